@@ -51,13 +51,13 @@ def produced(bootstrap: str, topic: str, count: int, size: int, acks: str, linge
 
 def latencies(bootstrap: str, topic: str, count: int, acks: str = "all") -> list[float]:
     """Seconds of each of so many writes, one after the other."""
-    producer, found = Confluent(bootstrap, {"acks": acks, "linger.ms": 0}), list[float]()
+    producer, durations = Confluent(bootstrap, {"acks": acks, "linger.ms": 0}), list[float]()
     for _ in range(count):
         began = time.perf_counter()
         producer.send(topic, b"x" * 100)
         assert producer.producer.flush(10) == 0
-        found.append(time.perf_counter() - began)
-    return found
+        durations.append(time.perf_counter() - began)
+    return durations
 
 
 def processor_seconds(pid: int) -> float:
@@ -70,19 +70,19 @@ def written_after(bootstrap: str, topic: str, partitions: list[int], began: floa
     """When one record to each of the partitions was acknowledged by all in sync, in seconds since `began`."""
     impatient = {"topic.metadata.refresh.fast.interval.ms": 50, "retry.backoff.ms": 50, "message.timeout.ms": 120_000}
     impatient |= {"retry.backoff.max.ms": 100, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 100}
-    producer, found = (
+    producer, times = (
         confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all", **impatient}),
         list[float](),
     )
 
-    def told(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+    def note_delivery(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
         assert error is None, error
-        found.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - began)
 
     for partition in partitions:
-        producer.produce(topic, b"x" * 100, partition=partition, on_delivery=told)
+        producer.produce(topic, b"x" * 100, partition=partition, on_delivery=note_delivery)
     assert producer.flush(120) == 0
-    return sorted(found)
+    return sorted(times)
 
 
 def changes_without(root: Path, broker: int) -> tuple[int, int]:
@@ -90,13 +90,13 @@ def changes_without(root: Path, broker: int) -> tuple[int, int]:
     records, _ = records_in(RealDisk(root / "1").open(NAME))
     fenced = max(n for n, r in enumerate(records) if isinstance(r, BrokerMetadata) and r.broker == broker and r.fenced)
     led = {r.partition: r.leader for r in records[:fenced] if isinstance(r, PartitionMetadata)}
-    lost = [
+    leader_losses = [
         n
         for n, r in enumerate(records)
         if n > fenced and isinstance(r, PartitionMetadata) and led[r.partition] == broker != r.leader
     ]
     following = [n for n, r in enumerate(records) if n > fenced and not isinstance(r, PartitionMetadata)]
-    return len({sum(at < n for at in following) for n in lost}), len(lost)
+    return len({sum(at < n for at in following) for n in leader_losses}), len(leader_losses)
 
 
 def many(partitions: int, folder: str | None) -> None:

@@ -62,7 +62,7 @@ ENOUGH = 1_000_000
 """States, so many that what they take shows beside what a process holds anyway."""
 LARGE = "--replicas 4 --log 4 --records 4 --epochs 4 --isr-changes 6 --crashes 2"
 """Bounds within which no exploration ends."""
-WALKED = ("kip-966", f"kip-966 {LARGE}")
+WALK_MODELS = ("kip-966", f"kip-966 {LARGE}")
 WALKS, FEW_WALKS, SEED = 50_000, 60, 1
 """Random walks by native code, and by the reference."""
 PLANTED, PROMISE = f"truncate-to-watermark {LARGE}", "acked-survives"
@@ -156,27 +156,27 @@ def ours(model: str, engine: str, options: str, folder: Path, cache: Path, base:
 
 def tlc(model: str, jar: str, folder: Path) -> Row:
     """TLC on what we export, with TypeOK and all that is promised. Counted from its first report of progress on."""
-    exported = folder / "tla"
-    shutil.rmtree(exported, ignore_errors=True)
-    done = process([INSYNC, "export", *model.split(), "--tla", str(exported)], folder)
-    modules = list(exported.glob("*.tla"))
+    module_folder = folder / "tla"
+    shutil.rmtree(module_folder, ignore_errors=True)
+    done = process([INSYNC, "export", *model.split(), "--tla", str(module_folder)], folder)
+    modules = list(module_folder.glob("*.tla"))
     assert modules, done.output
     module = modules[0].stem
     java = ["java", "-XX:+UseParallelGC", "-Xmx4g", f"-Dtlc2.TLC.stopAfter={TLC_SECONDS}", "-cp", jar, "tlc2.TLC"]
     options = ["-deadlock", "-nowarning", "-noGenerateSpecTE", "-workers", "2", "-config", f"{module}.cfg"]
-    ended = process([*java, *options, f"{module}.tla"], exported)
-    assert "\nError:" not in ended.output, ended.output
-    progress = re.findall(r"^Progress\(\d+\) at (.+?): .*? ([\d,]+) distinct states found", ended.output, re.M)
-    totals = re.findall(r" generated, (\d+) distinct states found, (\d+) states left", ended.output)
-    assert totals, ended.output
-    assert len(progress) > 1, ended.output
+    result = process([*java, *options, f"{module}.tla"], module_folder)
+    assert "\nError:" not in result.output, result.output
+    progress = re.findall(r"^Progress\(\d+\) at (.+?): .*? ([\d,]+) distinct states found", result.output, re.M)
+    totals = re.findall(r" generated, (\d+) distinct states found, (\d+) states left", result.output)
+    assert totals, result.output
+    assert len(progress) > 1, result.output
     times = [datetime.fromisoformat(when) for when, _ in progress]
     counts = [int(count.replace(",", "")) for _, count in progress]
     ended_early = "" if totals[-1][1] == "0" else ", stopped"
     # The rate is that between the first and the last report; the seconds are those it would take for all it found.
     rate = (counts[-1] - counts[0]) / (times[-1] - times[0]).total_seconds()
     distinct = int(totals[-1][0])
-    return Row(model, f"TLC, 2 workers{ended_early}", distinct, distinct, distinct / rate, ended)
+    return Row(model, f"TLC, 2 workers{ended_early}", distinct, distinct, distinct / rate, result)
 
 
 def to_verdict(folder: Path, cache: Path) -> list[str]:
@@ -234,17 +234,24 @@ def compressed(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
             search = Search(instance, (), SLACKS[0], Means(workers[-1]), None)
             search.space.budget = search.space.base + STATE_BYTES * number if number else None
             before, start, begin = resident(), time.monotonic(), time.process_time()
-            found = search.run(lambda _, __: {})
+            exploration = search.run(lambda _, __: {})
             took, cpu = time.monotonic() - start, time.process_time() - begin
-            held, space = resident() - before, search.space
-            assert found.complete, found.stopped
+            bytes_held, space = resident() - before, search.space
+            assert exploration.complete, exploration.stopped
             assert (space.compressed is not None) == bool(number), "what is measured is not what the line says"
-            assert number in (0, found.distinct), "another number of states"
+            assert number in (0, exploration.distinct), "another number of states"
             space.close(keep=False)
             del search, space
             gc.collect()  # or the next line begins with what this one held, and gives it back in between
-            one, number = one if number else (took, cpu), found.distinct
-            cells = [f"`{model}`", f"{number:,}", kind, f"{held / number:.1f}", f"{took:.1f}", f"{number / took:,.0f}"]
+            one, number = one if number else (took, cpu), exploration.distinct
+            cells = [
+                f"`{model}`",
+                f"{number:,}",
+                kind,
+                f"{bytes_held / number:.1f}",
+                f"{took:.1f}",
+                f"{number / took:,.0f}",
+            ]
             cells += [f"{number / cpu:,.0f}", f"{one[0] / took:.2f}", f"{one[1] / cpu:.2f}"]
             lines.append(f"| {' | '.join(cells)} |")
     return [f"With {workers[-1]} workers:", "", *lines]
@@ -258,7 +265,7 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     in_kernels, in_teams, spans = list[float](), list[float](), list[int]()
     run, share = dict(search.machine.run), Team.share
 
-    def clocked(kernel: Kernel) -> Kernel:
+    def clock_kernel(kernel: Kernel) -> Kernel:
         def call(job: int) -> None:
             start = time.thread_time()
             kernel(job)
@@ -266,16 +273,16 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
 
         return call
 
-    def counted(self: Team, todo: deque[Span], work: Work) -> None:
+    def count_share(self: Team, todo: deque[Span], work: Work) -> None:
         start = time.thread_time()
         spans.append(len(todo))
         share(self, todo, work)
         in_teams.append(time.thread_time() - start)
 
-    search.machine.run = {name: clocked(kernel) for name, kernel in run.items()}
-    with patch.object(Team, "share", counted):
+    search.machine.run = {name: clock_kernel(kernel) for name, kernel in run.items()}
+    with patch.object(Team, "share", count_share):
         start, begin = time.thread_time(), time.process_time()
-        found = search.run(lambda _, __: {})
+        exploration = search.run(lambda _, __: {})
         alone, whole = time.thread_time() - start - sum(in_teams), time.process_time() - begin
     search.space.close(keep=False)
     python = whole - alone - sum(in_kernels)
@@ -291,7 +298,8 @@ def shared(_: Path, cache: Path, workers: Sequence[int]) -> list[str]:
         f"| in all | {whole:.2f} |",
         "",
         f"Workers took {sum(spans):,} spans from the queue, in {len(spans)} rounds that end together. A distinct state "
-        f"takes {found.generated / found.distinct:.1f} looks into the table that all share, each a cache line from "
+        f"takes {exploration.generated / exploration.distinct:.1f} looks into the table that all share, each a cache "
+        f"line from "
         f"anywhere in {search.space.table.size >> 17:,} MiB.",
     ]
 
@@ -304,7 +312,7 @@ def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     os.environ["INSYNC_CACHE"] = str(cache)
     head = ["model", "engine", "walks", "steps", "s", "steps/s", "/cpu s", "x reference, cpu"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for model in WALKED:
+    for model in WALK_MODELS:
         instance = instance_of(model)
         runs = [("reference", FEW_WALKS, partial(simulation.simulate, instance, (), FEW_WALKS, SEED))]
         for n in workers:
@@ -314,8 +322,8 @@ def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
         compiled()
         reference = 0.0
         for name, number, walk in runs:
-            seconds, cpu, found = timed(walk)
-            steps = sum(found.taken.values())
+            seconds, cpu, found = time_walk(walk)
+            steps = sum(found.steps_by_action.values())
             reference = reference or steps / cpu
             cells = [f"`{model}`", name, f"{number:,}", f"{steps:,}", f"{seconds:.1f}", f"{steps / seconds:,.0f}"]
             lines.append(f"| {' | '.join([*cells, f'{steps / cpu:,.0f}', f'{steps / cpu / reference:,.0f}'])} |")
@@ -324,14 +332,14 @@ def walks(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
 
 def planted(folder: Path, cache: Path) -> list[str]:
     wanted = (PROMISE,)
-    seconds, _, found = timed(partial(native_walks.simulate, instance_of(PLANTED), wanted, WALKS, SEED))
+    seconds, _, found = time_walk(partial(native_walks.simulate, instance_of(PLANTED), wanted, WALKS, SEED))
     path = found.finding(PROMISE).path
-    said = f"break `{PROMISE}` after {seconds:.1f} s" if path else f"do not break `{PROMISE}` in {seconds:.1f} s"
+    outcome = f"break `{PROMISE}` after {seconds:.1f} s" if path else f"do not break `{PROMISE}` in {seconds:.1f} s"
     asked = f"{PLANTED} --property {PROMISE}"
     explored, stats = check(asked, f"--max-seconds {PATIENCE} --memory 4G", folder, cache)
     tried = json.loads((folder / "out" / "run.json").read_text("utf-8"))
     return [
-        f"At most {WALKS:,} walks of `{PLANTED}` {said}. `insync check {asked}`: {tried['verdict']} after "
+        f"At most {WALKS:,} walks of `{PLANTED}` {outcome}. `insync check {asked}`: {tried['verdict']} after "
         f"{explored.wall:.0f} s, with {stats['distinct']:,} states, in level {stats['depth']}."
     ]
 
@@ -348,11 +356,11 @@ def larger(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     return explorations(BILLIONS, folder, cache, workers[-1])
 
 
-def explorations(asked: Sequence[tuple[str, str]], folder: Path, cache: Path, workers: int) -> list[str]:
+def explorations(questions: Sequence[tuple[str, str]], folder: Path, cache: Path, workers: int) -> list[str]:
     """One run each, by the exploration's own clock: a verdict of VACUOUS takes longer, for larger bounds are tried."""
     head = ["`insync check` and", "verdict", "found", "stand for", "steps", "depth", "s", "found/s", "peak MiB"]
     lines = [f"With {workers} workers:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for model, options in asked:
+    for model, options in questions:
         line = " ".join(f"{model} {options}".split())
         check(line, f"--workers {workers} --max-seconds 2", folder, cache)  # makes the best machine code
         _, stats = check(line, f"--workers {workers}", folder, cache)
@@ -372,7 +380,7 @@ def proof(folder: Path, _: Path, __: Sequence[int]) -> list[str]:
     return [f"`insync prove {PROOF}`: {ended.wall:.0f} s, {ended.cpu:.0f} s of processor time.", "", f"    {said}"]
 
 
-def timed(walk: Callable[[], Exploration]) -> tuple[float, float, Exploration]:
+def time_walk(walk: Callable[[], Exploration]) -> tuple[float, float, Exploration]:
     """Seconds by the clock, seconds of processor time, and the answer."""
     start, begin = time.monotonic(), time.process_time()
     found = walk()

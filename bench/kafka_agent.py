@@ -46,7 +46,7 @@ def writes(bootstrap: str, count: int) -> None:
         raise SystemExit("not every write was acknowledged")
 
 
-def measured(files: NodeFiles, traced: bool, warm: int, count: int) -> tuple[float, float]:
+def measure_writes(files: NodeFiles, with_trace: bool, warm: int, count: int) -> tuple[float, float]:
     """Processor milliseconds of the three brokers for one write, and lines of the trace for one."""
     with tempfile.TemporaryDirectory(prefix="insync-agent-") as root:
         *ports, controller = free_ports(5)
@@ -57,7 +57,7 @@ def measured(files: NodeFiles, traced: bool, warm: int, count: int) -> tuple[flo
             cluster=new_id(),
             files=files,
             controller=(at, at),
-            traces=Path(root) / "trace" if traced else None,
+            traces=Path(root) / "trace" if with_trace else None,
         )
         try:
             cluster.start_all()
@@ -86,15 +86,15 @@ def main() -> None:
     parser.add_argument("--writes", type=int, default=10_000)
     parser.add_argument("--warm", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
+    options = parser.parse_args()
     kinds: dict[str, tuple[NodeFiles, bool]] = {}
-    for name, woven, traced in (("without", False, False), ("with, off", True, False), ("with", True, True)):
-        kinds[name] = (node_files(noting=True, tracing=woven), traced)
+    for name, woven, with_trace in (("without", False, False), ("with, off", True, False), ("with", True, True)):
+        kinds[name] = (node_files(noting=True, tracing=woven), with_trace)
         archive(kinds[name][0])
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
-    for _ in range(given.turns):
-        for name, (files, traced) in kinds.items():
-            found[name].append(measured(files, traced, given.warm, given.writes))
+    for _ in range(options.turns):
+        for name, (files, with_trace) in kinds.items():
+            found[name].append(measure_writes(files, with_trace, options.warm, options.writes))
     for name, rows in found.items():
         spent = [cost for cost, _ in rows]
         spread = f"{min(spent):.2f} to {max(spent):.2f}"

@@ -34,23 +34,23 @@ ROOTS = ("common", "brokers", "likely")
 
 @attrs.frozen
 class Entered:
-    """One line of the watch: a replica entered an epoch. `led`: it led before; the watermarks are of then and now."""
+    """One line of the watch: a replica entered an epoch. `led_before`: it led before."""
 
     leads: bool
     partition: str
     before: int
     now: int
-    led: bool
+    led_before: bool
     watermark_before: int
     watermark_now: int
 
     @property
-    def skipped(self) -> bool:
+    def skips_epoch(self) -> bool:
         """Whether it heard nothing of an epoch in between."""
         return self.now > self.before + 1
 
 
-def entered(lines: Iterable[str]) -> list[Entered]:
+def read_steps(lines: Iterable[str]) -> list[Entered]:
     found: list[Entered] = []
     for line in lines:
         what, partition, before, now, led, old, new = line.split()
@@ -63,9 +63,9 @@ def summary(steps: Iterable[Entered]) -> Counter[str]:
     count = Counter[str]()
     for step in steps:
         count["leader entered an epoch" if step.leads else "follower entered an epoch"] += 1
-        if step.skipped:
+        if step.skips_epoch:
             count["leader skipped an epoch" if step.leads else "follower skipped an epoch"] += 1
-            if step.leads and step.led:
+            if step.leads and step.led_before:
                 count["leader skipped an epoch, led before"] += 1
                 count["of these, watermark moved at once"] += step.watermark_now > step.watermark_before
     return count
@@ -78,18 +78,18 @@ def main() -> int:
     parser.add_argument("--per-second", type=int, default=100)
     parser.add_argument("--twice", action="store_true", help="restart each broker again right after its election")
     parser.add_argument("--kafka", default=None, metavar="RELEASE")
-    given = parser.parse_args()
-    found, more = jars(given.kafka), tools()
-    classes = build([JAVA_ROOT / root for root in ROOTS], given.kafka, beside=more)
+    options = parser.parse_args()
+    kafka_jars, more = jars(options.kafka), tools()
+    classes = build([JAVA_ROOT / root for root in ROOTS], options.kafka, beside=more)
     with tempfile.TemporaryDirectory() as temporary:
         changed, watch = Path(temporary) / "changed", Path(temporary) / "watch"
         changed.mkdir()
-        plain = classpath(classes, found, more)
+        plain = classpath(classes, kafka_jars, more)
         subprocess.run([java(), *JVM, "-cp", plain, "insync.found.likely.Instrument", str(changed)], check=True)
-        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(changed, classes, found, more)]
-        numbers = (given.partitions, given.minutes, given.per_second, 2 if given.twice else 1)
+        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(changed, classes, kafka_jars, more)]
+        numbers = (options.partitions, options.minutes, options.per_second, 2 if options.twice else 1)
         ran = subprocess.run([*command, "insync.found.likely.RollingRestarts", *map(str, numbers)])
-        steps = [step for file in sorted(Path(temporary).glob("watch.*")) for step in entered(file.open())]
+        steps = [step for file in sorted(Path(temporary).glob("watch.*")) for step in read_steps(file.open())]
     for what, count in sorted(summary(steps).items()):
         print(f"{count:>8}  {what}")
     return ran.returncode

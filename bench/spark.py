@@ -73,7 +73,7 @@ class Used:
 
 def processes() -> dict[int, tuple[str, float]]:
     """This process and all below it: name, and processor time with that of ended children."""
-    known = dict[int, tuple[int, str, float]]()
+    process_table = dict[int, tuple[int, str, float]]()
     for entry in Path("/proc").iterdir():
         try:
             before, _, after = (entry / "stat").read_text().rpartition(")") if entry.name.isdigit() else ("", "", "")
@@ -81,11 +81,11 @@ def processes() -> dict[int, tuple[str, float]]:
             continue
         if fields := after.split():
             times = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-            known[int(entry.name)] = int(fields[1]), before.partition("(")[2], times
+            process_table[int(entry.name)] = int(fields[1]), before.partition("(")[2], times
     mine = {os.getpid()}
-    while more := {p for p, (parent, _, _) in known.items() if parent in mine} - mine:
+    while more := {p for p, (parent, _, _) in process_table.items() if parent in mine} - mine:
         mine |= more
-    return {p: known[p][1:] for p in mine}
+    return {p: process_table[p][1:] for p in mine}
 
 
 def used_by(name: str) -> float:
@@ -107,8 +107,8 @@ def instance(settings: Mapping[str, Value]) -> Instance:
     return Instance(DESIGNS["kip-966"], settings)
 
 
-def answer(found: Exploration) -> Exploration:
-    return attrs.evolve(found, seconds=0)
+def answer(exploration: Exploration) -> Exploration:
+    return attrs.evolve(exploration, seconds=0)
 
 
 def warm(workers: int) -> Callable[[], object]:
@@ -119,7 +119,7 @@ def warm(workers: int) -> Callable[[], object]:
     return lambda: session.stop(spark)
 
 
-def spent(place: Location) -> dict[str, float]:
+def task_seconds(place: Location) -> dict[str, float]:
     total = dict[str, float]()
     for commit in Store(place).commits():
         for on, seconds in commit.spent.items():
@@ -128,18 +128,19 @@ def spent(place: Location) -> dict[str, float]:
 
 
 def throughput(folder: Path) -> list[str]:
-    asked = instance(LARGE)
-    native.explore(asked, (), Limits(max_seconds=5), workers=2)  # the machine code is in the cache from now on
+    model = instance(LARGE)
+    native.explore(model, (), Limits(max_seconds=5), workers=2)  # the machine code is in the cache from now on
     with using() as by_native:
-        expected = native.explore(asked, workers=2)
+        expected = native.explore(model, workers=2)
     end = warm(2)
     with using() as by_spark:
-        found = explore(asked, folder=folder / "large", partitions=2)
+        exploration = explore(model, folder=folder / "large", partitions=2)
     end()
-    assert answer(found) == answer(expected)
+    assert answer(exploration) == answer(expected)
     rows = [("native, 2 workers", by_native[0]), ("spark, local[2], 2 partitions", by_spark[0])]
     lines = [
-        f"`{options(LARGE)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels."
+        f"`{options(LARGE)}`: {exploration.distinct:,} states, {exploration.generated:,} generated, "
+        f"{len(exploration.levels)} levels."
     ]
     lines += [
         "",
@@ -147,26 +148,27 @@ def throughput(folder: Path) -> list[str]:
         "|" + "---|" * 7,
     ]
     for name, used in rows:
-        rates = found.distinct / used.wall, found.distinct / used.cpu
-        base = found.distinct / by_native[0].wall, found.distinct / by_native[0].cpu
+        rates = exploration.distinct / used.wall, exploration.distinct / used.cpu
+        base = exploration.distinct / by_native[0].wall, exploration.distinct / by_native[0].cpu
         parts = [f"{r:,.0f} | {r / b:.2f}" for r, b in zip(rates, base, strict=True)]
         lines.append(f"| {name} | {used.wall:.1f} | {parts[0]} | {used.cpu:.1f} | {parts[1]} |")
     place = Location.of(folder / "large")
-    lines += ["", *where(spent(place), by_spark[0], found), "", *travelled(place, found)]
+    lines += ["", *where(task_seconds(place), by_spark[0], exploration), "", *traffic_lines(place, exploration)]
     return lines
 
 
-def travelled(place: Location, found: Exploration) -> list[str]:
+def traffic_lines(place: Location, exploration: Exploration) -> list[str]:
     """How much goes through Spark, which is what a network would have to carry."""
-    sent, words = sum(c.sent for c in Store(place).commits()), cast("int", Store(place).plan()["words"])
-    each, size = sent / found.distinct, 8 * words
+    sent_states, words = sum(c.sent for c in Store(place).commits()), cast("int", Store(place).plan()["words"])
+    each, size = sent_states / exploration.distinct, 8 * words
     return [
-        f"Of {found.generated / found.distinct:.2f} successors per distinct state {each:.2f} are sent to their owners, "
-        f"{size} bytes each: {each * size:.0f} bytes per distinct state, {sent * size / 1e9:.1f} GB in all."
+        f"Of {exploration.generated / exploration.distinct:.2f} successors per distinct state {each:.2f} are sent to "
+        f"their owners, "
+        f"{size} bytes each: {each * size:.0f} bytes per distinct state, {sent_states * size / 1e9:.1f} GB in all."
     ]
 
 
-def where(on: Mapping[str, float], used: Used, found: Exploration) -> list[str]:
+def where(on: Mapping[str, float], used: Used, exploration: Exploration) -> list[str]:
     """The table of where the time goes."""
     parts = {
         "expand: successors, their checks, and duplicates within a task": on["expand"],
@@ -181,44 +183,50 @@ def where(on: Mapping[str, float], used: Used, found: Exploration) -> list[str]:
     }
     lines = ["| where | cpu s | share | ns per distinct state |", "|---|---|---|---|"]
     for name, seconds in parts.items():
-        lines.append(f"| {name} | {seconds:.1f} | {seconds / used.cpu:.0%} | {1e9 * seconds / found.distinct:,.0f} |")
+        lines.append(
+            f"| {name} | {seconds:.1f} | {seconds / used.cpu:.0%} | {1e9 * seconds / exploration.distinct:,.0f} |"
+        )
     return lines
 
 
-def fixed(folder: Path) -> list[str]:
+def fixed_costs(folder: Path) -> list[str]:
     end = warm(2)
-    rows, found = list[tuple[float, float]](), native.explore(instance(SMALL), ("type-ok",))
+    rows, exploration = list[tuple[float, float]](), native.explore(instance(SMALL), ("type-ok",))
     for turn in range(3):
         with using() as used:
             explore(instance(SMALL), ("type-ok",), folder=folder / str(turn), partitions=2, handover=0)
-        rows.append((used[0].wall / len(found.levels), used[0].cpu / len(found.levels)))
+        rows.append((used[0].wall / len(exploration.levels), used[0].cpu / len(exploration.levels)))
     end()
     best = min(rows)
     return [
-        f"A level of hardly any states ({found.distinct:,} states, {len(found.levels)} levels, all of them jobs, 2 "
+        f"A level of hardly any states ({exploration.distinct:,} states, {len(exploration.levels)} levels, all of them "
+        f"jobs, 2 "
         f"partitions, best of three): {best[0]:.2f} s of the clock, {best[1]:.2f} s of processor time."
     ]
 
 
 def stores(folder: Path) -> list[str]:
     """What a level costs more where it lasts in an S3 store; all tasks are done by this process."""
-    rows, asked = dict[str, list[tuple[float, float, float]]](), instance(SMALL)
-    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60)  # machine code is in the cache from now on
+    rows, model = dict[str, list[tuple[float, float, float]]](), instance(SMALL)
+    exploration = explore(
+        model, ("type-ok",), partitions=4, handover=1 << 60
+    )  # machine code is in the cache from now on
     files = dict[str, int]()
     with s3.server(folder) as url:
         for turn in range(3):
             for name, place in (("a folder", str(folder / str(turn))), ("S3", url.format(turn))):
                 kept = used_by("versitygw")
                 with using() as used:
-                    found = explore(asked, ("type-ok",), partitions=4, handover=1 << 60, store=place)
-                level = [1000 * s / len(found.levels) for s in (used[0].driver, used_by("versitygw") - kept)]
-                rows.setdefault(name, []).append((level[0], level[1], 1000 * used[0].wall / len(found.levels)))
+                    exploration = explore(model, ("type-ok",), partitions=4, handover=1 << 60, store=place)
+                level = [1000 * s / len(exploration.levels) for s in (used[0].driver, used_by("versitygw") - kept)]
+                rows.setdefault(name, []).append((level[0], level[1], 1000 * used[0].wall / len(exploration.levels)))
                 files = Location.of(place).files()
     least = [(name, min(turns)) for name, turns in rows.items()]
     lines = ["| store | cpu ms | cpu ms of the S3 server | ms of the clock |", "|---|---|---|---|"]
     lines += [f"| {name} | {cpu:.0f} | {server:.0f} | {wall:.0f} |" for name, (cpu, server, wall) in least]
     return [
-        f"A level of hardly any states ({found.distinct:,} states, {len(found.levels)} levels, 4 partitions, no Spark, "
+        f"A level of hardly any states ({exploration.distinct:,} states, {len(exploration.levels)} levels, 4 "
+        f"partitions, no Spark, "
         f"{len(files)} files of {sum(files.values()) / 1e3:.0f} kB in all, the least of three), by where it lasts:",
         "",
         *lines,
@@ -229,14 +237,14 @@ def stores(folder: Path) -> list[str]:
 class Moved:
     """Bytes that Spark wrote to its disks for other tasks, and that executors read of it from each other."""
 
-    written: int
+    bytes_written: int
     fetched: int
 
     def __sub__(self, other: Moved) -> Moved:
-        return Moved(self.written - other.written, self.fetched - other.fetched)
+        return Moved(self.bytes_written - other.bytes_written, self.fetched - other.fetched)
 
 
-def moved(spark: SparkSession) -> Moved:
+def shuffle_bytes(spark: SparkSession) -> Moved:
     """What Spark's own page counts so far."""
     url = f"{session.page(spark)}/api/v1/applications/{spark.sparkContext.applicationId}/stages"
     with urlopen(url) as page:
@@ -254,10 +262,10 @@ def executed_by_all() -> Generator[None, None, None]:
 
 def apart(folder: Path) -> list[str]:
     """By executors that share nothing but a store, one and two, after a cluster that sees one folder."""
-    asked, rows, travel = instance({"isr_changes": 3}), list[str](), list[str]()
-    native.explore(asked, (), Limits(max_seconds=5), workers=2)  # the machine code is in the cache from now on
+    model, rows, travel = instance({"isr_changes": 3}), list[str](), list[str]()
+    native.explore(model, (), Limits(max_seconds=5), workers=2)  # the machine code is in the cache from now on
     with using() as by_native:
-        expected = native.explore(asked, workers=2)
+        expected = native.explore(model, workers=2)
     with s3.server(folder) as url, executed_by_all(), strangers("nobody", "daemon") as users:
         for name, owners in (("a folder that both see", []), ("S3", users[:1]), ("S3", users)):
             many = len(owners) or 2
@@ -266,18 +274,19 @@ def apart(folder: Path) -> list[str]:
             place = url.format(home.name) if owners else str(home / "states")
             with cluster(home, many, owners=owners) as master, session.running(master, settings=SETTINGS) as spark:
                 level = small_levels(place, master)
-                kept, before = used_by("versitygw"), moved(spark)
+                server_seconds, before = used_by("versitygw"), shuffle_bytes(spark)
                 with using() as used:
-                    found = explore(asked, partitions=4, store=place, master=master)
-                kept, through = used_by("versitygw") - kept, moved(spark) - before
-            assert answer(found) == answer(expected)
+                    exploration = explore(model, partitions=4, store=place, master=master)
+                server_seconds, through = used_by("versitygw") - server_seconds, shuffle_bytes(spark) - before
+            assert answer(exploration) == answer(expected)
             again = sum((c.remade for c in Store(Location.of(place)).commits()), Remade())
             wall, cpu = used[0].wall, used[0].cpu
-            row = f"{wall:.1f} | {found.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
-            row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {kept:.1f} | {level.wall:.2f}, {level.cpu:.2f} | "
+            row = f"{wall:.1f} | {exploration.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
+            row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {server_seconds:.1f} | "
+            row += f"{level.wall:.2f}, {level.cpu:.2f} | "
             row += f"{again.buckets} of {again.states:,} states, {again.seconds:.1f} s"
             rows.append(f"| {name} | {many} | {row} |")
-            travel = [*travelled(Location.of(place), found), stored(Location.of(place), through)]
+            travel = [*traffic_lines(Location.of(place), exploration), store_sentence(Location.of(place), through)]
     took = f"Native took {by_native[0].wall:.1f} s with two workers, {by_native[0].cpu:.1f} s of processor time"
     said = f"{expected.distinct:,} states, {len(expected.levels)} levels, 4 partitions, executors of a core each"
     return [
@@ -300,11 +309,11 @@ def small_levels(place: str, master: str) -> Used:
     return Used(*(seconds / len(found.levels) for seconds in attrs.astuple(used[0])))
 
 
-def stored(place: Location, through: Moved) -> str:
+def store_sentence(place: Location, through: Moved) -> str:
     """What goes to the store and back, and what Spark says that it moved."""
     files, states = place.files(), size_in(place, "states/")
     return (
-        f"Compressed that is {through.written / 1e6:,.0f} MB, of which two executors read "
+        f"Compressed that is {through.bytes_written / 1e6:,.0f} MB, of which two executors read "
         f"{through.fetched / 1e6:,.0f} MB from each other. {len(files)} files of {sum(files.values()) / 1e6:,.0f} MB "
         f"were put into the store. The {states / 1e6:,.0f} MB of states among them were read once to be expanded."
     )
@@ -312,7 +321,7 @@ def stored(place: Location, through: Moved) -> str:
 
 def limited(folder: Path) -> list[str]:
     """More states than an executor of one core has memory and local disk for; its states last in an S3 store."""
-    asked, peak, done = instance(LARGE), [0, 0, 0], threading.Event()
+    model, peak, finished = instance(LARGE), [0, 0, 0], threading.Event()
     with (
         s3.server(folder) as url,
         executed_by_all(),
@@ -326,7 +335,7 @@ def limited(folder: Path) -> list[str]:
                 group.add(process)
 
         def watch() -> None:
-            while not done.wait(0.5):
+            while not finished.wait(0.5):
                 disk, held = os.statvfs(users[0].local), group.number("memory.usage_in_bytes")
                 now = ((disk.f_blocks - disk.f_bfree) * disk.f_frsize, held, group.anonymous())
                 peak[:] = map(max, zip(peak, now, strict=True))
@@ -336,19 +345,20 @@ def limited(folder: Path) -> list[str]:
         place, settings = url.format("limited"), {**SETTINGS, "spark.executor.memory": "512m"}
         try:
             with session.running(master, settings=settings), using() as used:
-                found = explore(asked, (), None, heard, partitions=BUCKETS, store=place, master=master)
+                exploration = explore(model, (), None, print_progress, partitions=BUCKETS, store=place, master=master)
         finally:
-            done.set()
+            finished.set()
             watcher.join()
         commits = Store(Location.of(place)).commits()
         sizes, words = total_sizes(commits), cast("int", Store(Location.of(place)).plan()["words"])
         again, states = sum((c.remade for c in commits), Remade()), size_in(Location.of(place), "states/")
     with using() as by_native:
-        expected = native.explore(asked, workers=2)
-    assert answer(found) == answer(expected)
+        expected = native.explore(model, workers=2)
+    assert answer(exploration) == answer(expected)
     tasks = sum(len(c.sizes) for c in commits[1:])
     return [
-        f"`{options(LARGE)}`: {found.distinct:,} states, {found.generated:,} generated, {len(found.levels)} levels, by "
+        f"`{options(LARGE)}`: {exploration.distinct:,} states, {exploration.generated:,} generated, "
+        f"{len(exploration.levels)} levels, by "
         f"an executor of one core, {BUCKETS} partitions. All answers are the same.",
         "",
         "| | memory | disk |",
@@ -369,7 +379,7 @@ def limited(folder: Path) -> list[str]:
     ]
 
 
-def heard(at: Progress) -> None:
+def print_progress(at: Progress) -> None:
     """A long run says where it is."""
     text = " · ".join([f"depth {at.depth}", f"{at.distinct:,} states", f"{at.seconds:.0f} s", *at.beside])
     print(f"\r{text:<100}", end="", file=sys.stderr, flush=True)
@@ -393,7 +403,7 @@ def size_in(place: Location, kind: str) -> int:
     return sum(size for name, size in place.files().items() if name.startswith(kind))
 
 
-def asked() -> Generator[tuple[Run, Exploration, int]]:
+def expected_runs() -> Generator[tuple[Run, Exploration, int]]:
     """Every run of tests/expected.toml below MOST states, the smallest first.
 
     Each comes with native's answer, which is the table's, and four fifths of its largest level, above which Spark does
@@ -410,7 +420,7 @@ def asked() -> Generator[tuple[Run, Exploration, int]]:
 def equality(folder: Path) -> list[str]:
     """Every run of tests/expected.toml below MOST states, for several numbers of partitions, on this machine."""
     end, runs, levels, paths, states, violated = warm(2), 0, 0, 0, 0, 0
-    for run, expected, handover in asked():
+    for run, expected, handover in expected_runs():
         for partitions in (1, 2, 7):
             home = folder / str(partitions)
             found = explore(run.instance(), folder=home, partitions=partitions, handover=handover)
@@ -435,7 +445,7 @@ def rows(folder: Path) -> list[str]:
     """Every run of tests/expected.toml below MOST states, by a cluster that shares nothing but a store."""
     runs, levels, states, begin = 0, 0, 0, time.monotonic()
     with cluster_apart(folder) as made, session.running(made.master, settings={**session.SETTINGS, **SETTINGS}):
-        for runs, (run, expected, handover) in enumerate(asked(), 1):
+        for runs, (run, expected, handover) in enumerate(expected_runs(), 1):
             store = made.store(str(runs))
             found = explore(run.instance(), store=store, master=made.master, partitions=4, handover=handover)
             assert answer(found) == answer(expected), run.name
@@ -460,7 +470,7 @@ def options(settings: Mapping[str, Value]) -> str:
 
 PARTS: dict[str, Callable[[Path], list[str]]] = {
     "throughput": throughput,
-    "fixed": fixed,
+    "fixed": fixed_costs,
     "stores": stores,
     "apart": apart,
     "limited": limited,

@@ -89,7 +89,7 @@ class History:
             self.values += 1
             sends = f'"f": "produce", "process": {process}, "partition": "t-{at}", "value": {value}'
             self.line(f'"type": "invoke", {sends}')
-            ends.append(self.sent(number, process, at, value))
+            ends.append(self.append_record(number, process, at, value))
         for n in range(AT_ONCE):
             self.line(ends[(5 * n + number) % AT_ONCE])
         batches = [self.polled((AT_ONCE * number + n) % self.polled_ones) for n in range(AT_ONCE)]
@@ -100,10 +100,10 @@ class History:
         self.out.write("".join(self.lines))
         self.lines.clear()
 
-    def sent(self, number: int, process: int, at: int, value: int) -> str:
+    def append_record(self, number: int, process: int, at: int, value: int) -> str:
         """Append it, or what is planted instead; says how the send ends."""
         log = self.logs[at]
-        told = f'"type": "ok", "f": "produce", "process": {process}, "offset": {len(log)}'
+        ok_line = f'"type": "ok", "f": "produce", "process": {process}, "offset": {len(log)}'
         kind = None
         if self.pending and at >= self.polled_ones:
             kind = next((k for k in self.pending if not k.endswith(("poll", "skip"))), None)
@@ -114,7 +114,7 @@ class History:
         if kind == "lost-write":
             self.gaps.add(at)
             log.append(GAP)
-            return told
+            return ok_line
         log.append(value)
         if kind == "aborted-read":
             return f'"type": "error", "f": "produce", "process": {process}, "error": "NOT_ENOUGH_REPLICAS"'
@@ -126,7 +126,7 @@ class History:
             log.append(-value)
         if kind is None and (AT_ONCE * number + process % AT_ONCE) % UNKNOWN_EVERY == 0:
             return f'"type": "info", "f": "produce", "process": {process}, "error": "REQUEST_TIMED_OUT"'
-        return told
+        return ok_line
 
     def polled(self, at: int) -> tuple[int, list[list[int]]]:
         log, begin = self.logs[at], self.position[at]
@@ -205,16 +205,16 @@ class Peaks(threading.Thread):
         return False
 
 
-def seen(answer: Answer) -> dict[str, int]:
+def forbidden_counts(answer: Answer) -> dict[str, int]:
     return {j.name: j.forbidden for j in answer.judgements if j.forbidden}
 
 
-def said(name: str, took: float) -> None:
+def print_duration(name: str, took: float) -> None:
     print(f"  {name:<8}{took:8.1f} s", flush=True)
 
 
 def put(path: Path, place: Location) -> None:
-    with path.open("rb") as told, place.written() as file:
+    with path.open("rb") as told, place.open_for_writing() as file:
         shutil.copyfileobj(told, file, 1 << 24)
 
 
@@ -223,22 +223,24 @@ def seconds(watch: Peaks, name: str) -> float:
 
 
 def main() -> None:
-    words, kept = sys.argv[1:], None
+    words, history_file = sys.argv[1:], None
     if "--file" in words:
         at = words.index("--file")
-        kept = Path(words[at + 1])
+        history_file = Path(words[at + 1])
         del words[at : at + 2]
     words = [word for word in words if not word.startswith("--")]
     operations = int(words[0]) if words else 1_000_000
     workers = int(words[1]) if words[1:] else len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder, ExitStack() as closing:
-        path = kept or Path(folder) / "history.jsonl"
+        path = history_file or Path(folder) / "history.jsonl"
         begin = process_time()
         if not path.exists():
             write(path, operations)
-        written = process_time() - begin
+        writing_seconds = process_time() - begin
         size = path.stat().st_size >> 20
-        print(f"{operations:,} operations, {size:,} MB, written in {written:.0f} s of processor time", flush=True)
+        print(
+            f"{operations:,} operations, {size:,} MB, written in {writing_seconds:.0f} s of processor time", flush=True
+        )
         place, history = Location.of(folder), Location.of(path)
         if "--s3" in sys.argv:
             place = Location.of(closing.enter_context(s3.server(Path(folder))).format("run"))
@@ -248,25 +250,28 @@ def main() -> None:
         watch.start()
         with session.running(workers=workers, memory=2 << 30) as spark:
             begin = perf_counter()
-            [found] = check_files(spark, [history], place / "tables", said=said)
+            [result] = check_files(spark, [history], place / "tables", report_job=print_duration)
             took = perf_counter() - begin
         watch.going = False
         expected = {**PLANTED, **IMPLIED}
-        many = found.answer.operations
-        java, python = seconds(watch, "java"), seconds(watch, "python") - written
+        many = result.answer.operations
+        java, python = seconds(watch, "java"), seconds(watch, "python") - writing_seconds
         print(f"{took:.0f} s with {workers} tasks at once; processor time: Java {java:.0f} s, Python {python:.0f} s")
         print(f"peak MB {dict(watch.most)}; {many:,} operations checked")
-        right = seen(found.answer) == expected
-        print("exactly what was planted" if right else f"found {seen(found.answer)}, planted {expected}", flush=True)
+        right = forbidden_counts(result.answer) == expected
+        print(
+            "exactly what was planted" if right else f"found {forbidden_counts(result.answer)}, planted {expected}",
+            flush=True,
+        )
         if "--local" in sys.argv:
             begin = perf_counter()
             with path.open(encoding="utf-8") as file:
                 alone = check(pair_operations(read_json(file)))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            same = "the same" if alone == found.answer else "NOT the same"
+            same = "the same" if alone == result.answer else "NOT the same"
             print(f"{same} by one process, {perf_counter() - begin:.0f} s, peak {peak:,} MB")
         assert right
-        assert found.claims == Claims(max_unavailable=5 * SECOND)
+        assert result.claims == Claims(max_unavailable=5 * SECOND)
 
 
 if __name__ == "__main__":

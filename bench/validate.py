@@ -24,7 +24,7 @@ from insync_cli.conformance.validate import lives_of
 from isr_broker.trace_reader import BadTrace, Life, read
 from isr_model import KIP_966
 from isr_sim.simulate import QUICK, Config
-from isr_sim.traces import traced
+from isr_sim.traces import run_with_traces
 from isr_validate import Level, Validation, validate
 
 TOP = Path(__file__).resolve().parent.parent
@@ -71,7 +71,7 @@ NOT_TOLD = {
 """Why an alteration of such a field may be accepted, by the longest beginning of its name."""
 
 
-def explained(mutant: Mutant) -> str | None:
+def reason_for(mutant: Mutant) -> str | None:
     """The reason for which the mutant may be a run of the model."""
     if mutant.kind == "alter":
         fitting = [name for name in NOT_TOLD if mutant.field == name or mutant.field.startswith(f"{name}.")]
@@ -83,46 +83,47 @@ def explained(mutant: Mutant) -> str | None:
     return "the two lines say nothing of each other, and may have come in either order"
 
 
-def simulated(runs: int, faults_ms: int) -> list[str]:
+def simulation_rows(runs: int, faults_ms: int) -> list[str]:
     """The share of runs that are accepted at each level, and how fast."""
     rows: list[str] = []
     counts = {level: Counter[str]() for level in Level}
-    spent = dict.fromkeys(Level, 0.0)
+    seconds_by_level = dict.fromkeys(Level, 0.0)
     outside, steps = Counter[str](), Counter[str]()
     bad: list[str] = []
     for seed in range(runs):
         if seed % 50 == 0:
             print(seed, {level.value: dict(count) for level, count in counts.items()}, flush=True)
-        lives = read(traced(Config(settings=AS_THE_MODEL, safety_ms=faults_ms), seed).notes)
+        lives = read(run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=faults_ms), seed).notes)
         for level in Level:
             if level is not Level.FULL and seed >= runs // 5:
                 continue
             began = process_time()
-            done = validate(lives, level)
-            spent[level] += process_time() - began
+            validation = validate(lives, level)
+            seconds_by_level[level] += process_time() - began
             counts[level]["runs"] += 1
-            counts[level]["events"] += done.lines
-            counts[level]["successors"] += done.successors
-            counts[level]["accepted"] += done.accepted
-            counts[level]["unknown"] += done.unknown is not None
-            counts[level]["widest"] = max(counts[level]["widest"], done.widest)
-            if not done.accepted:
-                no = done.rejected
-                bad.append(f"seed {seed}, {level.value}: {done.unknown or (no and (no.life, no.line, no.why))}")
+            counts[level]["events"] += validation.lines
+            counts[level]["successors"] += validation.successors
+            counts[level]["accepted"] += validation.accepted
+            counts[level]["unknown"] += validation.unknown is not None
+            counts[level]["widest"] = max(counts[level]["widest"], validation.widest)
+            if not validation.accepted:
+                no = validation.rejected
+                bad.append(f"seed {seed}, {level.value}: {validation.unknown or (no and (no.life, no.line, no.why))}")
             if level is Level.FULL:
-                outside.update(_width(why) for _, _, why in done.outside)
-                steps.update(done.steps)
+                outside.update(_width(why) for _, _, why in validation.outside)
+                steps.update(validation.steps)
     for level, count in counts.items():
         each = count["successors"] / max(1, count["events"])
         rows.append(
             f"| simulated, all faults, `--level {level.value}` | {count['accepted']:,} of {count['runs']:,} "
-            f"({count['unknown']} UNKNOWN) | {count['events']:,} | {count['events'] / max(spent[level], 1e-9):,.0f} | "
+            f"({count['unknown']} UNKNOWN) | {count['events']:,} | "
+            f"{count['events'] / max(seconds_by_level[level], 1e-9):,.0f} | "
             f"{each:.2f}, at most {count['widest']} at one |"
         )
     print("outside:", dict(outside))
     print("\n".join(bad))
     wide = ", ".join(f"{n} {w}" for w, n in outside.most_common())
-    rows.append(f"Outside of the model in the full level: {wide}. {taken('simulated traces', steps)}")
+    rows.append(f"Outside of the model in the full level: {wide}. {coverage_sentence('simulated traces', steps)}")
     return rows
 
 
@@ -131,7 +132,7 @@ def _width(why: str) -> str:
     return next((name for word, name in names.items() if word in why), why)
 
 
-def taken(traces: str, steps: Counter[str]) -> str:
+def coverage_sentence(traces: str, steps: Counter[str]) -> str:
     """Which actions of the model some accepted line is."""
     names = [action.name for action in KIP_966.actions]
     missing = [name for name in names if not steps[name]]
@@ -144,35 +145,38 @@ def real(folder: Path) -> list[str]:
     rows: list[str] = []
     steps = Counter[str]()
     for level in Level:
-        found: list[Validation] = []
+        validations: list[Validation] = []
         began = process_time()
         for run in sorted(folder.iterdir()):
             if (run / "traces").is_dir():
                 try:
-                    found.append(validate(lives_of([run / "traces"]), level))
+                    validations.append(validate(lives_of([run / "traces"]), level))
                 except BadTrace as problem:
                     print(f"{run.name}: {problem}")
         seconds = process_time() - began
-        events, accepted = sum(d.lines for d in found), sum(d.accepted for d in found)
-        unknown, widest = sum(d.unknown is not None for d in found), max((d.widest for d in found), default=0)
-        each = sum(d.successors for d in found) / max(1, events)
-        for n, done in enumerate(found):
+        events, accepted = sum(d.lines for d in validations), sum(d.accepted for d in validations)
+        unknown, widest = (
+            sum(d.unknown is not None for d in validations),
+            max((d.widest for d in validations), default=0),
+        )
+        each = sum(d.successors for d in validations) / max(1, events)
+        for n, done in enumerate(validations):
             if not done.accepted:
                 print("real", n, level.value, done.unknown, done.rejected and (done.rejected.why, done.rejected.line))
         rows.append(
-            f"| real processes, killed, paused and stopped, `--level {level.value}` | {accepted} of {len(found)} "
+            f"| real processes, killed, paused and stopped, `--level {level.value}` | {accepted} of {len(validations)} "
             f"({unknown} UNKNOWN) | {events:,} | {events / max(seconds, 1e-9):,.0f} | "
             f"{each:.2f}, at most {widest} at one |"
         )
         if level is Level.FULL:
-            steps = sum((done.steps for done in found), steps)
-    return [*rows, taken("traces of real processes", steps)]
+            steps = sum((done.steps for done in validations), steps)
+    return [*rows, coverage_sentence("traces of real processes", steps)]
 
 
 def long(events: int) -> str:
     """One log of at least so many events."""
     seconds = max(10, events // 70)
-    world = traced(Config(settings=AS_THE_MODEL, safety_ms=seconds * 1_000, every_ms=3_000), 1)
+    world = run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=seconds * 1_000, every_ms=3_000), 1)
     lives = read(world.notes)
     began = process_time()
     done = validate(lives)
@@ -184,11 +188,11 @@ def long(events: int) -> str:
 def mutated(each: int) -> list[str]:
     """The table of mutants, and what was accepted and why."""
     bases: list[tuple[Life, ...]] = [
-        tuple(read(traced(Config(settings=AS_THE_MODEL, safety_ms=3_000), seed).notes)) for seed in range(8)
+        tuple(read(run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=3_000), seed).notes)) for seed in range(8)
     ]
     rows = ["| changed | mutants | rejected | no trace | accepted |", "|---|---|---|---|---|"]
     accepted: dict[tuple[str, str], Counter[str]] = {}
-    total, caught = 0, 0
+    total, caught_count = 0, 0
     for kind in KINDS:
         made = [mutants(base, Random(f"{kind} {n}"), kind) for n, base in enumerate(bases)]
         count = Counter[str]()
@@ -197,14 +201,14 @@ def mutated(each: int) -> list[str]:
             found = verdict(mutant)
             count[found] += 1
             if found in ("accepted", "unknown"):
-                why = explained(mutant) or "NOT EXPLAINED"
+                why = reason_for(mutant) or "NOT EXPLAINED"
                 where = mutant.field if kind == "alter" else mutant.line
                 accepted.setdefault((kind, why), Counter()).update([where])
         total += each
-        caught += count["rejected"] + count["no trace"]
+        caught_count += count["rejected"] + count["no trace"]
         left = count["accepted"] + count["unknown"]
         rows.append(f"| {kind} | {each:,} | {count['rejected']:,} | {count['no trace']:,} | {left} |")
-    rows.append(f"| all | {total:,} | {100 * caught / max(1, total):.1f} % noticed | | {total - caught} |")
+    rows.append(f"| all | {total:,} | {100 * caught_count / max(1, total):.1f} % noticed | | {total - caught_count} |")
     rows += ["", "| accepted | where | why it may be |", "|---|---|---|"]
     for (kind, why), fields in sorted(accepted.items()):
         places = ", ".join(f"`{name}`{f' x{n}' if n > 1 else ''}" for name, n in fields.most_common())
@@ -212,7 +216,7 @@ def mutated(each: int) -> list[str]:
     return rows
 
 
-def said(rows: list[str]) -> list[str]:
+def print_rows(rows: list[str]) -> list[str]:
     """The rows, which are printed as soon as they are known."""
     print("\n".join(rows), flush=True)
     return rows
@@ -226,15 +230,15 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=600, help="of each of the four kinds")
     parser.add_argument("--long", type=int, default=100_000)
     parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     head = ["| traces | accepted | events | events per second | states tried per line |", "|---|---|---|---|---|"]
-    processes = said(real(given.real)) if given.real else []
-    changed = said(mutated(given.mutants)) if given.mutants else []
-    log = [*said([long(given.long)]), ""] if given.long else []
-    *table, outside = said(simulated(given.runs, given.faults_ms)) if given.runs else [""]
+    processes = print_rows(real(options.real)) if options.real else []
+    changed = print_rows(mutated(options.mutants)) if options.mutants else []
+    log = [*print_rows([long(options.long)]), ""] if options.long else []
+    *table, outside = print_rows(simulation_rows(options.runs, options.faults_ms)) if options.runs else [""]
     *running, by_processes = processes or [""]
     text = [*head, *table, *running, "", *filter(None, (outside, by_processes)), "", *log, *changed]
-    if given.write:
+    if options.write:
         page = TOP / "docs/measurements/validate.md"
         before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]

@@ -16,7 +16,7 @@ from typing import Final, NotRequired, TypedDict, cast
 
 import attrs
 
-from isr_audit.questions import DECIDED, Question, constants_of
+from isr_audit.questions import DECISIVE_VERDICTS, Question, constants_of
 from isr_check.engine import Limits, Path, Progress, Verdict
 from isr_check.native import explore
 from isr_check.reference import Evaluator
@@ -92,49 +92,51 @@ class Answer:
         )
 
 
-def implies(ran: Answer, asked: Question) -> bool:
+def implies(ran: Answer, question: Question) -> bool:
     """Whether the run answers the question. Bounds and budgets are "at most", and unclean election adds behaviours; so
     what happens within less happens within more."""
     of = ran.question
-    if (of.design, of.promise) != (asked.design, asked.promise) or ran.verdict not in DECIDED:
+    if (of.design, of.promise) != (question.design, question.promise) or ran.verdict not in DECISIVE_VERDICTS:
         return False
-    less, more = (of, asked) if ran.verdict == Verdict.VIOLATED else (asked, of)
-    growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _FIXED} | {"unclean"}
+    less, more = (of, question) if ran.verdict == Verdict.VIOLATED else (question, of)
+    growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _PARTITION_CONSTANTS} | {
+        "unclean"
+    }
     return all(
         n in ran.open or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
         for n, v in less.constants.items()
     )
 
 
-_FIXED: Final = ("replicas", "min_insync")
+_PARTITION_CONSTANTS: Final = ("replicas", "min_insync")
 """Numbers of which more is another partition, and not more behaviour of the same."""
 
 
-def answer_among(known: Iterable[Answer], asked: Question) -> Answer | None:
+def answer_among(answers: Iterable[Answer], question: Question) -> Answer | None:
     """The answer of a run that was made: a proof without bounds, or one of this very question, if there is one."""
-    runs = list(known)
-    proof = next((a for a in runs if a.open and implies(a, asked)), None)
-    same = proof or next((a for a in runs if a.question == asked), None)
-    if same is not None and same.verdict in DECIDED:
+    runs = list(answers)
+    proof = next((a for a in runs if a.open and implies(a, question)), None)
+    same = proof or next((a for a in runs if a.question == question), None)
+    if same is not None and same.verdict in DECISIVE_VERDICTS:
         return same
-    return next((a for a in runs if implies(a, asked)), same)
+    return next((a for a in runs if implies(a, question)), same)
 
 
-def fewer(asked: Question, replicas: int) -> Question:
+def fewer(question: Question, replicas: int) -> Question:
     """The same question of a partition with fewer replicas, and with room for a second record."""
-    return attrs.evolve(asked, constants={**asked.constants, "replicas": replicas, "log": 2, "records": 2})
+    return attrs.evolve(question, constants={**question.constants, "replicas": replicas, "log": 2, "records": 2})
 
 
-def loss_of_fewer(known: Iterable[Answer], asked: Question) -> Answer | None:
+def loss_of_fewer(answers: Iterable[Answer], question: Question) -> Answer | None:
     """A loss with fewer replicas, as many as the minimum or more, which is a loss with more.
 
     The others may lag from the start, leave the ISR in one change that leaves it at or above the minimum (so that none
     of them becomes an eligible leader replica), and never come back.
     """
-    runs = list(known)
-    least, most = cast("int", asked.constants["min_insync"]), cast("int", asked.constants["replicas"])
+    runs = list(answers)
+    least, most = cast("int", question.constants["min_insync"]), cast("int", question.constants["replicas"])
     for replicas in range(most - 1, least - 1, -1):
-        found = answer_among(runs, fewer(asked, replicas))
+        found = answer_among(runs, fewer(question, replicas))
         if found is not None and found.verdict == Verdict.VIOLATED:
             return found
     return None
@@ -144,16 +146,16 @@ FAILS: Final = ("broker_crashes", "broker_loses_power")
 RETURNS: Final = ("broker_restarts", "broker_restarts_unnoticed")
 
 
-def loss_in_rack(known: Iterable[Answer], asked: Question, replicas: int, in_rack: int) -> Answer | None:
+def loss_in_rack(answers: Iterable[Answer], question: Question, replicas: int, in_rack: int) -> Answer | None:
     """A loss among the known in which what fails may be one rack, which has `in_rack` of a partition's `replicas`.
 
     Nobody is back before the last of them is down. Those who do not fail find room outside of the rack. Replicas that
     the run does not have lag, as in `loss_of_fewer`: that they go down with the rack changes nothing.
     """
-    runs = list(known)
-    least, most = cast("int", asked.constants["min_insync"]), cast("int", asked.constants["replicas"])
+    runs = list(answers)
+    least, most = cast("int", question.constants["min_insync"]), cast("int", question.constants["replicas"])
     for explored_with in range(most, least - 1, -1):
-        like = asked if explored_with == most else fewer(asked, explored_with)
+        like = question if explored_with == most else fewer(question, explored_with)
         for run in runs:
             if run.path is not None and implies(run, like) and _one_outage(run.path, explored_with, replicas, in_rack):
                 return run
@@ -170,17 +172,17 @@ def _one_outage(path: Path, explored_with: int, replicas: int, in_rack: int) -> 
     return not back and explored_with - len(down) <= replicas - in_rack
 
 
-def explored(asked: Question, limits: Limits, progress: Callable[[Progress], None]) -> Answer:
+def explored(question: Question, limits: Limits, progress: Callable[[Progress], None]) -> Answer:
     """Explore now.
 
     A promise that is kept counts only where what it speaks about happens and the bounds leave room for the faults.
     """
-    instance, engine = asked.instance(), partial(explore, symmetry=asked.symmetric)
-    watched, wanted = with_premises(instance, (asked.promise,))
-    found, _ = worth(instance, engine(watched, wanted, limits, progress), (asked.promise,), engine, limits)
-    finding = found.finding(asked.promise)
+    instance, engine = question.instance(), partial(explore, symmetry=question.symmetric)
+    watched, wanted = with_premises(instance, (question.promise,))
+    found, _ = worth(instance, engine(watched, wanted, limits, progress), (question.promise,), engine, limits)
+    finding = found.finding(question.promise)
     verdict = Verdict.UNKNOWN if finding.verdict is Verdict.BUDGETED else finding.verdict
-    return Answer(asked, verdict.value, found.distinct, finding.path if verdict is Verdict.VIOLATED else None)
+    return Answer(question, verdict.value, found.distinct, finding.path if verdict is Verdict.VIOLATED else None)
 
 
 # The table

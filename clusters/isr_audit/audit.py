@@ -15,7 +15,7 @@ from isr_audit.answers import Answer, answer_among, loss_in_rack, loss_of_fewer
 from isr_audit.cluster import CLEANUP, FLUSH, FLUSH_TIME, RETENTION, Cluster, Topic
 from isr_audit.questions import (
     CRASH,
-    DECIDED,
+    DECISIVE_VERDICTS,
     FAULTS,
     MOST_REPLICAS,
     NOTHING,
@@ -31,7 +31,7 @@ from isr_audit.releases import TODAY, Running
 from isr_check.engine import Verdict
 
 SURVIVES: Final = "survives"
-LOST: Final = "MAY BE LOST"
+MAY_BE_LOST: Final = "MAY BE LOST"
 UNKNOWN: Final = "UNKNOWN"
 ACKS: Final = ("all", "1")
 SINGLE: Final = (NOTHING, CRASH, POWER)
@@ -118,16 +118,16 @@ class Row:
     def worst(self) -> tuple[int, ...]:
         """To sort by: what acks=all loses with one failure counts most, then with two, then what is unknown."""
         of_all = [x for x in self.lines if x.acks == "all"]
-        single = sum(x.verdict == LOST for x in of_all if x.fault in SINGLE)
-        double = sum(x.verdict == LOST for x in of_all if x.fault not in SINGLE)
+        single = sum(x.verdict == MAY_BE_LOST for x in of_all if x.fault in SINGLE)
+        double = sum(x.verdict == MAY_BE_LOST for x in of_all if x.fault not in SINGLE)
         return (-single, -double, -sum(x.verdict == UNKNOWN for x in of_all))
 
     @property
     def at_risk(self) -> bool:
-        return any(x.verdict == LOST for x in self.lines if x.acks == "all" and x.fault in SINGLE)
+        return any(x.verdict == MAY_BE_LOST for x in self.lines if x.acks == "all" and x.fault in SINGLE)
 
     @property
-    def undecided(self) -> bool:
+    def is_undecided(self) -> bool:
         return any(x.verdict == UNKNOWN for x in self.lines if x.acks == "all" and x.fault in SINGLE)
 
 
@@ -135,29 +135,29 @@ class Row:
 class Answers:
     """The runs that are known, and how to make one more; `explore` returns None where it may not."""
 
-    known: list[Answer]
+    runs: list[Answer]
     explore: Callable[[Question], Answer | None]
 
     def ask(self, question: Question) -> Answer | None:
-        found = answer_among(self.known, question)
+        found = answer_among(self.runs, question)
         if found is None:
             found = self.explore(question)
-            self.known += [found] if found is not None else []
+            self.runs += [found] if found is not None else []
         return found
 
     def recall(self, question: Question) -> Answer | None:
         """The answer of a run that was made and decided."""
-        found = answer_among(self.known, question)
-        return found if found is not None and found.verdict in DECIDED else None
+        found = answer_among(self.runs, question)
+        return found if found is not None and found.verdict in DECISIVE_VERDICTS else None
 
     def lost_by_fewer(self, question: Question) -> Answer | None:
-        return loss_of_fewer(self.known, question)
+        return loss_of_fewer(self.runs, question)
 
     def lost_in_rack(self, question: Question, kind: Kind) -> Answer | None:
-        return loss_in_rack(self.known, question, kind.settings.replicas, kind.in_rack)
+        return loss_in_rack(self.runs, question, kind.settings.replicas, kind.in_rack)
 
 
-def unexplored(_: Question) -> None:
+def no_exploration(_: Question) -> None:
     """In place of an exploration: what was not run is not known."""
 
 
@@ -169,7 +169,7 @@ def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
     return kinds
 
 
-def audited(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
+def audit_rows(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
     """All topics by their kind, worst first."""
     rows = [
         row_of(kind, tuple(topics), (*minimum_notes(cluster, topics), *time_notes(cluster, topics)), answers)
@@ -241,7 +241,7 @@ def rack_losses(cluster: Cluster, row: Row) -> Iterator[RackLoss]:
 def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answers: Answers) -> Row:
     """The answers for one kind of topic."""
     lines = [line_of(kind, acks, fault, answers) for acks in ACKS for fault in kind.faults]
-    changed = [attrs.evolve(x, change=change_for(kind, x, answers)) if x.verdict == LOST else x for x in lines]
+    changed = [attrs.evolve(x, change=change_for(kind, x, answers)) if x.verdict == MAY_BE_LOST else x for x in lines]
     few = kind.settings.min_insync <= MOST_REPLICAS
     refusal = answers.ask(refusal_question(kind.design, kind.settings)) if few else None
     return Row(kind, topics, tuple(changed), refusal, notes)
@@ -258,7 +258,7 @@ def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
     happens = fault.flushed() if kind.flushed else fault
     question = loss_question(kind.design, settings, happens)
     answer = answers.recall(question) or answers.lost_by_fewer(question) or answers.ask(question)
-    return told(settings, fault, answer, FLUSHED if happens != fault else "")
+    return line_for_answer(settings, fault, answer, FLUSHED if happens != fault else "")
 
 
 def rack_line(kind: Kind, settings: Settings, fault: Fault, answers: Answers) -> Line:
@@ -268,25 +268,25 @@ def rack_line(kind: Kind, settings: Settings, fault: Fault, answers: Answers) ->
     """
     if kind.in_rack == 1:
         alone = [line_of(kind, settings.acks, one, answers) for one in (POWER, CRASH)]
-        worst = next((x for verdict in (LOST, UNKNOWN) for x in alone if x.verdict == verdict), alone[0])
+        worst = next((x for verdict in (MAY_BE_LOST, UNKNOWN) for x in alone if x.verdict == verdict), alone[0])
         return attrs.evolve(worst, fault=fault)
     happens = fault.flushed() if kind.flushed else fault
     question = loss_question(kind.design, settings, happens)
-    found = answers.lost_in_rack(question, kind)
-    answer = found or answers.ask(question)
-    if found is None and answer is not None and answer.verdict == Verdict.VIOLATED:
-        found = answers.lost_in_rack(question, kind)
-    if answer is not None and answer.verdict == Verdict.VIOLATED and found is None:
+    loss = answers.lost_in_rack(question, kind)
+    answer = loss or answers.ask(question)
+    if loss is None and answer is not None and answer.verdict == Verdict.VIOLATED:
+        loss = answers.lost_in_rack(question, kind)
+    if answer is not None and answer.verdict == Verdict.VIOLATED and loss is None:
         return Line(settings.acks, fault, UNKNOWN, answer, "lost, but by brokers that are not all of one rack")
     if answer is not None and answer.verdict == Verdict.HOLDS and not kind.flushed:
         return Line(settings.acks, fault, UNKNOWN, answer, "explored only with losses at every broker of the rack")
-    return told(settings, fault, found or answer, FLUSHED if happens != fault else "")
+    return line_for_answer(settings, fault, loss or answer, FLUSHED if happens != fault else "")
 
 
 FLUSHED: Final = "flushed first, so a power loss is a crash"
 
 
-def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) -> Line:
+def line_for_answer(settings: Settings, fault: Fault, answer: Answer | None, because: str) -> Line:
     """The line that an answer allows; `because` is why it says more than what was asked."""
     acks = settings.acks
     if answer is None:
@@ -294,7 +294,7 @@ def told(settings: Settings, fault: Fault, answer: Answer | None, because: str) 
     if answer.verdict == Verdict.VIOLATED:
         few = answer.question.constants["replicas"]
         carries = f"explored with {few} replica{'' if few == 1 else 's'}; others may lag meanwhile, out of the ISR"
-        return Line(acks, fault, LOST, answer, carries if settings.replicas != few else "")
+        return Line(acks, fault, MAY_BE_LOST, answer, carries if settings.replicas != few else "")
     if answer.verdict in (Verdict.HOLDS, Verdict.PROVED):
         if settings.replicas <= MOST_REPLICAS or "replicas" in answer.open:
             return Line(acks, fault, SURVIVES, answer, "; ".join(filter(None, (because, proved(answer)))))
@@ -322,22 +322,22 @@ MANY: Final = {"replicas": "replicas", "crashes": "crashes", "shutdowns": "resta
 
 def change_for(kind: Kind, line: Line, answers: Answers) -> Change | None:
     """The smallest change that was tried and keeps what the line loses; None where no run that is known says so."""
-    recalled = Answers(answers.known, unexplored)
+    stored_answers = Answers(answers.runs, no_exploration)
     if line.acks != "all":
-        better = line_of(kind, "all", line.fault, recalled)
+        better = line_of(kind, "all", line.fault, stored_answers)
         if better.verdict == SURVIVES and better.answer is not None:
             return Change(("acks=all in the producer",), ("a write waits for all in-sync replicas",), better.answer)
     for changed, settings, costs in (*(_spread(kind) if line.fault not in FAULTS else ()), *changes(kind)):
-        tried = line_of(changed, line.acks, line.fault, recalled)
+        tried = line_of(changed, line.acks, line.fault, stored_answers)
         if tried.verdict == SURVIVES and tried.answer is not None:
             return Change(settings, costs, tried.answer)
     return None
 
 
-Tried = tuple[Kind, tuple[str, ...], tuple[str, ...]]
+Alternative = tuple[Kind, tuple[str, ...], tuple[str, ...]]
 
 
-def changes(kind: Kind) -> Iterator[Tried]:
+def changes(kind: Kind) -> Iterator[Alternative]:
     """Other settings, those that cost least first: one setting, then two, then another design, then another replica."""
     alone = [*_minimum(kind), *_clean(kind)]
     yield from alone
@@ -353,45 +353,45 @@ def changes(kind: Kind) -> Iterator[Tried]:
     yield from _both([*_both(more, _minimum)], _clean)
 
 
-def _both(first: list[Tried], then: Callable[[Kind], Iterator[Tried]]) -> Iterator[Tried]:
+def _both(first: list[Alternative], then: Callable[[Kind], Iterator[Alternative]]) -> Iterator[Alternative]:
     for kind, settings, costs in first:
         for changed, more, and_more in then(kind):
             yield changed, (*settings, *more), (*costs, *and_more)
 
 
-def _minimum(kind: Kind) -> Iterator[Tried]:
+def _minimum(kind: Kind) -> Iterator[Alternative]:
     for minimum in range(kind.settings.min_insync + 1, kind.settings.replicas + 1):
         changed = attrs.evolve(kind, settings=attrs.evolve(kind.settings, min_insync=minimum))
         yield changed, (f"min.insync.replicas={minimum}",), (f"writes with acks=all stop when {changed.stops}",)
 
 
-def _clean(kind: Kind) -> Iterator[Tried]:
+def _clean(kind: Kind) -> Iterator[Alternative]:
     if kind.settings.unclean:
         changed = attrs.evolve(kind, settings=attrs.evolve(kind.settings, unclean=False))
         cost = "a partition stays without a leader until an in-sync replica is back"
         yield changed, ("unclean.leader.election.enable=false",), (cost,)
 
 
-def _flushing(kind: Kind) -> Iterator[Tried]:
+def _flushing(kind: Kind) -> Iterator[Alternative]:
     if not kind.flushed:
         cost = "every write waits for the disks of all in-sync replicas"
         yield attrs.evolve(kind, flushed=True), ("flush.messages=1",), (cost,)
 
 
-def _eligible(kind: Kind) -> Iterator[Tried]:
+def _eligible(kind: Kind) -> Iterator[Alternative]:
     if kind.design != TODAY:
         cost = "Kafka 4.1 or later with the feature turned on"
         yield attrs.evolve(kind, design=TODAY), ("eligible.leader.replicas.version=1",), (cost,)
 
 
-def _spread(kind: Kind) -> Iterator[Tried]:
+def _spread(kind: Kind) -> Iterator[Alternative]:
     least = -(-kind.settings.replicas // kind.racks)
     if least < kind.in_rack:
         cost = "a reassignment copies data once, and more followers fetch from another rack"
         yield attrs.evolve(kind, in_rack=least), (f"at most {least} of the replicas in one rack",), (cost,)
 
 
-def _replica(kind: Kind) -> Iterator[Tried]:
+def _replica(kind: Kind) -> Iterator[Alternative]:
     replicas = kind.settings.replicas + 1
     if replicas <= MOST_REPLICAS:
         changed = attrs.evolve(kind, settings=attrs.evolve(kind.settings, replicas=replicas))

@@ -79,14 +79,14 @@ class Cluster:
     living: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
 
-    def named(self, topic: str) -> Topic | None:
+    def find_topic(self, topic: str) -> Topic | None:
         return next((t for t in self.topics if t.name == topic), None)
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
         return tuple(p for t in self.topics for p in t.partitions)
 
-    def told(self, setting: str) -> tuple[str, ...]:
+    def broker_values(self, setting: str) -> tuple[str, ...]:
         """The values of a broker's setting, each once; brokers should agree, and may not.
 
         A broker that does not tell it has the default of all, if that is told.
@@ -97,7 +97,7 @@ class Cluster:
 
     def values(self, topic: Topic, setting: str) -> tuple[str, ...]:
         """What is told of a topic's setting: its own value, else those of the brokers."""
-        return (topic.configs[setting],) if setting in topic.configs else self.told(OF_BROKER[setting])
+        return (topic.configs[setting],) if setting in topic.configs else self.broker_values(OF_BROKER[setting])
 
     def min_insync(self, topic: Topic) -> int:
         """The least that is told; Kafka's default is 1."""
@@ -125,20 +125,22 @@ class Cluster:
 
     def disagreeing(self) -> tuple[str, ...]:
         """The settings on which brokers disagree; the weakest value is taken."""
-        return tuple(OF_BROKER[name] for name in (MIN_INSYNC, UNCLEAN, FLUSH) if len(self.told(OF_BROKER[name])) > 1)
+        return tuple(
+            OF_BROKER[name] for name in (MIN_INSYNC, UNCLEAN, FLUSH) if len(self.broker_values(OF_BROKER[name])) > 1
+        )
 
 
 def _numbers(values: Iterable[str]) -> list[int]:
     return [int(v) for v in values if v.isdecimal()]
 
 
-def merged(parts: Iterable[Cluster]) -> Cluster:
+def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
     """One cluster of what several files tell; of a topic's settings and partitions whoever tells them."""
     whole = Cluster()
     for part in parts:
         topics = {t.name: t for t in whole.topics}
         for t in part.topics:
-            topics[t.name] = _joined(topics[t.name], t) if t.name in topics else t
+            topics[t.name] = _merge_topics(topics[t.name], t) if t.name in topics else t
         whole = Cluster(
             tuple(topics.values()),
             {**whole.brokers, **{b: {**whole.brokers.get(b, {}), **c} for b, c in part.brokers.items()}},
@@ -151,7 +153,7 @@ def merged(parts: Iterable[Cluster]) -> Cluster:
     return whole
 
 
-def _joined(one: Topic, other: Topic) -> Topic:
+def _merge_topics(one: Topic, other: Topic) -> Topic:
     partitions: dict[int, Partition] = {}
     for p in (*one.partitions, *other.partitions):
         partitions[p.number] = _completed(partitions[p.number], p) if p.number in partitions else p

@@ -46,23 +46,23 @@ class Candidate:
     remembered: tuple[int, ...] = ()
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether anything is told of what it lacks."""
         return self.lacks is not None or self.bytes_short is not None
 
     @property
     def says(self) -> str:
         if self.lacks is not None:
-            lost = (
+            loss = (
                 "no offset of the logs that were told" if not self.lacks else f"the last {_many(self.lacks, 'record')}"
             )
         elif self.bytes_short is not None:
-            lost = f"about {self.bytes_short:,} bytes" if self.bytes_short else "nothing by the sizes of the logs"
+            loss = f"about {self.bytes_short:,} bytes" if self.bytes_short else "nothing by the sizes of the logs"
         else:
             return f"what electing {self.replica} uncleanly would lose is not known: where the logs end was not told"
         then = f" (with the log of {_ids(self.remembered)} as it was at an earlier look)" if self.remembered else ""
         more = f", and what only {_ids(self.unheard)} may have" if self.unheard else ""
-        return f"electing {self.replica} uncleanly would lose {lost}{then}{more}"
+        return f"electing {self.replica} uncleanly would lose {loss}{then}{more}"
 
 
 @attrs.frozen
@@ -88,12 +88,12 @@ def ends_of(cluster: Cluster, before: Ends) -> Ends:
 def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
     """Every partition with which something is wrong, worst first; `before`: where logs ended at earlier looks."""
     found = [c for t in cluster.topics for p in t.partitions for c in _of(p, cluster.min_insync(t))]
-    told = [
+    with_candidates = [
         attrs.evolve(c, candidates=candidates(p, cluster.living, (before or {}).get((p.topic, p.number), {})))
         for c in found
         for p in (c.partition,)
     ]
-    return sorted(told, key=lambda c: (c.trouble, c.partition.topic, c.partition.number))
+    return sorted(with_candidates, key=lambda c: (c.trouble, c.partition.topic, c.partition.number))
 
 
 def candidates(
@@ -103,12 +103,12 @@ def candidates(
     clean = {*p.isr, *(p.elr or ())}
     out = [r for r in p.replicas if r not in clean and (living is None or r in living)]
     found = [_candidate(p, r, before or {}) for r in out]
-    return tuple(sorted(found, key=lambda c: (not c.known, c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
+    return tuple(sorted(found, key=lambda c: (not c.is_known, c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
 
 
 def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candidate:
-    def short(told: Mapping[int, int]) -> int | None:
-        return max(told.values()) - told[replica] if len(told) > 1 else None
+    def short(by_replica: Mapping[int, int]) -> int | None:
+        return max(by_replica.values()) - by_replica[replica] if len(by_replica) > 1 else None
 
     ends = {r: end for r, end in {**before, **p.ends}.items() if r in p.replicas}
     lacks = short(ends) if replica in p.ends else None
@@ -121,7 +121,7 @@ def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candida
 def _of(p: Partition, minimum: int) -> Iterator[Condition]:
     out = [r for r in p.replicas if r not in p.isr]
     if p.leader is None:
-        yield Condition(p, Trouble.OFFLINE, f"nobody leads: {_awaited(p)}")
+        yield Condition(p, Trouble.OFFLINE, f"nobody leads: {_wait_sentence(p)}")
     elif len(p.isr) < min(minimum, len(p.replicas)):
         says = f"{_many(len(p.isr), 'replica')} in sync of {minimum} required: writes with acks=all are refused"
         yield Condition(p, Trouble.UNDER_MINIMUM, says)
@@ -131,7 +131,7 @@ def _of(p: Partition, minimum: int) -> Iterator[Condition]:
         yield Condition(p, Trouble.NOT_PREFERRED, f"{p.leader} leads; {p.replicas[0]} is preferred")
 
 
-def _awaited(p: Partition) -> str:
+def _wait_sentence(p: Partition) -> str:
     """Whose return would end it without a loss."""
     if p.isr:
         return f"it waits for {_ids(p.isr)}, of the ISR"

@@ -100,13 +100,15 @@ class _Reader:
 
     def topics_with_sizes(self) -> tuple[Topic, ...]:
         """The topics as they were told, and those of which only the sizes of logs were."""
-        found = {**{name: Topic(name, 0) for name, _ in self.sizes}, **self.topics}
+        topic_by_name = {**{name: Topic(name, 0) for name, _ in self.sizes}, **self.topics}
         for (name, number), sizes in self.sizes.items():
-            topic = found[name]
+            topic = topic_by_name[name]
             at = next((p for p in topic.partitions if p.number == number), Partition(name, number, None, (), ()))
             others = tuple(p for p in topic.partitions if p.number != number)
-            found[name] = attrs.evolve(topic, partitions=(*others, attrs.evolve(at, sizes=sizes)))
-        return tuple(attrs.evolve(t, partitions=tuple(sorted(t.partitions, key=_number))) for t in found.values())
+            topic_by_name[name] = attrs.evolve(topic, partitions=(*others, attrs.evolve(at, sizes=sizes)))
+        return tuple(
+            attrs.evolve(t, partitions=tuple(sorted(t.partitions, key=_number))) for t in topic_by_name.values()
+        )
 
     def take_setting(self, name: str, value: str) -> None:
         kind, whom = self.about

@@ -83,23 +83,25 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
     silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
     try:
         admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
-        seen = admin.list_topics(timeout=PATIENCE_S)
+        metadata = admin.list_topics(timeout=PATIENCE_S)
         try:
-            configs = dict(_topic_configs(admin, sorted(seen.topics)))
+            configs = dict(_topic_configs(admin, sorted(metadata.topics)))
         except (KafkaException, TimeoutError):  # for a moment the cluster sends to a broker that has just died
             admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
-            seen = admin.list_topics(timeout=PATIENCE_S)
-            configs = dict(_topic_configs(admin, sorted(seen.topics)))
-        asked = [_asked(admin, [_resource("broker", str(b))]) for b in sorted(seen.brokers)]  # each tells its own only
+            metadata = admin.list_topics(timeout=PATIENCE_S)
+            configs = dict(_topic_configs(admin, sorted(metadata.topics)))
+        broker_settings = [
+            _describe_configs(admin, [_resource("broker", str(b))]) for b in sorted(metadata.brokers)
+        ]  # each tells its own only
     except (KafkaException, TimeoutError) as problem:
         raise Unreachable(f"{bootstrap}: {_reason(problem)}") from None
     brokers: dict[str, dict[str, str]] = {}
-    for answers in asked:
+    for answers in broker_settings:
         with suppress(KafkaException, TimeoutError):
-            brokers |= dict(_told(answers, TOLD_BY_BROKERS))
+            brokers |= dict(_settings_of(answers, TOLD_BY_BROKERS))
     racks = {int(b): c["broker.rack"] for b, c in brokers.items() if c.get("broker.rack")}
-    found = tuple(_topic(name, described, configs[name]) for name, described in sorted(seen.topics.items()))
-    return Cluster(found, brokers, racks=racks, living=tuple(sorted(seen.brokers)))
+    found = tuple(_topic(name, described, configs[name]) for name, described in sorted(metadata.topics.items()))
+    return Cluster(found, brokers, racks=racks, living=tuple(sorted(metadata.brokers)))
 
 
 def client_settings(text: str) -> dict[str, str]:
@@ -108,52 +110,52 @@ def client_settings(text: str) -> dict[str, str]:
     librdkafka wants name and password of SASL apart, and reads certificates from PEM files or PKCS#12, not from the
     keystores of Java.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
         name, equals, value = line.strip().partition("=")
         if equals and not name.startswith(("#", "!")):
-            found[name.strip()] = value.strip()
-    login = found.pop("sasl.jaas.config", "")
+            settings[name.strip()] = value.strip()
+    login = settings.pop("sasl.jaas.config", "")
     for word in ("username", "password"):
         if told := re.search(rf"\b{word}\s*=\s*([\"'])(.*?)\1", login):
-            found[f"sasl.{word}"] = told[2]
-    return _certificates({name: value for name, value in found.items() if name not in OF_JAVA})
+            settings[f"sasl.{word}"] = told[2]
+    return _certificates({name: value for name, value in settings.items() if name not in OF_JAVA})
 
 
 OF_JAVA: Final = ("default.api.timeout.ms", "ssl.enabled.protocols", "ssl.protocol", "ssl.provider")
 """Settings of Java's clients that say nothing about who is who."""
 
 
-def _certificates(given: Mapping[str, str]) -> dict[str, str]:
+def _certificates(settings: Mapping[str, str]) -> dict[str, str]:
     """Trust and key in librdkafka's words: PEM files by their place, PEM texts as they are."""
-    found = dict(given)
-    kind = found.pop("ssl.truststore.type", "JKS").upper()
-    trusted = found.pop("ssl.truststore.location", "")
-    found.pop("ssl.truststore.password", None)
-    if trusted and kind != "PEM":
+    translation = dict(settings)
+    kind = translation.pop("ssl.truststore.type", "JKS").upper()
+    truststore = translation.pop("ssl.truststore.location", "")
+    translation.pop("ssl.truststore.password", None)
+    if truststore and kind != "PEM":
         raise ValueError(
-            f"ssl.truststore.location={trusted} is a keystore of Java, and librdkafka reads PEM: give "
-            f"ssl.ca.location=ca.pem, made by keytool -list -rfc -keystore {trusted} > ca.pem"
+            f"ssl.truststore.location={truststore} is a keystore of Java, and librdkafka reads PEM: give "
+            f"ssl.ca.location=ca.pem, made by keytool -list -rfc -keystore {truststore} > ca.pem"
         )
-    kind = found.pop("ssl.keystore.type", "PKCS12").upper()
-    if kind == "PEM" and (own := found.pop("ssl.keystore.location", "")):
-        found |= {"ssl.certificate.location": own, "ssl.key.location": own}
-    found |= {"ssl.ca.location": trusted} if trusted else {}
+    kind = translation.pop("ssl.keystore.type", "PKCS12").upper()
+    if kind == "PEM" and (own := translation.pop("ssl.keystore.location", "")):
+        translation |= {"ssl.certificate.location": own, "ssl.key.location": own}
+    translation |= {"ssl.ca.location": truststore} if truststore else {}
     pems = {
         "ssl.truststore.certificates": "ssl.ca.pem",
         "ssl.keystore.certificate.chain": "ssl.certificate.pem",
         "ssl.keystore.key": "ssl.key.pem",
     }
-    found |= {name: found.pop(own) for own, name in pems.items() if own in found}
-    if not found.get("ssl.endpoint.identification.algorithm", "https"):
-        found["ssl.endpoint.identification.algorithm"] = "none"
-    return found
+    translation |= {name: translation.pop(own) for own, name in pems.items() if own in translation}
+    if not translation.get("ssl.endpoint.identification.algorithm", "https"):
+        translation["ssl.endpoint.identification.algorithm"] = "none"
+    return translation
 
 
-def _topic(name: str, described: DescribedTopic, configs: Mapping[str, str]) -> Topic:
+def _topic(name: str, description: DescribedTopic, configs: Mapping[str, str]) -> Topic:
     partitions = tuple(
         Partition(name, p.id, p.leader if p.leader >= 0 else None, tuple(p.replicas), tuple(p.isrs))
-        for p in sorted(described.partitions.values(), key=lambda p: p.id)
+        for p in sorted(description.partitions.values(), key=lambda p: p.id)
     )
     return Topic(name, min((len(p.replicas) for p in partitions), default=0), partitions, configs)
 
@@ -161,7 +163,7 @@ def _topic(name: str, described: DescribedTopic, configs: Mapping[str, str]) -> 
 def _topic_configs(admin: Admin, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
     left = iter(names)
     while some := list(islice(left, AT_A_TIME)):
-        yield from _told(_asked(admin, [_resource("topic", name) for name in some]), OF_TOPIC)
+        yield from _settings_of(_describe_configs(admin, [_resource("topic", name) for name in some]), OF_TOPIC)
 
 
 def _resource(kind: str, name: str) -> Resource:
@@ -173,14 +175,14 @@ def _resource(kind: str, name: str) -> Resource:
 Answers = dict[Resource, Future[dict[str, Entry]]]
 
 
-def _asked(admin: Admin, resources: list[Resource]) -> Answers:
+def _describe_configs(admin: Admin, resources: list[Resource]) -> Answers:
     return admin.describe_configs(resources, request_timeout=PATIENCE_S)
 
 
-def _told(answers: Answers, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def _settings_of(answers: Answers, setting_names: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
     for resource, answer in answers.items():
         entries = answer.result(2 * PATIENCE_S)
-        yield resource.name, {n: e.value for n, e in entries.items() if n in wanted and e.value is not None}
+        yield resource.name, {n: e.value for n, e in entries.items() if n in setting_names and e.value is not None}
 
 
 def _reason(problem: Exception) -> str:

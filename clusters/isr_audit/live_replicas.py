@@ -93,7 +93,7 @@ class Manager(Protocol):
     """The connections of an admin client: the only way to ask one broker for what is usually asked of leaders."""
 
     def send(self, request: object, broker: int) -> Awaitable[ListedOffsets]: ...
-    def run(self, asked: Callable[[], Awaitable[ListedOffsets]]) -> ListedOffsets: ...
+    def run(self, coroutine: Callable[[], Awaitable[ListedOffsets]]) -> ListedOffsets: ...
 
 
 class Admin(Protocol):
@@ -122,28 +122,28 @@ def with_replicas(cluster: Cluster, bootstrap: str, client: Mapping[str, str]) -
         from kafka.admin import KafkaAdminClient  # type: ignore[import-untyped]
         from kafka.errors import KafkaError  # type: ignore[import-untyped]
     except ImportError:
-        return _noted(cluster, "features and the ends of logs were not asked for: kafka-python is not installed")
+        return _with_note(cluster, "features and the ends of logs were not asked for: kafka-python is not installed")
     silence()
     make = cast("Callable[..., Admin]", KafkaAdminClient)
     try:
-        made = make(
+        admin_client = make(
             bootstrap_servers=bootstrap.split(","),
             bootstrap_timeout_ms=PATIENCE_MS,
             request_timeout_ms=PATIENCE_MS,
             **python_settings(client),
         )
     except (KafkaError, Untranslated, OSError, ValueError, AssertionError) as problem:
-        return _noted(cluster, f"features and the ends of logs were not asked for: {_reason(problem)}")
-    with closing(made) as admin:
-        for what, ask in ASKED:
+        return _with_note(cluster, f"features and the ends of logs were not asked for: {_reason(problem)}")
+    with closing(admin_client) as admin:
+        for what, ask in QUESTIONS:
             try:
                 cluster = ask(cluster, admin)
             except (KafkaError, OSError) as problem:
-                cluster = _noted(cluster, f"{what} not told: {_reason(problem)}")
+                cluster = _with_note(cluster, f"{what} not told: {_reason(problem)}")
     return cluster
 
 
-def _noted(cluster: Cluster, note: str) -> Cluster:
+def _with_note(cluster: Cluster, note: str) -> Cluster:
     return attrs.evolve(cluster, notes=(*cluster.notes, note))
 
 
@@ -162,29 +162,31 @@ def _reason(problem: Exception) -> str:
 
 
 def _features(cluster: Cluster, admin: Admin) -> Cluster:
-    found = {
+    feature_levels = {
         name: levels["finalized"][1] for name, levels in admin.describe_features().items() if "finalized" in levels
     }
-    told = {name: str(level) for name, level in found.items()}
-    if METADATA_FEATURE in found:
-        told[METADATA_FEATURE] = ".".join(map(str, release_of_level(found[METADATA_FEATURE])))
+    told = {name: str(level) for name, level in feature_levels.items()}
+    if METADATA_FEATURE in feature_levels:
+        told[METADATA_FEATURE] = ".".join(map(str, release_of_level(feature_levels[METADATA_FEATURE])))
     return attrs.evolve(cluster, features={**cluster.features, **told})
 
 
 def _eligible(cluster: Cluster, admin: Admin) -> Cluster:
-    asked = sorted({p.topic for p in cluster.partitions if not p.whole})
-    if not asked or cluster.features.get(ELR_FEATURE, "0") == "0":
+    topic_names = sorted({p.topic for p in cluster.partitions if not p.whole})
+    if not topic_names or cluster.features.get(ELR_FEATURE, "0") == "0":
         return cluster
-    found: dict[Place, tuple[int, ...]] = {}
+    eligible_replicas: dict[Place, tuple[int, ...]] = {}
     cursor: dict[str, object] | None = None
     while True:
-        told = admin.describe_topic_partitions(asked, AT_A_TIME, cursor)
+        told = admin.describe_topic_partitions(topic_names, AT_A_TIME, cursor)
         for topic in told["topics"]:
             for p in topic["partitions"]:
-                found[topic["name"], p["partition_index"]] = tuple(p["eligible_leader_replicas"] or ())
+                eligible_replicas[topic["name"], p["partition_index"]] = tuple(p["eligible_leader_replicas"] or ())
         cursor = told["next_cursor"]
         if cursor is None:
-            return _evolved(cluster, lambda p: attrs.evolve(p, elr=found.get((p.topic, p.number), p.elr)))
+            return _map_partitions(
+                cluster, lambda p: attrs.evolve(p, elr=eligible_replicas.get((p.topic, p.number), p.elr))
+            )
 
 
 def _ends(cluster: Cluster, admin: Admin) -> Cluster:
@@ -192,7 +194,7 @@ def _ends(cluster: Cluster, admin: Admin) -> Cluster:
     for broker, partitions in _by_broker(cluster):
         for place, end in _ends_at(admin, broker, partitions):
             ends[place][broker] = end
-    return _evolved(cluster, lambda p: attrs.evolve(p, ends={**p.ends, **ends[p.topic, p.number]}))
+    return _map_partitions(cluster, lambda p: attrs.evolve(p, ends={**p.ends, **ends[p.topic, p.number]}))
 
 
 def _ends_at(admin: Admin, broker: int, partitions: Iterable[Partition]) -> Iterator[tuple[Place, int]]:
@@ -209,11 +211,11 @@ def _ends_at(admin: Admin, broker: int, partitions: Iterable[Partition]) -> Iter
     request = made(replica_id=DEBUGGING_REPLICA, isolation_level=0, topics=topics)
     manager: Manager = vars(admin)["_manager"]
 
-    async def answered() -> ListedOffsets:
+    async def send_request() -> ListedOffsets:
         return await manager.send(request, broker)
 
     try:
-        told = manager.run(answered)
+        told = manager.run(send_request)
     except (KafkaError, OSError):
         return  # who has just died is not heard, which the candidates say
     for topic in told.topics:
@@ -231,7 +233,7 @@ def _sizes(cluster: Cluster, admin: Admin) -> Cluster:
         for logs in admin.describe_log_dirs(named, [broker]):
             for place, size in sizes_of(logs["log_dirs"]):
                 sizes[place][broker] = size
-    return _evolved(cluster, lambda p: attrs.evolve(p, sizes={**p.sizes, **sizes[p.topic, p.number]}))
+    return _map_partitions(cluster, lambda p: attrs.evolve(p, sizes={**p.sizes, **sizes[p.topic, p.number]}))
 
 
 def sizes_of(log_dirs: Iterable[LogDir]) -> Iterator[tuple[Place, int]]:
@@ -243,7 +245,7 @@ def sizes_of(log_dirs: Iterable[LogDir]) -> Iterator[tuple[Place, int]]:
                     yield (topic["name"], p["partition_index"]), p["partition_size"]
 
 
-ASKED: Final[tuple[tuple[str, Callable[[Cluster, Admin], Cluster]], ...]] = (
+QUESTIONS: Final[tuple[tuple[str, Callable[[Cluster, Admin], Cluster]], ...]] = (
     ("features were", _features),
     ("eligible leader replicas were", _eligible),
     ("the ends of logs were", _ends),
@@ -260,7 +262,7 @@ def _by_broker(cluster: Cluster) -> Iterator[tuple[int, list[Partition]]]:
             yield broker, mine
 
 
-def _evolved(cluster: Cluster, change: Callable[[Partition], Partition]) -> Cluster:
+def _map_partitions(cluster: Cluster, change: Callable[[Partition], Partition]) -> Cluster:
     topics = tuple(attrs.evolve(t, partitions=tuple(map(change, t.partitions))) for t in cluster.topics)
     return attrs.evolve(cluster, topics=topics)
 
@@ -291,10 +293,10 @@ NAMES: Final[Mapping[str, str]] = {
 
 def python_settings(client: Mapping[str, str]) -> dict[str, object]:
     """Settings of librdkafka for kafka-python; Untranslated for those of security that it has not."""
-    found: dict[str, object] = {NAMES[name]: value for name, value in client.items() if name in NAMES}
+    settings: dict[str, object] = {NAMES[name]: value for name, value in client.items() if name in NAMES}
     if client.get("ssl.endpoint.identification.algorithm") == "none":
-        found["ssl_check_hostname"] = False
+        settings["ssl_check_hostname"] = False
     for name in client:
         if name.startswith(("ssl.", "sasl.")) and name not in NAMES and name != "ssl.endpoint.identification.algorithm":
             raise Untranslated(f"kafka-python has no {name}")
-    return found
+    return settings

@@ -20,7 +20,7 @@ REFUSAL: Final = "writes-meet-minimum"
 """No leader takes an acks=all record below the minimum: the promise behind "stops accepting writes"."""
 MOST_REPLICAS: Final = 3
 """More are not explored: a third is enough for somebody to lag while two others change places."""
-DECIDED: Final = ("HOLDS", "VIOLATED", "PROVED")
+DECISIVE_VERDICTS: Final = ("HOLDS", "VIOLATED", "PROVED")
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class Fault:
     budget: Mapping[str, int] = attrs.field(factory=dict[str, int])
     each: str = ""
 
-    def spent(self, replicas: int) -> dict[str, int]:
+    def budgets_for(self, replicas: int) -> dict[str, int]:
         """The budgets at so many replicas."""
         return dict(self.budget) if not self.each else {self.each: replicas}
 
@@ -135,36 +135,36 @@ def usual_constants(design: str) -> dict[str, Value]:
 
 def loss_question(design: str, settings: Settings, fault: Fault) -> Question:
     """Whether what was acknowledged can be lost; settings beyond what is explored are taken as bounded."""
-    return _asked(design, settings.bounded(), LOSS, fault)
+    return _make_question(design, settings.bounded(), LOSS, fault)
 
 
 def refusal_question(design: str, settings: Settings) -> Question:
     """Whether a leader ever takes an acks=all record below the minimum, while replicas lag as they like."""
     fault = NOTHING if settings.replicas > 1 else CRASH
-    return _asked(design, attrs.evolve(settings.bounded(), unclean=False, acks="all"), REFUSAL, fault)
+    return _make_question(design, attrs.evolve(settings.bounded(), unclean=False, acks="all"), REFUSAL, fault)
 
 
-def _asked(design: str, settings: Settings, promise: str, fault: Fault) -> Question:
+def _make_question(design: str, settings: Settings, promise: str, fault: Fault) -> Question:
     """Every budget is what the fault spends, and the other bounds follow it (isr_protocol.promises.room).
 
     With two replicas two faults also get a second record: the first may be lost and replaced before the second fault.
     With three replicas that would be too much to explore.
     """
-    spent = fault.spent(settings.replicas)
+    spent = fault.budgets_for(settings.replicas)
     two = sum(spent.values()) > 1 and settings.replicas < MOST_REPLICAS
-    given: dict[str, Value] = {c.name: 0 for c in constants_of(design) if c.budget}
-    given |= {"epochs": 1, "isr_changes": 2, "log": 1 + two, "records": 1 + two, **spent}
-    given |= {
+    constants: dict[str, Value] = {c.name: 0 for c in constants_of(design) if c.budget}
+    constants |= {"epochs": 1, "isr_changes": 2, "log": 1 + two, "records": 1 + two, **spent}
+    constants |= {
         "replicas": settings.replicas,
         "min_insync": settings.min_insync,
         "unclean": settings.unclean,
         "acks": settings.acks,
     }
-    whole = check_constants(DESIGNS[design], given)
+    whole = check_constants(DESIGNS[design], constants)
     return Question(design, promise, {**whole, **larger(DESIGNS[design], whole)})
 
 
-STORED: Final = {"kip-966": 3, "kraft-3.5": 3, "kip-841": 2, "kip-497": 2}
+STORED_DESIGNS: Final = {"kip-966": 3, "kraft-3.5": 3, "kip-841": 2, "kip-497": 2}
 """Designs whose answers are stored, and up to how many replicas. Others are explored when somebody asks."""
 
 
@@ -174,14 +174,14 @@ def stored_questions() -> Iterator[Question]:
     Unclean election comes on before off: if nothing is lost there, nothing is lost where fewer elections are possible.
     """
     for replicas in range(1, MOST_REPLICAS + 1):
-        for design in (d for d, most in STORED.items() if replicas <= most):
+        for design in (d for d, most in STORED_DESIGNS.items() if replicas <= most):
             for fault in FAULTS[replicas == 1 :]:  # nothing happens to a single replica of which nothing fails
                 yield from _with_fault(design, replicas, fault)
 
 
 def _with_fault(design: str, replicas: int, fault: Fault) -> Iterator[Question]:
     """With three replicas and more than one fault only the default is tried, with unclean election off."""
-    large = replicas == MOST_REPLICAS and sum(fault.spent(replicas).values()) > 1
+    large = replicas == MOST_REPLICAS and sum(fault.budgets_for(replicas).values()) > 1
     for minimum in range(1, replicas + 1):
         if fault is FAULTS[replicas == 1]:
             yield refusal_question(design, Settings(replicas, minimum, False, "all"))

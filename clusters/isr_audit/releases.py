@@ -85,12 +85,12 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
 
     Where it is not told whether eligible leader replicas are on, they are taken to be off, as in an upgraded cluster.
     """
-    told = _told(cluster)
+    told = _release_of_cluster(cluster)
     exact = release if release is not None else told
     on = elr if elr is not None else _elr(cluster)
     kraft = _kraft(cluster, exact)
     notes: list[str] = []
-    taken: Release = (3, 5) if exact is None else exact
+    assumed_release: Release = (3, 5) if exact is None else exact
     if exact is None:
         since = "4.1 or later" if on else "3.5 or later with KRaft"
         notes.append(f"the release was not told, and is taken to be {since} (--kafka 4.1.1 tells it)")
@@ -105,7 +105,7 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
             "whether eligible leader replicas are on was not told, and they are taken to be off "
             "(give the output of kafka-features.sh describe, or --elr on)"
         )
-    design = _newest(KRAFT if kraft else ZOOKEEPER, taken)
+    design = _newest(KRAFT if kraft else ZOOKEEPER, assumed_release)
     if not design:
         design = ZOOKEEPER[0][1] if kraft else ZOOKEEPER[-1][1]
         notes.append(f"no design of this release is known, and {design} is the nearest")
@@ -116,10 +116,14 @@ def _newest(table: tuple[tuple[Release, str], ...], release: Release) -> str:
     return next((design for since, design in table if release[:2] >= since), "")
 
 
-def _told(cluster: Cluster) -> Release | None:
+def _release_of_cluster(cluster: Cluster) -> Release | None:
     """The release whose protocol runs: the finalized metadata.version, else inter.broker.protocol.version."""
-    told = [cluster.features[METADATA_FEATURE]] if METADATA_FEATURE in cluster.features else cluster.told(PROTOCOL)
-    return min((r for r in map(release_of, told) if r is not None), default=None)
+    version_texts = (
+        [cluster.features[METADATA_FEATURE]]
+        if METADATA_FEATURE in cluster.features
+        else cluster.broker_values(PROTOCOL)
+    )
+    return min((r for r in map(release_of, version_texts) if r is not None), default=None)
 
 
 def _elr(cluster: Cluster) -> bool | None:

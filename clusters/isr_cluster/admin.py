@@ -65,8 +65,8 @@ class Admin:
         except OSError as error:
             why = error.strerror or str(error)
             raise Refused(f"no broker answers at {address[0]}:{address[1]}: {why.lower()}") from error
-        self._asked = 0
-        self.serves = self._served()
+        self._correlation_id = 0
+        self.serves = self._supported_versions()
 
     def __enter__(self) -> Admin:
         return self
@@ -80,9 +80,9 @@ class Admin:
 
     def ask(self, key: int, version: int, fields: Answer) -> Fields:
         """One request and its answer."""
-        self._asked += 1
+        self._correlation_id += 1
         try:
-            self._socket.sendall(protocol.ask(key, version, self._asked, "insync", fields))
+            self._socket.sendall(protocol.ask(key, version, self._correlation_id, "insync", fields))
             (size,) = struct.unpack(">i", self._read(4))
             cursor = Cursor(self._read(int(size)), 4)
             schema = load_response_schema(key, version)
@@ -101,7 +101,7 @@ class Admin:
             data += more
         return bytes(data)
 
-    def _served(self) -> dict[int, tuple[int, int]]:
+    def _supported_versions(self) -> dict[int, tuple[int, int]]:
         said = self.ask(protocol.API_VERSIONS, 0, {})
         return {k.number("api_key"): (k.number("min_version"), k.number("max_version")) for k in said.all("api_keys")}
 
@@ -111,17 +111,17 @@ class Admin:
         """The partitions of these topics, or of all, as this broker knows them; Refused if a topic is not there."""
         asked = None if topics is None else [{"name": name} for name in topics]
         said = self.ask(protocol.METADATA, 9, {"topics": asked, "allow_auto_topic_creation": False})
-        found: list[PartitionSeen] = []
+        descriptions: list[PartitionSeen] = []
         for topic in said.all("topics"):
             name = topic.text("name")
             _check(topic, f"topic {name}")
-            found += [_seen(name, p) for p in topic.all("partitions")]
-        return self._with_elr(sorted(found, key=lambda p: (p.topic, p.number)))
+            descriptions += [_partition_seen(name, p) for p in topic.all("partitions")]
+        return self._with_elr(sorted(descriptions, key=lambda p: (p.topic, p.number)))
 
-    def _with_elr(self, found: list[PartitionSeen]) -> list[PartitionSeen]:
-        if DESCRIBE_TOPIC_PARTITIONS not in self.serves or not found:
-            return found
-        names = sorted({p.topic for p in found})
+    def _with_elr(self, descriptions: list[PartitionSeen]) -> list[PartitionSeen]:
+        if DESCRIBE_TOPIC_PARTITIONS not in self.serves or not descriptions:
+            return descriptions
+        names = sorted({p.topic for p in descriptions})
         fields = {"topics": [{"name": name} for name in names], "response_partition_limit": 2_000}
         said = self.ask(DESCRIBE_TOPIC_PARTITIONS, 0, fields)
         elr = {
@@ -129,7 +129,7 @@ class Admin:
             for topic in said.all("topics")
             for p in topic.all("partitions")
         }
-        return [attrs.evolve(p, elr=elr.get((p.topic, p.number))) for p in found]
+        return [attrs.evolve(p, elr=elr.get((p.topic, p.number))) for p in descriptions]
 
     def brokers(self) -> dict[int, Address]:
         """The brokers that have a session, and where they listen."""
@@ -145,7 +145,7 @@ class Admin:
         on: list[list[int]] | None = None,
     ) -> None:
         """Create a topic; -1 leaves a number to the broker's settings. `on` are the brokers of each partition."""
-        wanted = {
+        topic_request = {
             "name": topic,
             "num_partitions": partitions,
             "replication_factor": replicas,
@@ -153,7 +153,7 @@ class Admin:
             "assignments": [{"partition_index": n, "broker_ids": ids} for n, ids in enumerate(on or [])],
         }
         version = min(7, self.serves[protocol.CREATE_TOPICS][1])
-        said = self.ask(protocol.CREATE_TOPICS, version, {"topics": [wanted], "timeout": 10_000})
+        said = self.ask(protocol.CREATE_TOPICS, version, {"topics": [topic_request], "timeout": 10_000})
         for answer in said.all("topics"):
             _check(answer, f"topic {topic} was not created")
 
@@ -167,7 +167,7 @@ class Admin:
             _check(answer, f"topic {topic} was not deleted")
 
 
-def _seen(topic: str, partition: Fields) -> PartitionSeen:
+def _partition_seen(topic: str, partition: Fields) -> PartitionSeen:
     leader = partition.number("leader_id")
     return PartitionSeen(
         topic=topic,

@@ -31,15 +31,15 @@ def cluster_of(root: Path, brokers: int, ours: bool = True) -> str | None:
     expected = {path.name: broker for broker, path in folders(root, brokers).items()}
     there = sorted(path for path in root.iterdir() if not path.name.startswith("."))
     claims = {path: claimed(RealDisk(path)) if path.is_dir() else None for path in there}
-    found: dict[Path, Claim] = {path: claim for path, claim in claims.items() if claim is not None}
+    folder_claims: dict[Path, Claim] = {path: claim for path, claim in claims.items() if claim is not None}
     strange = [path.name for path in there if path.name not in expected or any(path.iterdir())]
-    if strange and not found:
+    if strange and not folder_claims:
         raise OtherData(f"{root} holds {strange[0]}, which is no broker's data; give a new folder")
-    ids = {claim.cluster for claim in found.values()}
+    ids = {claim.cluster for claim in folder_claims.values()}
     if len(ids) > 1:
-        whose = ", ".join(f"{path.name} of {claim.cluster}" for path, claim in found.items())
+        whose = ", ".join(f"{path.name} of {claim.cluster}" for path, claim in folder_claims.items())
         raise OtherData(f"{root} holds data of several clusters: {whose}")
-    for path, claim in found.items():
+    for path, claim in folder_claims.items():
         if _of_kafka(path) is ours:
             whose = "Apache Kafka" if ours else "insync's own broker"
             raise OtherData(f"{root} holds data of {whose}; give a new folder, or another --system")

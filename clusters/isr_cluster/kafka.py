@@ -40,12 +40,14 @@ SMALL: Final[Mapping[str, str]] = {
 INTERNAL: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
 
 
-def node_settings(node: int, listens: Address, found: Address, controller: tuple[Address, Address]) -> dict[str, str]:
+def node_settings(
+    node: int, listens: Address, advertised_address: Address, controller: tuple[Address, Address]
+) -> dict[str, str]:
     """What makes a node a member of the cluster: KRaft with a static quorum of one.
 
     `controller` is where the controller listens and where it is found, which differ where a proxy stands before it.
     """
-    listeners, advertised = [_listener("PLAINTEXT", listens)], [_listener("PLAINTEXT", found)]
+    listeners, advertised = [_listener("PLAINTEXT", listens)], [_listener("PLAINTEXT", advertised_address)]
     if node == CONTROLLER_BROKER:
         listeners.append(_listener("CONTROLLER", controller[0]))
         advertised.append(_listener("CONTROLLER", controller[1]))
@@ -113,10 +115,10 @@ class KafkaProcesses(System):
         except Refused:
             return False
 
-    def reason(self, said: Sequence[str]) -> str:
+    def reason(self, lines: Sequence[str]) -> str:
         """Kafka's exception, which stands above its stack."""
-        told = [line for line in said if "Exception" in line and not line.lstrip().startswith("at ")]
-        return (told or list(said))[0][:400]
+        told = [line for line in lines if "Exception" in line and not line.lstrip().startswith("at ")]
+        return (told or list(lines))[0][:400]
 
     def stop(self, broker: int, number: signal.Signals = signal.SIGTERM) -> int:
         """The same; a JVM's orderly end counts as 0."""
@@ -138,20 +140,20 @@ def write_decisions(log: Path, traces: Path, partition: TopicPartition, settings
     (traces / "controller.1.jsonl").write_text(text, encoding="utf-8")
 
 
-def _line(told: Decided | Session, partition: TopicPartition) -> dict[str, object]:
+def _line(decision: Decided | Session, partition: TopicPartition) -> dict[str, object]:
     """A decision of the controller as a line of a trace."""
-    if isinstance(told, Session):
-        return {"what": "broker", **attrs.asdict(told)}
+    if isinstance(decision, Session):
+        return {"what": "broker", **attrs.asdict(decision)}
     return {
         "what": "decides",
         "partition": str(partition),
-        "leader": -1 if told.leader is None else told.leader,
-        "leader_epoch": told.epoch,
-        "partition_epoch": told.version,
-        "isr": told.isr,
-        "elr": told.elr,
-        "last_known_elr": told.last_known,
-        "replicas": told.replicas,
+        "leader": -1 if decision.leader is None else decision.leader,
+        "leader_epoch": decision.epoch,
+        "partition_epoch": decision.version,
+        "isr": decision.isr,
+        "elr": decision.elr,
+        "last_known_elr": decision.last_known,
+        "replicas": decision.replicas,
     }
 
 

@@ -52,7 +52,7 @@ class KafkaDecisions:
 
     def take(self, data: bytes) -> tuple[list[Decided], int]:
         """The decisions in the whole batches at the beginning of the bytes, and how many bytes these batches are."""
-        found: list[Decided] = []
+        new_decisions: list[Decided] = []
         position = 0
         while len(data) - position >= HEADER_BYTES:
             try:
@@ -64,9 +64,9 @@ class KafkaDecisions:
             if not batch.control:  # Raft's own
                 for value in _values(data, position, batch.count):
                     if self.takes(value) and self.now is not None:
-                        found.append(self.now)
+                        new_decisions.append(self.now)
             position += batch.size
-        return found, position
+        return new_decisions, position
 
     def takes(self, value: bytes) -> bool:
         """Whether a record is about the partition, which is then as it says."""
@@ -80,28 +80,28 @@ class KafkaDecisions:
             elif kind in (_PARTITION, _CHANGE):
                 number, topic = _int(cursor), cursor.take(16)
                 if topic == self._topic_id and number == self.partition.partition:
-                    self.now = _created(cursor, version) if kind == _PARTITION else self._changed(cursor)
+                    self.now = _created(cursor, version) if kind == _PARTITION else self._apply_change(cursor)
                     return True
         except (BadFrame, UnicodeDecodeError):
             return False
         return False
 
-    def _changed(self, cursor: Cursor) -> Decided | None:
-        told: dict[int, tuple[int, ...]] = {}
-        tagged_fields(cursor, lambda tag, of: told.__setitem__(tag, _tagged(tag, of)))
+    def _apply_change(self, cursor: Cursor) -> Decided | None:
+        fields: dict[int, tuple[int, ...]] = {}
+        tagged_fields(cursor, lambda tag, of: fields.__setitem__(tag, _tagged(tag, of)))
         if self.now is None:
             return None
         leader, epoch = self.now.leader, self.now.epoch
-        if 1 in told:
-            leader, epoch = _node(told[1][0]), epoch + 1
+        if 1 in fields:
+            leader, epoch = _node(fields[1][0]), epoch + 1
         return Decided(
             leader,
             epoch,
-            told.get(0, self.now.isr),
-            told.get(6, self.now.elr),
+            fields.get(0, self.now.isr),
+            fields.get(6, self.now.elr),
             self.now.version + 1,
-            told.get(7, self.now.last_known),
-            told.get(2, self.now.replicas),
+            fields.get(7, self.now.last_known),
+            fields.get(2, self.now.replicas),
         )
 
 
@@ -128,17 +128,17 @@ class KafkaSessions:
             cursor.varint()
             kind, version = cursor.varint(), cursor.varint()
             if kind == _BROKER:
-                found = _registered(cursor, version)
+                session = _registered(cursor, version)
             elif kind == _BROKER_CHANGE:
-                found = self._changed(cursor)
+                session = self._apply_change(cursor)
             else:
                 return None
         except (BadFrame, UnicodeDecodeError):
             return None
-        self.now[found.broker] = found
-        return found
+        self.now[session.broker] = session
+        return session
 
-    def _changed(self, cursor: Cursor) -> Session:
+    def _apply_change(self, cursor: Cursor) -> Session:
         broker, epoch = _int(cursor), _long(cursor)
         told: dict[int, int] = {}
         tagged_fields(cursor, lambda tag, of: told.__setitem__(tag, _byte(of) if tag in (0, 1) else 0))

@@ -41,7 +41,7 @@ class Process:
     process: subprocess.Popen[str]
     tell: Callable[[str], None]
     last: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=60))
-    heard: threading.Event = attrs.field(factory=threading.Event)
+    wakeup: threading.Event = attrs.field(factory=threading.Event)
     listens: bool = False
     reader: threading.Thread = attrs.field(init=False)
 
@@ -60,11 +60,11 @@ class Process:
                 self.tell(said if name in said[:30] else f"{time.strftime('%H:%M:%S')} {name}: {said}")
                 if f"{name} listens" in said:
                     self.listens = True
-                    self.heard.set()
-        self.heard.set()
+                    self.wakeup.set()
+        self.wakeup.set()
 
     @property
-    def ended(self) -> int | None:
+    def exit_code(self) -> int | None:
         """Its exit code, None while it runs."""
         return self.process.poll()
 
@@ -121,9 +121,9 @@ class System:
         """Whether a broker that was started answers by now."""
         raise NotImplementedError
 
-    def reason(self, said: Sequence[str]) -> str:
+    def reason(self, lines: Sequence[str]) -> str:
         """Why a broker has ended, of the last lines that it printed."""
-        return said[-1]
+        return lines[-1]
 
     # What is done to a broker
 
@@ -150,14 +150,14 @@ class System:
         """Wait until a broker that was started serves; Mishap if it ends instead."""
         started, until = self.running[broker], time.monotonic() + STARTS_WITHIN
         while not self.serves(broker):
-            if (code := started.ended) is not None:
+            if (code := started.exit_code) is not None:
                 started.reader.join(5)
                 del self.running[broker]
                 said = self.reason(list(started.last)) if started.last else f"exit code {code}"
                 raise Mishap(f"broker {broker} did not start: {said}")
             if time.monotonic() > until:
                 raise Mishap(f"broker {broker} does not listen after {STARTS_WITHIN:.0f} s")
-            if started.heard.wait(0.05):
+            if started.wakeup.wait(0.05):
                 time.sleep(0.01)
 
     def start_all(self) -> None:
@@ -170,7 +170,7 @@ class System:
     def stop(self, broker: int, number: signal.Signals = signal.SIGTERM) -> int:
         """Send the signal, wait for the end, and give the exit code; one that does not end in time is killed."""
         stopped = self.running.pop(broker)
-        if stopped.ended is None:
+        if stopped.exit_code is None:
             self.ends(broker, stopped.process, number)
         try:
             code = stopped.process.wait(STOPS_WITHIN)
@@ -209,9 +209,9 @@ class System:
         for broker in list(self.running):
             self.kill(broker)
 
-    def ended(self) -> dict[int, int]:
+    def early_exits(self) -> dict[int, int]:
         """The brokers that ended without having been asked, and their exit codes."""
-        found = {broker: process.ended for broker, process in self.running.items()}
+        found = {broker: process.exit_code for broker, process in self.running.items()}
         return {broker: code for broker, code in found.items() if code is not None}
 
 
@@ -238,9 +238,9 @@ class Processes(System):
         """It says that it listens."""
         return self.running[broker].listens
 
-    def reason(self, said: Sequence[str]) -> str:
+    def reason(self, lines: Sequence[str]) -> str:
         """Its last line, without its name."""
-        return said[-1].removeprefix("isr_broker: ")
+        return lines[-1].removeprefix("isr_broker: ")
 
     def start_all(self) -> None:
         """Start every broker, that of the controller first."""

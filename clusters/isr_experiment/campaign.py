@@ -13,7 +13,7 @@ from isr_experiment import conclusions
 from isr_experiment.catalogue import Experiment
 from isr_experiment.cells import Cell
 from isr_experiment.conclusions import Concluded
-from isr_experiment.model import Predicted, predicted
+from isr_experiment.model import Predicted, prediction
 from isr_experiment.page import page
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.systems import SystemUnderTest
@@ -41,7 +41,7 @@ def stands(cell: Cell, left_out: Container[str]) -> bool:
     return not cell.instead_of or cell.instead_of in left_out
 
 
-def performed(
+def perform_experiment(
     experiment: Experiment,
     out: Path,
     runs: int,
@@ -66,44 +66,46 @@ def performed(
         tell(f"left out: {name}: {why}")
     cells = [cell for cell in experiment.cells(first) if not only or cell.name in only]
     names = [cell.name for cell in cells if cell.name not in left_out and (cell.name in only or stands(cell, left_out))]
-    found: dict[str, list[Result]] = {name: [] for name in names}
+    results: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
 
-    def concluded(asked: Mapping[str, Predicted | None]) -> list[Concluded]:
-        done = [
-            Concluded(cell=cell, results=tuple(found[name]), predicted=asked.get(name), wanted=runs)
+    def write_conclusions(predictions: Mapping[str, Predicted | None]) -> list[Concluded]:
+        concluded_cells = [
+            Concluded(cell=cell, results=tuple(results[name]), prediction=predictions.get(name), required_runs=runs)
             for name, cell in latest.items()
         ]
-        written = conclusions.document(experiment.name, experiment.says, done, options, command, over.is_set())
-        written["left_out"] = left_out
-        written["availability"] = conclusions.availability(done)
-        (out / FILE).write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-        (out / PAGE).write_text(page(written, style), encoding="utf-8")
-        return done
+        document = conclusions.document(
+            experiment.name, experiment.says, concluded_cells, options, command, over.is_set()
+        )
+        document["left_out"] = left_out
+        document["availability"] = conclusions.availability(concluded_cells)
+        (out / FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        (out / PAGE).write_text(page(document, style), encoding="utf-8")
+        return concluded_cells
 
     began, whole = time.monotonic(), runs * len(names)
     for turn in range(runs + (runs + 1) // 2):
         for cell in experiment.cells(first + turn):
-            if cell.name not in found or over.is_set():
+            if cell.name not in results or over.is_set():
                 continue
-            if sum(not r.invalid for r in found[cell.name]) >= runs:
+            if sum(not r.invalid for r in results[cell.name]) >= runs:
                 continue
             latest[cell.name] = cell
             name = folder_name(cell, first + turn)
             result = conduct(cell, first + turn, out / name, options, over, tell)
-            found[cell.name].append(result)
+            results[cell.name].append(result)
             _keep(out / name, result)
-            tell(_said(result))
-            tell(_left(sum(map(len, found.values())), whole, time.monotonic() - began))
-    asked: dict[str, Predicted | None] = {}
-    done = concluded(asked)
+            tell(_result_line(result))
+            tell(_progress_line(sum(map(len, results.values())), whole, time.monotonic() - began))
+    cell_predictions: dict[str, Predicted | None] = {}
+    cell_conclusions = write_conclusions(cell_predictions)
     for name, cell in latest.items() if ask_model else ():
         if over.is_set():
             break
         tell(f"the model is asked about {name}")
-        asked[name] = predicted(cell, over.is_set)
-        done = concluded(asked)
-    return done
+        cell_predictions[name] = prediction(cell, over.is_set)
+        cell_conclusions = write_conclusions(cell_predictions)
+    return cell_conclusions
 
 
 def _keep(folder: Path, result: Result) -> None:
@@ -112,24 +114,25 @@ def _keep(folder: Path, result: Result) -> None:
     (folder / "timeline.svg").write_text(timeline(run), encoding="utf-8")
 
 
-def _left(done: int, whole: int, seconds: float) -> str:
+def _progress_line(run_count: int, whole: int, seconds: float) -> str:
     """How many runs are done, and how long the others take if none of them is invalid and they take as long."""
-    if done >= whole:
-        return f"{done} runs are done"
-    left = seconds / done * (whole - done)
+    if run_count >= whole:
+        return f"{run_count} runs are done"
+    left = seconds / run_count * (whole - run_count)
     told = f"{left / 60:.0f} min" if left >= 100 else f"{left:.0f} s"
-    return f"{done} of {whole} runs are done; estimate {told} more"
+    return f"{run_count} of {whole} runs are done; estimate {told} more"
 
 
-def _said(r: Result) -> str:
+def _result_line(r: Result) -> str:
     whole, traces = r.whole, ""
     more = f", read though never acknowledged and lost {n:,}" if (n := whole.lost_unacknowledged) else ""
-    if r.traced is not None:
-        traces = f", {r.traced.events:,} events {'accepted' if r.traced.accepted else f'REJECTED ({r.traced.why})'}"
+    if r.trace_verdict is not None:
+        verdict = "accepted" if r.trace_verdict.accepted else f"REJECTED ({r.trace_verdict.why})"
+        traces = f", {r.trace_verdict.events:,} events {verdict}"
     return (
         f"{r.cell} #{r.number}: attempted {whole.attempted:,}, acknowledged {whole.acknowledged:,}, "
         f"lost {whole.lost:,}{more}, there without acknowledgement {whole.recovered:,}; "
-        f"leader x{r.leaders}, ISR x{r.isrs}, {r.dropped:,} bytes dropped; "
+        f"leader x{r.leaders}, ISR x{r.isrs}, {r.dropped_bytes:,} bytes dropped; "
         f"checks {' '.join([r.verdict, *r.violated])}{traces}; {r.seconds:.0f} s; "
         f"{f'INVALID: {chr(59).join(r.invalid)}' if r.invalid else 'valid'}"
     )

@@ -11,7 +11,7 @@ import attrs
 
 from isr_experiment import nemesis, schedules
 from isr_experiment.cells import Cell, Expected, Schedule, question
-from isr_experiment.nemesis import KINDS, UNTRACED
+from isr_experiment.nemesis import KINDS, KINDS_WITHOUT_TRACE
 
 LOSS, NOTHING = Expected.LOSS, Expected.NOTHING
 
@@ -35,7 +35,7 @@ _POWER: Final = {"lossy_crashes": 1}
 _CRASHES: Final = {"crashes": 2}
 
 
-def _fixed(*cells: Cell) -> Callable[[int], tuple[Cell, ...]]:
+def _constant_cells(*cells: Cell) -> Callable[[int], tuple[Cell, ...]]:
     return lambda number: cells
 
 
@@ -75,7 +75,7 @@ def jepsen() -> tuple[Cell, ...]:
 
 def safe_settings(number: int) -> tuple[Cell, ...]:
     """Two faults in each run, all kinds in turn."""
-    kinds = tuple(kind for kind in KINDS if kind not in UNTRACED)
+    kinds = tuple(kind for kind in KINDS if kind not in KINDS_WITHOUT_TRACE)
     storm = partial(nemesis.storm, seed=number, count=2, kinds=kinds)
     return (
         Cell(
@@ -92,7 +92,12 @@ def full_disk() -> tuple[Cell, ...]:
     kinds = ("full-disk",)
     schedule = partial(nemesis.storm, seed=0, count=1, kinds=kinds)
     return (
-        Cell(name="full disk", schedule=schedule, traced=False, because="what was acknowledged is on two replicas"),
+        Cell(
+            name="full disk",
+            schedule=schedule,
+            compares_traces=False,
+            because="what was acknowledged is on two replicas",
+        ),
     )
 
 
@@ -186,7 +191,14 @@ def one_replica() -> tuple[Cell, ...]:
     def cell(name: str, how: str, because: str) -> Cell:
         schedule = partial(schedules.restart_of_one, how=how)
         return Cell(
-            name=name, schedule=schedule, replicas=1, min_insync=1, leaders=0, isrs=0, traced=False, because=because
+            name=name,
+            schedule=schedule,
+            replicas=1,
+            min_insync=1,
+            leaders=0,
+            isrs=0,
+            compares_traces=False,
+            because=because,
         )
 
     return (
@@ -258,7 +270,7 @@ def recommendations() -> tuple[Cell, ...]:
     leader from outside the ISR; what is cut is written down."""
 
     def cell(name: str, minimum: int, may: bool, expected: Expected, because: str) -> Cell:
-        made = Cell(
+        plain_cell = Cell(
             name=name,
             schedule=schedules.last_member,
             min_insync=minimum,
@@ -269,7 +281,7 @@ def recommendations() -> tuple[Cell, ...]:
             because=because,
             more={"insync.dropped.records": "true"},
         )
-        return _asks(made, _POWER, _CRASHES)
+        return _asks(plain_cell, _POWER, _CRASHES)
 
     return (
         cell("neither", 1, True, LOSS, "the replica that left first is elected"),
@@ -288,7 +300,7 @@ def latency() -> tuple[Cell, ...]:
             schedule=partial(schedules.one_fault, kind="cut off a follower", hold=1.5 * lag / 1000 + 4),
             acks=acks,
             leaders=0,
-            timed=True,
+            shows_waits=True,
             because="nobody leads who did not" if acks != "all" else "it waits for the ISR, which has all of it",
             more={"broker.session.timeout.ms": "1500", "replica.lag.time.max.ms": str(lag)},
         )
@@ -299,17 +311,19 @@ def latency() -> tuple[Cell, ...]:
 def planted_bugs() -> tuple[Cell, ...]:
     """Today's design with a bug each, which `insync.design` takes; what is right with it is under the same schedule."""
 
-    def caught(bug: str, schedule: Schedule, because: str, flush: str = "never") -> Cell:
+    def bug_cell(bug: str, schedule: Schedule, because: str, flush: str = "never") -> Cell:
         cell = partial(Cell, name=bug, design=bug, expected=Expected.CAUGHT, leaders=0, isrs=0)
         return cell(schedule=schedule, because=because, flush=flush)
 
     first = schedules.last_member_first
     return (
-        caught("elect-outside-isr", schedules.last_member, "the replica that left first is elected"),
-        caught("ungated-last-leader", first, "who led last is elected without its tail, although the ELR has a member"),
-        caught("keep-elr", first, "a replica without its tail is still in the ELR"),
-        caught("ack-before-flush", schedules.power_of_all, "what was acknowledged is not on disk", flush="always"),
-        caught("read-above-watermark", schedules.jepsen_2013, "consumers see what the leader alone has"),
+        bug_cell("elect-outside-isr", schedules.last_member, "the replica that left first is elected"),
+        bug_cell(
+            "ungated-last-leader", first, "who led last is elected without its tail, although the ELR has a member"
+        ),
+        bug_cell("keep-elr", first, "a replica without its tail is still in the ELR"),
+        bug_cell("ack-before-flush", schedules.power_of_all, "what was acknowledged is not on disk", flush="always"),
+        bug_cell("read-above-watermark", schedules.jepsen_2013, "consumers see what the leader alone has"),
         Cell(name="kip-966, the last member first", schedule=first, because="it waits for the ELR"),
     )
 
@@ -335,7 +349,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
         Experiment(
             name="jepsen-2013",
             says="the schedule of Jepsen's analysis of Kafka 0.8, on that design and on later ones",
-            cells=_fixed(*jepsen()),
+            cells=_constant_cells(*jepsen()),
         ),
         Experiment(
             name="safe-settings",
@@ -343,51 +357,57 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
             cells=safe_settings,
             runs=20,
         ),
-        Experiment(name="acks-1", says="a failover to a follower that is behind", cells=_fixed(*acks_1())),
-        Experiment(name="unclean", says="only a replica that left the ISR is alive", cells=_fixed(*unclean())),
+        Experiment(name="acks-1", says="a failover to a follower that is behind", cells=_constant_cells(*acks_1())),
+        Experiment(name="unclean", says="only a replica that left the ISR is alive", cells=_constant_cells(*unclean())),
         Experiment(
             name="last-replica-standing",
             says="the power of the last member of the ISR fails (KIP-966)",
-            cells=_fixed(*last_replica_standing()),
+            cells=_constant_cells(*last_replica_standing()),
         ),
-        Experiment(name="power-loss", says="unflushed and torn tails of one, and of all", cells=_fixed(*power_loss())),
-        Experiment(name="rolling-restart", says="each broker in turn", cells=_fixed(*rolling_restart())),
-        Experiment(name="controller-loss", says="the controller, then the leader", cells=_fixed(*controller_loss())),
         Experiment(
-            name="follower-reads", says="consumers that ask followers (KIP-392)", cells=_fixed(*follower_reads())
+            name="power-loss", says="unflushed and torn tails of one, and of all", cells=_constant_cells(*power_loss())
+        ),
+        Experiment(name="rolling-restart", says="each broker in turn", cells=_constant_cells(*rolling_restart())),
+        Experiment(
+            name="controller-loss", says="the controller, then the leader", cells=_constant_cells(*controller_loss())
+        ),
+        Experiment(
+            name="follower-reads",
+            says="consumers that ask followers (KIP-392)",
+            cells=_constant_cells(*follower_reads()),
         ),
         Experiment(
             name="one-replica",
             says="a partition on one broker, which stands still or starts again",
-            cells=_fixed(*one_replica()),
+            cells=_constant_cells(*one_replica()),
         ),
-        Experiment(name="full-disk", says="a leader that cannot write", cells=_fixed(*full_disk())),
+        Experiment(name="full-disk", says="a leader that cannot write", cells=_constant_cells(*full_disk())),
         Experiment(
             name="sweep",
             says="acks x min ISR x unclean x flush, the model's verdict beside the measured one",
-            cells=_fixed(*sweep()),
+            cells=_constant_cells(*sweep()),
         ),
         Experiment(
             name="availability",
             says="time without a leader and without acknowledgements, against session and lag timeouts",
-            cells=_fixed(*availability()),
+            cells=_constant_cells(*availability()),
         ),
         Experiment(
             name="latency",
             says="how long writes wait for a slow follower, and would for a majority, by acks and by lag",
-            cells=_fixed(*latency()),
+            cells=_constant_cells(*latency()),
         ),
         Experiment(
             name="recommendations",
             says="Jepsen's two recommendations, alone and together; what is dropped is written to files",
-            cells=_fixed(*recommendations()),
+            cells=_constant_cells(*recommendations()),
         ),
         Experiment(
             name="planted-bug",
             says="today's design with a bug: each has to be caught",
-            cells=_fixed(*planted_bugs()),
+            cells=_constant_cells(*planted_bugs()),
         ),
-        Experiment(name="quick", says="2013 and today, in under two minutes", cells=_fixed(*quick())),
+        Experiment(name="quick", says="2013 and today, in under two minutes", cells=_constant_cells(*quick())),
     )
 }
 """Every experiment."""

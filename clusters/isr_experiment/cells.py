@@ -79,7 +79,7 @@ class Cell:
     questions: tuple[Question, ...] = ()
     idempotent: bool = True
     follower_reads: bool = False
-    traced: bool = True
+    compares_traces: bool = True
     """Whether the brokers' traces are compared with the model of the design, of a planted bug with that of today's."""
     leaders: int = 1
     """How many changes of the leader a run needs to be valid, `isrs` how many of the ISR."""
@@ -87,7 +87,7 @@ class Cell:
     more: Mapping[str, str] = attrs.field(factory=dict[str, str])
     replicas: int = 3
     """Of the topic."""
-    timed: bool = False
+    shows_waits: bool = False
     """Whether a table says how long its writes waited."""
     instead_of: str = ""
     """The cell in whose place this one is run, where a system under test has not its design."""

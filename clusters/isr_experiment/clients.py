@@ -28,7 +28,7 @@ MOST_WAITING = 4_000
 SPACE = 10_000_000
 """Values of one producer lie below the next multiple of this."""
 
-NEEDED = {"confluent-kafka": "confluent_kafka", "kafka-python": "kafka"}
+CLIENT_MODULES = {"confluent-kafka": "confluent_kafka", "kafka-python": "kafka"}
 
 
 class NoClient(Exception):
@@ -38,7 +38,7 @@ class NoClient(Exception):
 def check(clients: tuple[str, ...]) -> None:
     """NoClient if one of them is missing."""
     for name in clients:
-        if importlib.util.find_spec(NEEDED[name]) is None:
+        if importlib.util.find_spec(CLIENT_MODULES[name]) is None:
             raise NoClient(f"the client {name} is not installed; the experiments need it (pip install {name})")
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it would tell of every connection that was refused
 
@@ -102,19 +102,19 @@ class Confluent:
         self.error = confluent_kafka.KafkaException
 
     def send(self, value: int) -> None:
-        def told(error, message) -> None:  # type: ignore[no-untyped-def]
+        def note_delivery(error, message) -> None:  # type: ignore[no-untyped-def]
             why = "" if error is None else str(error.name())
-            self.recorder.told(self.name, value, told_offset(self.acks, message.offset()), why)
+            self.recorder.note_outcome(self.name, value, told_offset(self.acks, message.offset()), why)
 
         while len(self.producer) >= MOST_WAITING:
             self.serve()
             time.sleep(0.02)
         self.recorder.sends(self.name, value, self.acks)
         try:
-            self.producer.produce(self.recorder.topic, str(value).encode(), partition=NUMBER, on_delivery=told)
+            self.producer.produce(self.recorder.topic, str(value).encode(), partition=NUMBER, on_delivery=note_delivery)
         except (self.error, BufferError) as refused:
             # Its own records went missing, and it takes no more.
-            self.recorder.told(self.name, value, None, type(refused).__name__)
+            self.recorder.note_outcome(self.name, value, None, type(refused).__name__)
 
     def serve(self) -> None:
         with contextlib.suppress(self.error):  # a fatal error is told of each record, too
@@ -153,10 +153,12 @@ class KafkaPython:
         try:
             future = self.producer.send(self.recorder.topic, str(value).encode(), partition=NUMBER)
         except Exception as refused:
-            self.recorder.told(self.name, value, None, type(refused).__name__)
+            self.recorder.note_outcome(self.name, value, None, type(refused).__name__)
             return
-        future.add_callback(lambda told: self.recorder.told(self.name, value, told_offset(self.acks, told.offset)))
-        future.add_errback(lambda error: self.recorder.told(self.name, value, None, type(error).__name__))
+        future.add_callback(
+            lambda told: self.recorder.note_outcome(self.name, value, told_offset(self.acks, told.offset))
+        )
+        future.add_errback(lambda error: self.recorder.note_outcome(self.name, value, None, type(error).__name__))
 
     def serve(self) -> None:
         """It has a thread of its own."""
@@ -177,8 +179,8 @@ KINDS: Mapping[str, Callable[[str, str, str, bool, bool, Recorder], Producing]] 
 class Writer:
     """A producer that sends 1, 2, 3 ... above `first` at a pace, in a thread, until it is told to stop."""
 
-    def __init__(self, made: Producing, first: int, per_second: float, most: int) -> None:
-        self.made, self.first, self.per_second, self.most = made, first, per_second, most
+    def __init__(self, producer: Producing, first: int, per_second: float, most: int) -> None:
+        self.producer, self.first, self.per_second, self.most = producer, first, per_second, most
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
 
@@ -193,14 +195,14 @@ class Writer:
         """Until all were acknowledged or given up."""
         self.stop()
         self.thread.join(patience)
-        self.made.finish(patience)
+        self.producer.finish(patience)
 
     def _run(self) -> None:
         began = time.monotonic()
         for n in range(1, self.most + 1):
-            self.made.send(self.first + n)
+            self.producer.send(self.first + n)
             while True:
-                self.made.serve()
+                self.producer.serve()
                 wait = began + n / self.per_second - time.monotonic()
                 if self.over.is_set():
                     return
@@ -208,7 +210,7 @@ class Writer:
                     break
                 time.sleep(min(wait, 0.02))
         while not self.over.wait(0.02):
-            self.made.serve()
+            self.producer.serve()
 
 
 def _value(data: object) -> int | None:
@@ -289,7 +291,7 @@ class FollowerReader:
         self.name, self.addresses, self.leader, self.recorder = name, addresses, leader, recorder
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run, daemon=True)
-        self.served: dict[int, int] = {}
+        self.record_counts: dict[int, int] = {}
         """Records that each broker gave."""
         self.resets = 0
 
@@ -320,7 +322,7 @@ class FollowerReader:
                 continue
             more = {"diverged": [PARTITION]} if code == OUT_OF_RANGE else {}
             self.recorder.says("poll", "ok", self.name, records={PARTITION: rows}, node=broker, **more)
-            self.served[broker] = self.served.get(broker, 0) + len(rows)
+            self.record_counts[broker] = self.record_counts.get(broker, 0) + len(rows)
             position = rows[-1][0] + 1 if rows else position
             if code == OUT_OF_RANGE and position:
                 self.resets += 1
@@ -361,7 +363,7 @@ def read_all(bootstrap: str, recorder: Recorder, patience: float) -> list[tuple[
     consumer = confluent_kafka.Consumer(settings)
     place = confluent_kafka.TopicPartition(recorder.topic, NUMBER, 0)
     until = time.monotonic() + patience
-    found: list[tuple[int, int, int]] = []
+    records: list[tuple[int, int, int]] = []
     recorder.says("final-read", "invoke", "end", partition=recorder.partition)
     end = None
     while end is None and time.monotonic() < until:
@@ -373,13 +375,13 @@ def read_all(bootstrap: str, recorder: Recorder, patience: float) -> list[tuple[
         for message in consumer.consume(1_000, 0.5):
             offset, value = message.offset(), _value(message.value())
             if message.error() is None and offset is not None:
-                found.append((offset, -1 if value is None else value, _epoch(message)))
+                records.append((offset, -1 if value is None else value, _epoch(message)))
                 position = offset + 1
     consumer.close()
     if end is None or position < end:
         recorder.says("final-read", "info", "end", error="TIMED_OUT")
         return None
-    rows = [[o, v if v >= 0 else None, e] for o, v, e in found]
+    rows = [[o, v if v >= 0 else None, e] for o, v, e in records]
     end = max(end, position)  # with acks=1 the watermark may have moved since it was asked for
     recorder.says("final-read", "ok", "end", partition=recorder.partition, records=rows, end=end)
-    return [(o, v) for o, v, _ in found]
+    return [(o, v) for o, v, _ in records]

@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 def rejected(result: Result) -> bool:
     """The model does not allow what the brokers of this run wrote."""
-    return result.traced is not None and not result.traced.accepted
+    return result.trace_verdict is not None and not result.trace_verdict.accepted
 
 
 @attrs.frozen(kw_only=True)
@@ -47,8 +47,8 @@ class Concluded:
 
     cell: Cell
     results: tuple[Result, ...]
-    predicted: Predicted | None
-    wanted: int
+    prediction: Predicted | None
+    required_runs: int
 
     @property
     def valid(self) -> list[Result]:
@@ -56,7 +56,7 @@ class Concluded:
         return [r for r in self.results if not r.invalid]
 
     @property
-    def lost(self) -> int:
+    def lost_acknowledged(self) -> int:
         """Acknowledged values that are gone, of all runs."""
         return sum(r.whole.lost for r in self.results)
 
@@ -68,20 +68,20 @@ class Concluded:
     @property
     def verdict(self) -> Verdict:
         """The worst that can be said. A loss counts in a run that is not valid, too."""
-        measured, bug = self.lost > 0, self.cell.expected is Expected.CAUGHT
+        has_loss, bug = self.lost_acknowledged > 0, self.cell.expected is Expected.CAUGHT
         if not bug and any(map(rejected, self.results)):
             return Verdict.REJECTED
-        if self.cell.expected is Expected.NOTHING and (measured or any(r.violated for r in self.results)):
+        if self.cell.expected is Expected.NOTHING and (has_loss or any(r.violated for r in self.results)):
             return Verdict.LOST
-        if len(self.valid) < self.wanted:
+        if len(self.valid) < self.required_runs:
             return Verdict.INVALID
         if self.cell.expected is Expected.LOSS and not all(r.whole.lost for r in self.valid):
             return Verdict.NO_LOSS
         if bug and not any(r.whole.lost or r.violated or rejected(r) for r in self.valid):
             return Verdict.NOT_CAUGHT
-        if self.predicted is not None and self.predicted.loses is None:
+        if self.prediction is not None and self.prediction.loses is None:
             return Verdict.INVALID
-        if self.predicted is not None and self.predicted.loses is not measured:
+        if self.prediction is not None and self.prediction.loses is not has_loss:
             return Verdict.DISAGREES
         return Verdict.AS_EXPECTED
 
@@ -118,7 +118,7 @@ def totals(cells: Sequence[Concluded]) -> Totals:
     every = [r for c in cells for r in c.results]
     safe = [r for c in cells if c.cell.expected is Expected.NOTHING for r in c.results]
     honest = [r for c in cells if c.cell.expected is not Expected.CAUGHT for r in c.results]
-    traced = [r.traced for r in honest if r.traced is not None]
+    trace_verdicts = [r.trace_verdict for r in honest if r.trace_verdict is not None]
     return Totals(
         runs=len(every),
         valid=sum(not r.invalid for r in every),
@@ -129,10 +129,10 @@ def totals(cells: Sequence[Concluded]) -> Totals:
         safe_lost=sum(r.whole.lost for r in safe),
         leaders=sum(r.leaders for r in every),
         isrs=sum(r.isrs for r in every),
-        dropped=sum(r.dropped for r in every),
-        events=sum(t.events for t in traced),
-        rejected=sum(not t.accepted for t in traced),
-        validated=len(traced),
+        dropped=sum(r.dropped_bytes for r in every),
+        events=sum(t.events for t in trace_verdicts),
+        rejected=sum(not t.accepted for t in trace_verdicts),
+        validated=len(trace_verdicts),
     )
 
 
@@ -155,10 +155,10 @@ class Rate:
         return f"{self.says} {self.part:,} of {self.of:,}, {share}"
 
 
-def rates(done: Concluded) -> tuple[Rate, Rate, Rate]:
+def rates(conclusion: Concluded) -> tuple[Rate, Rate, Rate]:
     """The three of Jepsen's table, each with its own whole: acknowledged of what was attempted, lost of what was
     acknowledged, found of what was not."""
-    wholes = [r.whole for r in done.results]
+    wholes = [r.whole for r in conclusion.results]
     attempted, acknowledged = sum(w.attempted for w in wholes), sum(w.acknowledged for w in wholes)
     return (
         Rate("acknowledged of attempted", acknowledged, attempted),
@@ -199,8 +199,8 @@ def document(
     }
 
 
-def _cell(done: Concluded) -> dict[str, object]:
-    cell = done.cell
+def _cell(conclusion: Concluded) -> dict[str, object]:
+    cell = conclusion.cell
     return {
         "name": cell.name,
         "design": cell.design,
@@ -208,13 +208,13 @@ def _cell(done: Concluded) -> dict[str, object]:
         "properties": cell.properties(),
         "expected": cell.expected.value,
         "because": cell.because,
-        "verdict": done.verdict.value,
-        "lost": done.lost,
-        "lost_unacknowledged": done.lost_unacknowledged,
-        "rates": [attrs.asdict(rate) for rate in rates(done)],
-        "timed": cell.timed,
-        "model": None if done.predicted is None else attrs.asdict(done.predicted),
-        "runs": [run(r) for r in done.results],
+        "verdict": conclusion.verdict.value,
+        "lost": conclusion.lost_acknowledged,
+        "lost_unacknowledged": conclusion.lost_unacknowledged,
+        "rates": [attrs.asdict(rate) for rate in rates(conclusion)],
+        "timed": cell.shows_waits,
+        "model": None if conclusion.prediction is None else attrs.asdict(conclusion.prediction),
+        "runs": [run(r) for r in conclusion.results],
     }
 
 
@@ -228,32 +228,33 @@ def run(r: Result) -> dict[str, object]:
         "cut_short": r.cut_short,
         "seconds": round(r.seconds, 1),
         "fates": [{**attrs.asdict(f), "began": _seconds(f.began)} for f in r.fates],
-        "faults": [_fault(s, silence) for s, silence in zip(r.struck, r.silences, strict=True)],
+        "faults": [_fault(s, silence) for s, silence in zip(r.faults, r.silences, strict=True)],
         "changes": {"leaders": r.leaders, "epochs": r.epochs, "isrs": r.isrs},
-        "dropped": r.dropped,
+        "dropped": r.dropped_bytes,
         "controller": [
-            {"at": _seconds(s.at), "leader": s.leader, "epoch": s.epoch, "isr": s.isr, "elr": s.elr} for s in r.seen
+            {"at": _seconds(s.at), "leader": s.leader, "epoch": s.epoch, "isr": s.isr, "elr": s.elr}
+            for s in r.observations
         ],
         "windows": [{**attrs.asdict(w), "at": _seconds(w.at)} for w in r.windows],
         "leaderless": [[_seconds(a), _seconds(b)] for a, b in r.leaderless],
         "waits": [attrs.asdict(w) for w in r.waits],
-        "dumped": r.dumped,
+        "dumped": r.dumped_values,
         "checks": {"verdict": r.verdict, **r.words},
         "consumer_resets": r.resets,
-        "traces": None if r.traced is None else attrs.asdict(r.traced),
+        "traces": None if r.trace_verdict is None else attrs.asdict(r.trace_verdict),
     }
 
 
-def _fault(struck: Struck, silence: int) -> dict[str, object]:
+def _fault(fault: Struck, silence: int) -> dict[str, object]:
     return {
-        "kind": struck.kind,
-        "began": _seconds(struck.began),
-        "healed": None if struck.healed is None else _seconds(struck.healed),
-        "in_sync_again": None if struck.ended is None else _seconds(struck.ended),
-        "hit": struck.hit,
-        "needs": list(struck.needs),
-        "evidence": struck.evidence,
-        "bit": struck.bit,
+        "kind": fault.kind,
+        "began": _seconds(fault.began),
+        "healed": None if fault.healed_at is None else _seconds(fault.healed_at),
+        "in_sync_again": None if fault.in_sync_at is None else _seconds(fault.in_sync_at),
+        "hit": fault.hit,
+        "needs": list(fault.needs),
+        "evidence": fault.evidence,
+        "bit": fault.bit,
         "silence": _seconds(silence),
     }
 
@@ -265,17 +266,17 @@ def _seconds(ns: int) -> float:
 def availability(cells: Sequence[Concluded]) -> list[Mapping[str, object]]:
     """One row per run and fault: how long nobody led from its beginning on, and how long nothing was acknowledged."""
     rows: list[Mapping[str, object]] = []
-    for done in cells:
-        settings = done.cell.properties()
-        for r in done.results:
-            for struck, silence in zip(r.struck, r.silences, strict=True):
-                began, until = struck.began, struck.began if struck.ended is None else struck.ended
+    for conclusion in cells:
+        settings = conclusion.cell.properties()
+        for r in conclusion.results:
+            for fault, silence in zip(r.faults, r.silences, strict=True):
+                began, until = fault.began, fault.began if fault.in_sync_at is None else fault.in_sync_at
                 spans = ((max(a, began), min(b, until)) for a, b in r.leaderless)
-                moves = [s.at for s in r.seen if began < s.at <= until]
+                moves = [s.at for s in r.observations if began < s.at <= until]
                 rows.append(
                     {
-                        "cell": done.cell.name,
-                        "fault": struck.kind,
+                        "cell": conclusion.cell.name,
+                        "fault": fault.kind,
                         "session_seconds": int(settings["broker.session.timeout.ms"]) / 1000,
                         "lag_seconds": int(settings["replica.lag.time.max.ms"]) / 1000,
                         "leaderless_seconds": _seconds(sum(max(0, b - a) for a, b in spans)),

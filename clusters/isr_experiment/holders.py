@@ -35,7 +35,7 @@ class Noted:
     end: int | None = None
 
 
-def noted(lives: Iterable[Life], began: int) -> Iterator[Noted]:
+def trace_notes(lives: Iterable[Life], began: int) -> Iterator[Noted]:
     """What the traces of the partition say, a broker after the other; `began` is when the history did."""
     ends: dict[str, int] = {}
     for life in lives:
@@ -72,29 +72,30 @@ def _end(event: Event, otherwise: int) -> int:
 
 
 def values_of(
-    wrote: Iterable[Noted], found: Mapping[tuple[int, int], int], told: Iterable[tuple[int, int, int]]
+    wrote: Iterable[Noted], log_values: Mapping[tuple[int, int], int], acknowledgements: Iterable[tuple[int, int, int]]
 ) -> dict[tuple[int, int], int]:
-    """The value of each record by offset and leader epoch: as `found` in the logs at the end; else, of a value that was
-    acknowledged (`told`: value, offset, when), the last record that anybody had appended there by then, and that is no
+    """The value of each record by offset and leader epoch: as `log_values` in the logs at the end; else, of a value
+    that was acknowledged (`acknowledgements`: value, offset, when), the last record that anybody had appended there by
+    then, and that is no
     value's that was acknowledged before. No two are the same record, so each value gets one."""
     since: dict[int, dict[int, int]] = {}
     for one in wrote:
         for offset, epoch in one.appended:
             epochs = since.setdefault(offset, {})
             epochs[epoch] = min(one.at, epochs.get(epoch, one.at))
-    known, there = dict(found), set(found.values())
-    for value, offset, at in sorted(told, key=lambda one: one[2]):
-        left = {e: began for e, began in since.get(offset, {}).items() if began <= at and (offset, e) not in known}
+    values, there = dict(log_values), set(log_values.values())
+    for value, offset, at in sorted(acknowledgements, key=lambda one: one[2]):
+        left = {e: began for e, began in since.get(offset, {}).items() if began <= at and (offset, e) not in values}
         if left and value not in there:
-            known[offset, max(left, key=left.__getitem__)] = value
-    return known
+            values[offset, max(left, key=left.__getitem__)] = value
+    return values
 
 
-def note_holders(recorder: Recorder, lives: Iterable[Life], found: Mapping[tuple[int, int], int]) -> None:
+def note_holders(recorder: Recorder, lives: Iterable[Life], log_values: Mapping[tuple[int, int], int]) -> None:
     """The history of a run that is over, with what its brokers held from when on."""
-    told = list(noted(lives, recorder.began))
+    told = list(trace_notes(lives, recorder.began))
     acked = [(value, offset, recorder.acked[value]) for value, offset in recorder.offsets.items()]
-    known = values_of(told, found, acked)
+    known = values_of(told, log_values, acked)
     new = [(one.at, text) for one in told for text in _lines(one, known)]
     written = Path(recorder.path).read_text(encoding="utf-8").splitlines()
     old = [(cast("int", json.loads(line)["time"]), line) for line in written[1:]]
@@ -102,10 +103,10 @@ def note_holders(recorder: Recorder, lives: Iterable[Life], found: Mapping[tuple
     Path(recorder.path).write_text("\n".join([written[0], *lines]) + "\n", encoding="utf-8")
 
 
-def _lines(one: Noted, known: Mapping[tuple[int, int], int]) -> Iterator[str]:
+def _lines(one: Noted, values: Mapping[tuple[int, int], int]) -> Iterator[str]:
     about = {"time": max(0, one.at), "node": f"broker {one.broker}", "partition": PARTITION}
     if one.end is not None:
         yield json.dumps({"f": "truncate", **about, "offset": one.end})
     for offset, epoch in one.appended:
-        if (value := known.get((offset, epoch))) is not None:
+        if (value := values.get((offset, epoch))) is not None:
             yield json.dumps({"f": "append", **about, "offset": offset, "value": value})

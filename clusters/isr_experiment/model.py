@@ -38,13 +38,13 @@ class Predicted:
     answers: tuple[Answered, ...]
 
 
-def predicted(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
+def prediction(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
     """Put the questions of a cell, until told to stop; None if it has none."""
     if not cell.questions:
         return None
     answers: tuple[Answered, ...] = ()
     for q in cell.questions:
-        answers += (_answered(q, stop),)
+        answers += (_answer_to(q, stop),)
         if answers[-1].verdict == Verdict.VIOLATED:
             break
     verdicts = {a.verdict for a in answers}
@@ -53,22 +53,22 @@ def predicted(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted
     return Predicted(False if verdicts == {Verdict.HOLDS} else None, answers)
 
 
-_KNOWN: Final[dict[str, Answered]] = {}
+_ANSWERS: Final[dict[str, Answered]] = {}
 """By the command that asks: many cells ask the same."""
 
 
-def _answered(question: Question, stop: Callable[[], bool]) -> Answered:
+def _answer_to(question: Question, stop: Callable[[], bool]) -> Answered:
     command = question.command()
-    if command not in _KNOWN:
+    if command not in _ANSWERS:
         instance = Instance(DESIGNS[question.design], dict(question.constants))
         limits = Limits(None, _SECONDS, stop)
-        found: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
-        (finding,) = (f for f in found.findings if f.name == PROMISE)
+        exploration: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
+        (finding,) = (f for f in exploration.findings if f.name == PROMISE)
         if finding.verdict is Verdict.HOLDS and not _has_room(instance, limits):
             finding = attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
         steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
-        _KNOWN[command] = Answered(command, finding.verdict.value, found.distinct, steps)
-    return _KNOWN[command]
+        _ANSWERS[command] = Answered(command, finding.verdict.value, exploration.distinct, steps)
+    return _ANSWERS[command]
 
 
 def _has_room(instance: Instance, limits: Limits) -> bool:
@@ -77,5 +77,5 @@ def _has_room(instance: Instance, limits: Limits) -> bool:
     return room(observed(design), MILESTONES, constants, larger(design, constants), explore, limits).witness is not None
 
 
-def _quiet(*told: object) -> None:
+def _quiet(*progress: object) -> None:
     """Nobody watches."""

@@ -32,7 +32,7 @@ class NotPermitted(Exception):
     """No namespaces here; the message says why."""
 
 
-def permitted() -> str | None:
+def missing_requirement() -> str | None:
     """None if namespaces can be made, else what is missing."""
     for program in ("ip", "unshare", "nsenter"):
         if shutil.which(program) is None:
@@ -134,13 +134,13 @@ class Namespaces:
             self._in("router", f"ip rule del pref {number}")
         self._cut.clear()
 
-    def dropped(self) -> Mapping[Way, int]:
+    def dropped_bytes(self) -> Mapping[Way, int]:
         """Bytes of packets that went nowhere, on each link so far."""
         said = json.loads(self._in("router", "ip -s -j link show"))
-        sent = {str(link["ifname"]): int(link["stats64"]["tx"]["bytes"]) for link in cast("list[_Seen]", said)}
+        sent = {str(link["ifname"]): int(link["stats64"]["tx"]["bytes"]) for link in cast("list[_LinkStats]", said)}
         return {way: sent[sink] for way, sink in self._sinks.items() if sent.get(sink)}
 
-    def delayed(self) -> Mapping[Way, int]:
+    def delayed_bytes(self) -> Mapping[Way, int]:
         """None."""
         return {}
 
@@ -157,7 +157,7 @@ class Namespaces:
             subprocess.run(["ip", "link", "del", f"e{CLIENTS}"], capture_output=True, check=False)
 
 
-_Seen = dict[str, dict[str, dict[str, int]]]
+_LinkStats = dict[str, dict[str, dict[str, int]]]
 
 
 def _run(line: str, inside: int | None = None) -> str:
@@ -171,7 +171,7 @@ def _run(line: str, inside: int | None = None) -> str:
     return done.stdout
 
 
-def entered(command: Sequence[str], more: Mapping[str, str] | None = None) -> int:
+def run_in_namespace(command: Sequence[str], more: Mapping[str, str] | None = None) -> int:
     """Run a command in a new network namespace and give its exit code; SIGINT and SIGTERM are handed on to it.
 
     `more` are variables of its environment.
@@ -192,5 +192,5 @@ def entered(command: Sequence[str], more: Mapping[str, str] | None = None) -> in
 
 
 def is_inside() -> bool:
-    """Whether this process was started by `entered`."""
+    """Whether this process was started by `run_in_namespace`."""
     return os.environ.get(INSIDE) == "1" and Path("/proc/self/ns/net").exists()

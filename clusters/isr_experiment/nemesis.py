@@ -143,7 +143,7 @@ def full_disk(stage: Stage, chance: Random) -> None:
     """The leader's disk is full: it halts, as Kafka does with its log directory."""
     stage.begins("full disk", "halted", "leader changes")
     stage.fills_disk(stage.leader)
-    stage.waits(lambda: bool(stage.processes.ended()), "the broker halts", 30)
+    stage.waits(lambda: bool(stage.processes.early_exits()), "the broker halts", 30)
     stage.ended_by_itself()
     stage.sleep(HOLD)
 
@@ -177,13 +177,13 @@ NEEDS: Mapping[str, frozenset[str]] = {
     "controller-loss": frozenset({"kill", "controller"}),
     "full-disk": frozenset({"full-disk"}),
 }
-"""What has to be possible with a system under test for each kind (`isr_cluster.given.FAULTS`)."""
+"""What has to be possible with a system under test for each kind (`isr_cluster.system_description.FAULTS`)."""
 
-UNTRACED = frozenset({"full-disk"})
+KINDS_WITHOUT_TRACE = frozenset({"full-disk"})
 """A full disk is one for the broker's trace, too, which then ends before the broker does."""
 
 
-def chosen(seed: int, count: int, kinds: tuple[str, ...]) -> list[str]:
+def choose_kinds(seed: int, count: int, kinds: tuple[str, ...]) -> list[str]:
     """So many kinds for one run. Runs with successive seeds go through all kinds before any comes again."""
     order: list[str] = []
     turn = 0
@@ -199,7 +199,7 @@ def storm(stage: Stage, seed: int, count: int, kinds: tuple[str, ...], calm: flo
     stage.phase("calm")
     stage.sleep(calm)
     left = (k for k in kinds if stage.network.slows or k != "slow-link")
-    for kind in chosen(seed, count, tuple(k for k in left if not NEEDS[k] & stage.cannot)):
+    for kind in choose_kinds(seed, count, tuple(k for k in left if not NEEDS[k] & stage.cannot)):
         stage.phase(kind)
         KINDS[kind](stage, chance)
         stage.heals()

@@ -58,11 +58,11 @@ class Network(Protocol):
         """Every link is whole again."""
         ...
 
-    def dropped(self) -> Mapping[Way, int]:
+    def dropped_bytes(self) -> Mapping[Way, int]:
         """Bytes lost on each link so far."""
         ...
 
-    def delayed(self) -> Mapping[Way, int]:
+    def delayed_bytes(self) -> Mapping[Way, int]:
         """Bytes that were slowed on each link so far."""
         ...
 
@@ -77,16 +77,16 @@ class Link:
 
     is_cut: bool = False
     delay: float = 0.0
-    dropped: int = 0
-    delayed: int = 0
+    dropped_bytes: int = 0
+    delayed_bytes: int = 0
 
 
 @attrs.define(eq=False)
 class Connection:
-    """A connection through a proxy; `spoiled` once bytes were lost, `over` once an end of it was, out of sight."""
+    """A connection through a proxy; `has_hole` once bytes were lost, `over` once an end of it was, out of sight."""
 
     writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter]
-    spoiled: bool = False
+    has_hole: bool = False
     over: bool = False
 
     def close(self) -> None:
@@ -150,30 +150,30 @@ class Proxies:
         listens, found = self.controller
         await self._stands_before(CONTROLLER_BROKER, found, listens)
 
-    async def _stands_before(self, broker: int, found: Address, listens: Address) -> None:
+    async def _stands_before(self, broker: int, advertised_address: Address, listens: Address) -> None:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError):
                 await self._accept(broker, listens, reader, writer)
             writer.close()
 
-        self._servers.append(await asyncio.start_server(accept, *found))
+        self._servers.append(await asyncio.start_server(accept, *advertised_address))
 
     async def _accept(
         self, broker: int, listens: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        said = b""
-        while (source := source_of(said)) is None:
+        opening = b""
+        while (source := source_of(opening)) is None:
             more = await reader.read(65_536)
             if not more:
                 return
-            said += more
+            opening += more
         far_reader, far_writer = await asyncio.open_connection(*listens)
         connection = Connection((writer, far_writer))
         self.connections.add(connection)
         there, back = self.links[source, broker], self.links[broker, source]
         try:
             await asyncio.gather(
-                _pump(said, reader, far_writer, there, connection), _pump(b"", far_reader, writer, back, connection)
+                _pump(opening, reader, far_writer, there, connection), _pump(b"", far_reader, writer, back, connection)
             )
         finally:
             if not connection.over:
@@ -193,20 +193,20 @@ class Proxies:
         """Every link is whole again."""
         for link in self.links.values():
             link.is_cut, link.delay = False, 0.0
-        asyncio.run_coroutine_threadsafe(self._mended(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(self._close_broken_connections(), self.loop).result(30)
 
-    async def _mended(self) -> None:
-        for connection in [c for c in self.connections if c.spoiled or c.over]:
+    async def _close_broken_connections(self) -> None:
+        for connection in [c for c in self.connections if c.has_hole or c.over]:
             self.connections.discard(connection)
             connection.close()
 
-    def dropped(self) -> Mapping[Way, int]:
+    def dropped_bytes(self) -> Mapping[Way, int]:
         """Bytes lost on each link so far."""
-        return {way: link.dropped for way, link in self.links.items() if link.dropped}
+        return {way: link.dropped_bytes for way, link in self.links.items() if link.dropped_bytes}
 
-    def delayed(self) -> Mapping[Way, int]:
+    def delayed_bytes(self) -> Mapping[Way, int]:
         """Bytes that were slowed on each link so far."""
-        return {way: link.delayed for way, link in self.links.items() if link.delayed}
+        return {way: link.delayed_bytes for way, link in self.links.items() if link.delayed_bytes}
 
     def close(self) -> None:
         """No proxy listens any more."""
@@ -229,18 +229,18 @@ class Proxies:
 
 
 async def _pump(
-    said: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: Link, connection: Connection
+    opening: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: Link, connection: Connection
 ) -> None:
     """Everything that is read is written, later if the link is slow, never if it is cut."""
     loop, due = asyncio.get_running_loop(), 0.0
-    data = said or await _more(reader)
+    data = opening or await _more(reader)
     while data:
         if link.is_cut:
-            link.dropped += len(data)
-            connection.spoiled = True
-        elif not connection.spoiled:
+            link.dropped_bytes += len(data)
+            connection.has_hole = True
+        elif not connection.has_hole:
             if link.delay or due > loop.time():
-                link.delayed += len(data)
+                link.delayed_bytes += len(data)
                 due = max(due, loop.time() + link.delay)
                 loop.call_at(due, _late, writer, data, link, connection)
             else:
@@ -256,9 +256,9 @@ async def _pump(
 
 def _late(writer: asyncio.StreamWriter, data: bytes, link: Link, connection: Connection) -> None:
     if link.is_cut:
-        link.dropped += len(data)
-        connection.spoiled = True
-    elif not connection.spoiled and not writer.is_closing():
+        link.dropped_bytes += len(data)
+        connection.has_hole = True
+    elif not connection.has_hole and not writer.is_closing():
         writer.write(data)
 
 

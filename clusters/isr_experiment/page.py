@@ -140,13 +140,13 @@ def _run(run: Row) -> str:
 
 
 def _availability(document: Row) -> str:
-    measured = cast("list[Row]", document["availability"])
-    if not measured:
+    measurements = cast("list[Row]", document["availability"])
+    if not measurements:
         return ""
     seconds = ("session_seconds", "lag_seconds", "leaderless_seconds", "silent_seconds")
-    rows = [(_t(a["cell"]), _t(a["fault"]), *(str(a[name]) for name in seconds)) for a in measured]
+    rows = [(_t(a["cell"]), _t(a["fault"]), *(str(a[name]) for name in seconds)) for a in measurements]
     header = ("cell", "fault", "session (s)", "lag (s)", "without a leader (s)", "without acknowledgements (s)")
-    picture = stalls(measured)
+    picture = stalls(measurements)
     drawn = f'<figure class="chart">{picture}</figure>' if picture else ""
     return f'<section class="block"><h2>Time without service</h2>{drawn}{_table(header, rows, 2)}</section>'
 

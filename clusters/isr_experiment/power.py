@@ -36,31 +36,31 @@ def record_of(root: Path, broker: int) -> Path:
 
 def durable(record: Path) -> dict[str, int]:
     """How much of each file the last flush made durable."""
-    found: dict[str, int] = {}
+    durable_sizes: dict[str, int] = {}
     if record.exists():
         for line in record.read_text(encoding="utf-8").splitlines():
             size, _, path = line.partition(" ")
-            found[path] = int(size)
-    return found
+            durable_sizes[path] = int(size)
+    return durable_sizes
 
 
 def lose_power(data: Path, record: Path, tail: Tail = Tail.LOST) -> Lost:
     """Cut the segments of a broker that does not run."""
     flushed = durable(record)
-    taken = segments = 0
+    lost_bytes = segments = 0
     for path in sorted(data.glob("*/*.log")):
         size = path.stat().st_size
-        kept = min(size, flushed.get(path.relative_to(data).as_posix(), 0))
-        if kept == size:
+        durable_size = min(size, flushed.get(path.relative_to(data).as_posix(), 0))
+        if durable_size == size:
             continue
-        taken += size - kept
+        lost_bytes += size - durable_size
         segments += 1
         with path.open("r+b") as file:
             if tail is Tail.TORN:
-                half = kept + (size - kept) // 2
+                half = durable_size + (size - durable_size) // 2
                 file.truncate(half)
                 file.seek(half)
                 file.write(bytes(min(64, size - half)))
             else:
-                file.truncate(kept)
-    return Lost(taken, segments)
+                file.truncate(durable_size)
+    return Lost(lost_bytes, segments)

@@ -28,7 +28,7 @@ class Recorder:
     """What is written to, its partition 0."""
     acked: dict[int, int] = attrs.field(factory=dict[int, int])
     """When each value was acknowledged."""
-    sent: dict[int, int] = attrs.field(factory=dict[int, int])
+    send_times: dict[int, int] = attrs.field(factory=dict[int, int])
     """When each value was sent."""
     offsets: dict[int, int] = attrs.field(factory=dict[int, int])
     """At which offset it was acknowledged, where its producer was told."""
@@ -62,9 +62,9 @@ class Recorder:
     def sends(self, process: str, value: int, acks: str) -> None:
         """A producer is given a value."""
         at = self.says("produce", "invoke", process, id=value, partition=self.partition, value=value, acks=acks)
-        self.sent[value] = at
+        self.send_times[value] = at
 
-    def told(self, process: str, value: int, offset: int | None, error: str = "") -> None:
+    def note_outcome(self, process: str, value: int, offset: int | None, error: str = "") -> None:
         """What became of it. A client that tries again does not say whether an earlier try was appended, so that
         no error of its is definite."""
         if error:

@@ -58,22 +58,22 @@ class Result:
     invalid: tuple[str, ...]
     """Why the run shows nothing; empty if it does."""
     fates: tuple[Fate, ...]
-    struck: tuple[Struck, ...]
+    faults: tuple[Struck, ...]
     leaders: int
     epochs: int
     isrs: int
-    dropped: int
-    seen: tuple[Seen, ...]
+    dropped_bytes: int
+    observations: tuple[Seen, ...]
     windows: tuple[Window, ...]
     leaderless: tuple[tuple[int, int], ...]
     silences: tuple[int, ...]
     """Of each fault: the longest time without an acknowledgement that touches it, in nanoseconds."""
     verdict: str
     words: dict[str, list[str]]
-    traced: Traced | None
+    trace_verdict: Traced | None
     waits: tuple[Waits, ...] = ()
     """How long writes waited, phase by phase."""
-    dumped: int = 0
+    dumped_values: int = 0
     """Lost values that a broker wrote down before it cut its log (`insync.dropped.records`)."""
     resets: int
     """How often a consumer was told that the log ends before what it had read."""
@@ -104,9 +104,9 @@ def conduct(
         brokers, replicas = options.system.brokers, options.system.replicas(cell)
         network: Network = Namespaces(brokers) if options.network == "namespaces" else Proxies(brokers)
         stack.callback(network.close)
-        traces = cell.traced and options.traces and options.system.traces
+        traces = cell.compares_traces and options.traces and options.system.traces
         tells = _teller(log)
-        processes = options.system.made(cell, folder, network, tells, traces)
+        processes = options.system.make_cluster(cell, folder, network, tells, traces)
         stack.callback(processes.kill_all)
         watch = options.system.watch(processes, recorder.began)
         stack.callback(watch.end)
@@ -120,20 +120,22 @@ def conduct(
         except (Cut, Stuck, Mishap) as problem:
             why.append(str(problem) or "it was stopped before it began")
             return _result(cell, number, stage, why, None, None, 0, True, began)
-        cut_short, resets, found = _played(cell, stage, options, why)
-        values = None if found is None else set(found.values())
-        network_dropped = sum(network.dropped().values())
+        cut_short, resets, final_read = _play_schedule(cell, stage, options, why)
+        values = None if final_read is None else set(final_read.values())
+        network_dropped = sum(network.dropped_bytes().values())
         last = watch.now
         # At once: in designs before KIP-841 a broker that stops in order may be put back into the ISR for ever.
         processes.kill_all()
         watch.end()
         if traces:
             options.system.completes_traces(processes, cell)
-        logs = verdicts.note_replicas(_logs(stage), recorder, last, max(found or {-1}) + 1)
+        logs = verdicts.note_replicas(_logs(stage), recorder, last, max(final_read or {-1}) + 1)
         recorder.close()
-        traced = verdicts.compared(folder / "trace", recorder, logs) if traces else None
+        traced = verdicts.compare_traces(folder / "trace", recorder, logs) if traces else None
         result = _result(cell, number, stage, why, values, traced, resets, cut_short, began, network_dropped)
-    good = not result.invalid and (result.traced is None or result.traced.accepted) and not result.violated
+    good = (
+        not result.invalid and (result.trace_verdict is None or result.trace_verdict.accepted) and not result.violated
+    )
     if not options.keep:
         _tidy(folder, good)
     return result
@@ -168,7 +170,7 @@ def _ready(stage: Stage, cell: Cell) -> None:
     stage.processes.start_all()
     at = stage.processes.found_at(CONTROLLER_BROKER)
 
-    def made() -> bool:
+    def topic_exists() -> bool:
         try:
             with Admin(at, 3.0) as admin:
                 if len(admin.brokers()) < len(stage.processes.ports):
@@ -180,12 +182,14 @@ def _ready(stage: Stage, cell: Cell) -> None:
             return "TOPIC_ALREADY_EXISTS" in str(refused)
         return True
 
-    stage.waits(made, "the topic is created")
+    stage.waits(topic_exists, "the topic is created")
     stage.watch.begin()
     stage.waits(stage.whole, "every replica is in sync at the beginning")
 
 
-def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple[bool, int, dict[int, int] | None]:
+def _play_schedule(
+    cell: Cell, stage: Stage, options: Options, why: list[str]
+) -> tuple[bool, int, dict[int, int] | None]:
     """Clients and schedule: whether it was cut short, how often a consumer was reset, and what is where at the end."""
     bootstrap, recorder = stage.processes.bootstrap, stage.recorder
     writers: list[Writer] = []
@@ -220,13 +224,13 @@ def _played(cell: Cell, stage: Stage, options: Options, why: list[str]) -> tuple
         writer.stop()
     for writer in writers:
         writer.finish(1.0 if failed else PATIENCE + 5)
-    found = None if failed else clients.read_all(bootstrap, recorder, 60)
+    final_read = None if failed else clients.read_all(bootstrap, recorder, 60)
     for reader in readers:
         reader.finish()
-    if found is None:
+    if final_read is None:
         why.append("the partition could not be read to its end")
         return cut_short, sum(r.resets for r in readers), None
-    return cut_short, sum(r.resets for r in readers), dict(found)
+    return cut_short, sum(r.resets for r in readers), dict(final_read)
 
 
 def _result(
@@ -234,40 +238,42 @@ def _result(
     number: int,
     stage: Stage,
     why: list[str],
-    found: set[int] | None,
-    traced: Traced | None,
+    final_values: set[int] | None,
+    trace_verdict: Traced | None,
     resets: int,
     cut_short: bool,
     began: float,
-    dropped: int = 0,
+    dropped_bytes: int = 0,
 ) -> Result:
     recorder = stage.recorder
     recorder.close()
     leaders, epochs, isrs = stage.watch.changes()
-    answer, lost = verdicts.judged(recorder.path)
-    fates = verdicts.fates(recorder, found, lost)
+    answer, losses = verdicts.judge_history(recorder.path)
+    fates = verdicts.fates(recorder, final_values, losses)
     why = [*why, *_doubts(cell, stage, leaders, isrs, fates[0], cut_short)]
-    end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
-    seen = stage.watch.seen
+    end = max([*recorder.send_times.values(), *recorder.acked.values(), 0])
+    observations = stage.watch.observations
     return Result(
         cell=cell.name,
         number=number,
         invalid=tuple(why),
         fates=tuple(fates),
-        struck=tuple(stage.struck),
+        faults=tuple(stage.faults),
         leaders=leaders,
         epochs=epochs,
         isrs=isrs,
-        dropped=dropped,
-        seen=tuple(seen),
-        windows=tuple(verdicts.windows(recorder, lost)),
-        leaderless=tuple(verdicts.leaderless(seen, end)),
-        silences=tuple(verdicts.silence_after(recorder, s.began, s.healed or end) for s in stage.struck),
+        dropped_bytes=dropped_bytes,
+        observations=tuple(observations),
+        windows=tuple(verdicts.windows(recorder, losses)),
+        leaderless=tuple(verdicts.leaderless(observations, end)),
+        silences=tuple(verdicts.silence_after(recorder, s.began, s.healed_at or end) for s in stage.faults),
         verdict=answer.verdict.value,
         words=dict(verdicts.by_word(answer)),
-        traced=traced,
-        waits=tuple(waits(recorder, {} if traced is None else majority_took(recorder.path, len(stage.replicas)))),
-        dumped=len(lost & verdicts.dumped(_logs(stage))),
+        trace_verdict=trace_verdict,
+        waits=tuple(
+            waits(recorder, {} if trace_verdict is None else majority_took(recorder.path, len(stage.replicas)))
+        ),
+        dumped_values=len(losses & verdicts.dumped_values(_logs(stage))),
         resets=resets,
         cut_short=cut_short,
         seconds=time.monotonic() - began,
@@ -276,20 +282,20 @@ def _result(
 
 def _doubts(cell: Cell, stage: Stage, leaders: int, isrs: int, whole: Fate, cut_short: bool) -> list[str]:
     """What makes a run worthless: faults that did not bite, or nobody who wrote."""
-    found = ["it was stopped before its schedule ended"] if cut_short else []
-    for fault in stage.struck:
+    doubts = ["it was stopped before its schedule ended"] if cut_short else []
+    for fault in stage.faults:
         if not fault.bit:
             lacks = [name for name in fault.needs if not fault.evidence.get(name)]
-            found.append(f"{fault.kind} did not bite: no {', no '.join(lacks)}")
-    if not stage.struck:
-        found.append("no fault struck")
+            doubts.append(f"{fault.kind} did not bite: no {', no '.join(lacks)}")
+    if not stage.faults:
+        doubts.append("no fault struck")
     if leaders < cell.leaders:
-        found.append(f"{leaders} changes of the leader, {cell.leaders} needed")
+        doubts.append(f"{leaders} changes of the leader, {cell.leaders} needed")
     if isrs < cell.isrs:
-        found.append(f"{isrs} changes of the ISR, {cell.isrs} needed")
+        doubts.append(f"{isrs} changes of the ISR, {cell.isrs} needed")
     if not whole.acknowledged:
-        found.append("nothing was acknowledged")
-    return found
+        doubts.append("nothing was acknowledged")
+    return doubts
 
 
 def _tidy(folder: Path, good: bool) -> None:

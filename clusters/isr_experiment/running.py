@@ -67,20 +67,20 @@ def observed(at: Address, folder: Path, load: Load, over: threading.Event) -> Ob
     recorder = Recorder(folder / "history.jsonl", claims, topic=topic)
     try:
         replicas = _ready(at, topic)
-        found, resets = _load(at, load, recorder, over)
+        final_values, resets = _load(at, load, recorder, over)
     finally:
         recorder.close()
         if not load.keep_topic:
             _delete(at, topic)
-    answer, lost = verdicts.judged(recorder.path)
-    (whole, *_) = verdicts.fates(recorder, found, lost)
+    answer, lost = verdicts.judge_history(recorder.path)
+    (whole, *_) = verdicts.fates(recorder, final_values, lost)
     return Observed(
         topic=topic,
         replicas=replicas,
         whole=whole,
         verdict=answer.verdict.value,
         words=dict(verdicts.by_word(answer)),
-        complete=found is not None,
+        complete=final_values is not None,
         resets=resets,
         cut_short=over.is_set(),
     )

@@ -257,4 +257,4 @@ NEEDS: Mapping[Callable[..., None], frozenset[str]] = {
     rolling_power: frozenset({"power"}),
     controller_and_leader: frozenset({"partition", "kill", "power", "controller"}),
 }
-"""What has to be possible with a system under test for each schedule (`isr_cluster.given.FAULTS`)."""
+"""What has to be possible with a system under test for each schedule (`isr_cluster.system_description.FAULTS`)."""

@@ -43,11 +43,11 @@ class Struck:
     ways: set[Way] = attrs.field(factory=set[Way])
     evidence: dict[str, int] = attrs.field(factory=dict[str, int])
     hit: list[str] = attrs.field(factory=list[str])
-    healed: int | None = None
-    ended: int | None = None
+    healed_at: int | None = None
+    in_sync_at: int | None = None
     """When every replica was in sync again."""
     before: dict[Way, int] = attrs.field(factory=dict[Way, int])
-    slowed: dict[Way, int] = attrs.field(factory=dict[Way, int])
+    delayed_before: dict[Way, int] = attrs.field(factory=dict[Way, int])
 
     @property
     def bit(self) -> bool:
@@ -72,8 +72,8 @@ class Stage:
     until: float
     over: threading.Event
     cannot: frozenset[str] = frozenset()
-    """The faults (`isr_cluster.given.FAULTS`) that the system cannot have."""
-    struck: list[Struck] = attrs.field(factory=list[Struck])
+    """The faults (`isr_cluster.system_description.FAULTS`) that the system cannot have."""
+    faults: list[Struck] = attrs.field(factory=list[Struck])
     paused: set[int] = attrs.field(factory=set[int])
     down: set[int] = attrs.field(factory=set[int])
 
@@ -109,7 +109,7 @@ class Stage:
     @property
     def leader(self) -> int:
         """Who leads, or led last."""
-        for seen in reversed(self.watch.seen):
+        for seen in reversed(self.watch.observations):
             if seen.leader is not None:
                 return seen.leader
         return self.replicas[0]
@@ -143,14 +143,20 @@ class Stage:
     def begins(self, kind: str, *needs: str, survivable: bool = False) -> Struck:
         """A fault of this kind; what is done from here on until it heals belongs to it."""
         at = self.recorder.says("fault", what=kind, survivable=survivable)
-        found = Struck(kind, at, needs, before=dict(self.network.dropped()), slowed=dict(self.network.delayed()))
-        self.struck.append(found)
-        return found
+        strike = Struck(
+            kind,
+            at,
+            needs,
+            before=dict(self.network.dropped_bytes()),
+            delayed_before=dict(self.network.delayed_bytes()),
+        )
+        self.faults.append(strike)
+        return strike
 
     @property
     def fault(self) -> Struck:
         """The last fault that began."""
-        return self.struck[-1]
+        return self.faults[-1]
 
     def cuts(self, sources: Iterable[Node], targets: Iterable[Node], both: bool = True) -> None:
         """Nothing comes from these to those; nor the other way, unless told."""
@@ -175,13 +181,13 @@ class Stage:
 
     def kills(self, broker: int) -> None:
         """SIGKILL; the system keeps what was written."""
-        self._gone(broker, "SIGKILL", "killed" if self.processes.kill(broker) else "")
+        self._note_down(broker, "SIGKILL", "killed" if self.processes.kill(broker) else "")
 
     def stops(self, broker: int) -> None:
         """SIGTERM, and the orderly end."""
-        self._gone(broker, "SIGTERM", "" if self.processes.stop(broker) else "stopped")
+        self._note_down(broker, "SIGTERM", "" if self.processes.stop(broker) else "stopped")
 
-    def _gone(self, broker: int, how: str, evidence: str) -> None:
+    def _note_down(self, broker: int, how: str, evidence: str) -> None:
         self.down.add(broker)
         self.paused.discard(broker)
         self.fault.hit.append(f"broker {broker}: {how}")
@@ -217,7 +223,7 @@ class Stage:
 
     def ended_by_itself(self) -> None:
         """Brokers that halted since; evidence of a full disk."""
-        for broker, code in self.processes.ended().items():
+        for broker, code in self.processes.early_exits().items():
             self.processes.stop(broker)
             self.down.add(broker)
             self.fault.hit.append(f"broker {broker} halted, exit code {code}")
@@ -250,11 +256,11 @@ class Stage:
             self.starts(broker)
         self._serve()
         now = self.recorder.now()
-        for fault in self.struck:
-            fault.healed = fault.healed if fault.healed is not None else now
+        for fault in self.faults:
+            fault.healed_at = fault.healed_at if fault.healed_at is not None else now
         self.waits(self.whole, "every replica is in sync again")
         self.recorder.says("heal", what="every replica is in sync again")
-        self._ended()
+        self._note_recovery()
 
     def _serve(self) -> None:
         """Every broker that runs serves: one that a schedule started without waiting may not, yet."""
@@ -266,19 +272,19 @@ class Stage:
 
     def _counts(self) -> None:
         """The bytes that the open faults cost."""
-        dropped, delayed = self.network.dropped(), self.network.delayed()
-        for fault in self.struck:
-            if fault.healed is None and fault.ways:
-                for name, now, then in (("dropped", dropped, fault.before), ("delayed", delayed, fault.slowed)):
+        dropped, delayed = self.network.dropped_bytes(), self.network.delayed_bytes()
+        for fault in self.faults:
+            if fault.healed_at is None and fault.ways:
+                for name, now, then in (("dropped", dropped, fault.before), ("delayed", delayed, fault.delayed_before)):
                     count = sum(now.get(way, 0) - then.get(way, 0) for way in fault.ways)
                     if count > 0:
                         fault.evidence[name] = count
 
-    def _ended(self) -> None:
+    def _note_recovery(self) -> None:
         now = self.recorder.now()
-        for fault in self.struck:
-            if fault.ended is None:
-                fault.ended = now
+        for fault in self.faults:
+            if fault.in_sync_at is None:
+                fault.in_sync_at = now
                 leaders, _, isrs = self.watch.changes(fault.began, now)
                 fault.evidence["leader changes"], fault.evidence["isr changes"] = leaders, isrs
 

@@ -14,7 +14,7 @@ Row = Mapping[str, object]
 Place: TypeAlias = Callable[[float, float], tuple[float, float]]
 
 _SIZE: Final = 420
-_LEFT: Final = 50
+_MARGIN: Final = 50
 _GROUND, _INK, _QUIET = "var(--surface, #ffffff)", "var(--ink, #333333)", "var(--quiet, #777777)"
 _KINDS: Final = {
     "kill leader": ("session_seconds", "var(--e0-line, #4477aa)", "leader killed, against the session"),
@@ -34,10 +34,10 @@ def stalls(rows: Sequence[Row]) -> str:
     most = 1.1 * max(max(x, y) for x, y, _ in points)
 
     def at(value: float) -> float:
-        return (_SIZE - 2 * _LEFT) * value / most
+        return (_SIZE - 2 * _MARGIN) * value / most
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return _LEFT + at(x), _SIZE - _LEFT - at(y)
+        return _MARGIN + at(x), _SIZE - _MARGIN - at(y)
 
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_SIZE} {_SIZE}" width="{_SIZE}" role="img" '
@@ -59,7 +59,7 @@ def _axes(most: float, place: Place) -> Iterator[str]:
         yield f'<text x="{x:.1f}" y="{y0 + 14:.1f}" text-anchor="middle" fill="{_INK}">{second}</text>'
         yield f'<text x="{x0 - 6:.1f}" y="{y + 4:.1f}" text-anchor="end" fill="{_INK}">{second}</text>'
     yield f'<text x="{_SIZE / 2}" y="{_SIZE - 18}" text-anchor="middle" fill="{_INK}">timeout, in seconds</text>'
-    yield f'<text x="8" y="{_LEFT - 30}" fill="{_INK}">without acknowledgements, in seconds</text>'
+    yield f'<text x="8" y="{_MARGIN - 30}" fill="{_INK}">without acknowledgements, in seconds</text>'
 
 
 def _points(points: Sequence[tuple[float, float, str]], place: Place) -> Iterator[str]:
@@ -70,5 +70,5 @@ def _points(points: Sequence[tuple[float, float, str]], place: Place) -> Iterato
             f"<title>{escape(kind)}: {y:g} s at {x:g} s</title></circle>"
         )
     for n, kind in enumerate(dict.fromkeys(kind for _, _, kind in points)):
-        y = _SIZE - _LEFT - 40 + 14 * n
+        y = _SIZE - _MARGIN - 40 + 14 * n
         yield f'<text x="{_SIZE - 10}" y="{y}" text-anchor="end" fill="{_KINDS[kind][1]}">{_KINDS[kind][2]}</text>'

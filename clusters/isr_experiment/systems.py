@@ -15,11 +15,11 @@ import attrs
 
 from isr_broker.core.messages import TopicPartition
 from isr_broker.storage.metadata_log import NAME
-from isr_cluster.given import Description, GivenProcesses
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.kafka import KafkaProcesses
 from isr_cluster.kafka_metadata import METADATA_LOG
 from isr_cluster.processes import Processes, System
+from isr_cluster.system_description import Description, GivenProcesses
 from isr_experiment import nemesis, schedules
 from isr_experiment.cells import REPLICAS, Cell
 from isr_experiment.network import Network
@@ -56,7 +56,7 @@ class SystemUnderTest:
         """The kinds of fault that cannot be done to it."""
         return ()
 
-    def made(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
+    def make_cluster(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
         """The cluster for one run, not yet started."""
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class OurBroker(SystemUnderTest):
         """Nothing: the catalogue is made for it."""
         return ""
 
-    def made(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
+    def make_cluster(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
         """Processes of isr_broker; the first has the controller."""
         settings = cell.properties()
         if traces:
@@ -113,7 +113,7 @@ class ApacheKafka(SystemUnderTest):
         """It has one design, with or without the ELR; ours of earlier years, and our planted bugs, are not in it."""
         return "" if cell.design in ELR else f"{self.name} has not the design {cell.design}"
 
-    def made(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
+    def make_cluster(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
         """Nodes of KRaft; the first is controller and broker in one."""
         given = cell.properties()
         settings = {k: v for k, v in given.items() if not k.startswith(NOT_KAFKA_S) and k not in LEFT_TO_KAFKA}
@@ -158,13 +158,13 @@ class GivenSystem(SystemUnderTest):
 
     def cannot(self) -> Mapping[str, str]:
         """As the file says, and what follows from the network."""
-        told = dict(self.description.cannot)
+        reasons = dict(self.description.cannot)
         place = "host" if self.network == "namespaces" else "found_port"
         if not self.description.uses(place):
-            told.setdefault("partition", f"its start command does not take {{{place}}}, over {self.network}")
+            reasons.setdefault("partition", f"its start command does not take {{{place}}}, over {self.network}")
         if len(self.brokers) == 1:
-            told.setdefault("controller", "it is one process")
-        return told
+            reasons.setdefault("controller", "it is one process")
+        return reasons
 
     def lacks(self, cell: Cell) -> str:
         """It has today's design, or so it should; as many brokers as it has; and the faults that it can have."""
@@ -181,7 +181,7 @@ class GivenSystem(SystemUnderTest):
         """Not the first broker, where there are more."""
         return (CONTROLLER_BROKER,) if len(self.brokers) == 1 else super().replicas(cell)
 
-    def made(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
+    def make_cluster(self, cell: Cell, folder: Path, network: Network, tell: Tell, traces: bool) -> System:
         """Processes of whatever the file starts."""
         settings = {k: v for k, v in cell.properties().items() if not k.startswith(NOT_KAFKA_S)}
         return GivenProcesses(
@@ -207,14 +207,14 @@ class GivenSystem(SystemUnderTest):
 def needs(cell: Cell, cannot: frozenset[str]) -> frozenset[str]:
     """What has to be possible for a cell; a storm takes other kinds of fault, while there are any."""
     schedule = cell.schedule
-    told: Mapping[str, object] = schedule.keywords if isinstance(schedule, partial) else {}
+    arguments: Mapping[str, object] = schedule.keywords if isinstance(schedule, partial) else {}
     function = schedule.func if isinstance(schedule, partial) else schedule
     if function is nemesis.storm:
-        kinds = cast("tuple[str, ...]", told["kinds"])
+        kinds = cast("tuple[str, ...]", arguments["kinds"])
         possible = [kind for kind in kinds if kind != "slow-link" and not nemesis.NEEDS[kind] & cannot]
         return frozenset() if possible else frozenset[str]().union(*(nemesis.NEEDS[kind] for kind in kinds))
     if function is schedules.restart_of_one:
-        return frozenset({{"stopped": "stop", "killed": "kill", "paused": "pause"}[str(told["how"])]})
+        return frozenset({{"stopped": "stop", "killed": "kill", "paused": "pause"}[str(arguments["how"])]})
     return schedules.NEEDS[function]
 
 

@@ -15,7 +15,7 @@ import attrs
 Row = Mapping[str, object]
 
 WIDTH: Final = 960
-LEFT: Final = 120
+LEFT_MARGIN: Final = 120
 COLOURS: Final = {2: "var(--e0-line, #4477aa)", 3: "var(--e2-line, #228833)", 4: "var(--e3-line, #aa3377)"}
 _GROUND, _INK, _OTHER = "var(--surface, #ffffff)", "var(--ink, #333333)", "var(--quiet, #888888)"
 _FAULT, _IDLE, _ACKED = "var(--bad, #cc3311)", "var(--line, #bbbbbb)", "var(--e0-line, #66ccee)"
@@ -32,7 +32,7 @@ class Axis:
     end: float
 
     def __call__(self, at: float) -> float:
-        return LEFT + (WIDTH - LEFT - 20) * min(max(at, 0.0), self.end) / self.end
+        return LEFT_MARGIN + (WIDTH - LEFT_MARGIN - 20) * min(max(at, 0.0), self.end) / self.end
 
 
 def timeline(run: Row) -> str:
@@ -118,8 +118,8 @@ def _latencies(windows: Sequence[Row], x: Axis, y: float) -> Iterator[str]:
                 points = []
 
 
-def _leader(seen: Row) -> int | None:
-    return cast("int | None", seen["leader"])
+def _leader(observation: Row) -> int | None:
+    return cast("int | None", observation["leader"])
 
 
 def _log(ms: float) -> float:

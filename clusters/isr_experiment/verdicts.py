@@ -51,25 +51,26 @@ class Fate:
     """Not acknowledged, and there all the same."""
 
 
-def fates(recorder: Recorder, found: Iterable[int] | None, lost: Container[object]) -> list[Fate]:
-    """The whole run first, then each phase. `lost` are the values that the history checker calls lost, `found` those
+def fates(recorder: Recorder, final_values: Iterable[int] | None, losses: Container[object]) -> list[Fate]:
+    """The whole run first, then each phase. `losses` are the values that the history checker calls lost, `final_values`
+    those
     of the final read; nothing is lost if nobody could look."""
-    there = set(found or ())
+    there = set(final_values or ())
     acked = recorder.acked
     marks = recorder.marks or [("run", 0)]
 
-    def fate(phase: str, began: int, ended: int) -> Fate:
-        values = [v for v, at in recorder.sent.items() if began <= at < ended]
-        told = [v for v, at in acked.items() if began <= at < ended]
-        gone = [v for v in told if v in lost]
+    def fate(phase: str, began: int, end: int) -> Fate:
+        values = [v for v, at in recorder.send_times.items() if began <= at < end]
+        acked_values = [v for v, at in acked.items() if began <= at < end]
+        missing_values = [v for v in acked_values if v in losses]
         return Fate(
             phase=phase,
             began=began,
             attempted=len(values),
-            acknowledged=len(told),
-            survived=len(told) - len(gone),
-            lost=len(gone),
-            lost_unacknowledged=sum(v not in acked and v in lost for v in values),
+            acknowledged=len(acked_values),
+            survived=len(acked_values) - len(missing_values),
+            lost=len(missing_values),
+            lost_unacknowledged=sum(v not in acked and v in losses for v in values),
             recovered=sum(v not in acked and v in there for v in values),
         )
 
@@ -91,25 +92,25 @@ class Window:
     p99: float | None
 
 
-def windows(recorder: Recorder, lost: Container[object]) -> list[Window]:
+def windows(recorder: Recorder, losses: Container[object]) -> list[Window]:
     """The run, second by second."""
-    end = max([*recorder.sent.values(), *recorder.acked.values(), 0])
+    end = max([*recorder.send_times.values(), *recorder.acked.values(), 0])
     rows: list[Window] = []
     for at in range(0, end + 1, SECOND):
         here = [v for v, told in recorder.acked.items() if at <= told < at + SECOND]
-        took = sorted((recorder.acked[v] - recorder.sent[v]) / 1e6 for v in here)
-        gone = sum(v in lost for v in here)
-        sent = sum(at <= t < at + SECOND for t in recorder.sent.values())
+        took = sorted((recorder.acked[v] - recorder.send_times[v]) / 1e6 for v in here)
+        gone = sum(v in losses for v in here)
+        sent = sum(at <= t < at + SECOND for t in recorder.send_times.values())
         p50, p99 = ((round(took[len(took) * per // 100], 1) if took else None) for per in (50, 99))
         rows.append(Window(at, sent, len(took), gone, p50, p99))
     return rows
 
 
-def leaderless(seen: Sequence[Seen], end: int) -> list[tuple[int, int]]:
+def leaderless(observations: Sequence[Seen], end: int) -> list[tuple[int, int]]:
     """When the controller knew no leader."""
     spans: list[tuple[int, int]] = []
-    for n, one in enumerate(seen):
-        until = seen[n + 1].at if n + 1 < len(seen) else end
+    for n, one in enumerate(observations):
+        until = observations[n + 1].at if n + 1 < len(observations) else end
         until = min(until, end)
         if one.leader is None and one.at < until:
             if spans and spans[-1][1] == one.at:
@@ -119,10 +120,10 @@ def leaderless(seen: Sequence[Seen], end: int) -> list[tuple[int, int]]:
     return spans
 
 
-def silence_after(recorder: Recorder, began: int, ended: int) -> int:
+def silence_after(recorder: Recorder, began: int, end: int) -> int:
     """The longest time without an acknowledgement that touches a fault, in nanoseconds."""
-    marks = sorted([0, *recorder.acked.values(), max([*recorder.sent.values(), 0])])
-    return max((two - one for one, two in pairwise(marks) if two > began and one < ended), default=0)
+    marks = sorted([0, *recorder.acked.values(), max([*recorder.send_times.values(), 0])])
+    return max((two - one for one, two in pairwise(marks) if two > began and one < end), default=0)
 
 
 def note_replicas(
@@ -133,7 +134,7 @@ def note_replicas(
 
     Gives each value by offset and leader epoch.
     """
-    found: dict[tuple[int, int], int] = {}
+    log_values: dict[tuple[int, int], int] = {}
     tp = TopicPartition(PARTITION.rpartition("-")[0], int(PARTITION.rpartition("-")[2]))
     for broker, folder in logs.items():
         disk = RealDisk(folder)
@@ -145,7 +146,7 @@ def note_replicas(
         for batch in batches(data):
             one = data[batch.position : batch.position + batch.size]
             records += [[offset, value, batch.leader_epoch] for offset, value in records_of(one)]
-        found |= {(o, e): v for o, v, e in records if o is not None and v is not None and e is not None}
+        log_values |= {(o, e): v for o, v, e in records if o is not None and v is not None and e is not None}
         recorder.says(
             "replica",
             node=f"broker {broker}",
@@ -157,22 +158,22 @@ def note_replicas(
             epochs=[[e.epoch, e.start] for e in log.view.epochs.entries],
         )
         log.close()
-    return found
+    return log_values
 
 
-def dumped(logs: Mapping[int, Path]) -> frozenset[Value]:
+def dumped_values(logs: Mapping[int, Path]) -> frozenset[Value]:
     """The values that brokers wrote down before they cut their logs, as the history has them."""
-    found = set[Value]()
+    values = set[Value]()
     for folder in logs.values():
         path = folder / FILE
         for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
             value = cast("dict[str, object]", json.loads(line)).get("value")
             if isinstance(value, str) and value.isdecimal():
-                found.add(int(value))
-    return frozenset(found)
+                values.add(int(value))
+    return frozenset(values)
 
 
-def judged(history: Path) -> tuple[Answer, frozenset[Value]]:
+def judge_history(history: Path) -> tuple[Answer, frozenset[Value]]:
     """The 29 checks, and the values that they call lost."""
     with history.open(encoding="utf-8") as lines:
         read = pair_operations(read_json(lines))
@@ -203,20 +204,22 @@ class Traced:
     why: str = ""
 
 
-def compared(folder: Path, recorder: Recorder, found: Mapping[tuple[int, int], int]) -> Traced:
+def compare_traces(folder: Path, recorder: Recorder, log_values: Mapping[tuple[int, int], int]) -> Traced:
     """The traces in a folder, line by line against the model; the history learns from them who held what, and when."""
     try:
         lives = read_traces((file.name, file.read_bytes()) for file in sorted(folder.glob("*.jsonl")))
-        note_holders(recorder, lives, found)
-        done = validate(lives)
+        note_holders(recorder, lives, log_values)
+        validation = validate(lives)
     except BadTrace as problem:
         return Traced(accepted=False, events=0, steps=0, outside=0, why=str(problem))
-    no = done.rejected
-    undecided = f"not decided: {done.unknown}" if done.unknown is not None else ""
+    no = validation.rejected
+    undecided_reason = f"not decided: {validation.unknown}" if validation.unknown is not None else ""
     return Traced(
-        accepted=done.accepted,
-        events=done.events,
-        steps=sum(done.steps.values()),
-        outside=len(done.outside),
-        why=undecided if no is None else f"{no.life}.jsonl:{no.line}, {no.action}: {no.why} {'; '.join(no.guards)}",
+        accepted=validation.accepted,
+        events=validation.events,
+        steps=sum(validation.steps.values()),
+        outside=len(validation.outside),
+        why=undecided_reason
+        if no is None
+        else f"{no.life}.jsonl:{no.line}, {no.action}: {no.why} {'; '.join(no.guards)}",
     )

@@ -73,12 +73,12 @@ def waits(recorder: Recorder, took: Mapping[int, int]) -> Sequence[Waits]:
     rows: list[Waits] = []
     marks = recorder.marks or [("run", 0)]
     for (phase, began), (_, ended) in pairwise([*marks, ("", _NEVER)]):
-        sent = {v: at for v, at in recorder.sent.items() if began <= at < ended}
+        send_times = {v: at for v, at in recorder.send_times.items() if began <= at < ended}
         rows.append(
             Waits(
                 phase=phase,
-                acknowledged=spread(recorder.acked[v] - at for v, at in sent.items() if v in recorder.acked),
-                majority=spread(took[v] for v in sent if v in took),
+                acknowledged=spread(recorder.acked[v] - at for v, at in send_times.items() if v in recorder.acked),
+                majority=spread(took[v] for v in send_times if v in took),
             )
         )
     return rows

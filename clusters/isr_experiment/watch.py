@@ -37,12 +37,12 @@ class Seen:
 
 @attrs.define(eq=False)
 class Watch:
-    """Looks again and again in a thread; `seen` is everything that was decided about the partition."""
+    """Looks again and again in a thread; `observations` is everything that was decided about the partition."""
 
     began: int
     every: float = EVERY
     """Seconds between two looks."""
-    seen: list[Seen] = attrs.field(factory=list[Seen])
+    observations: list[Seen] = attrs.field(factory=list[Seen])
     _over: threading.Event = attrs.field(factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -68,21 +68,23 @@ class Watch:
     @property
     def now(self) -> Seen | None:
         """The partition as it is."""
-        return self.seen[-1] if self.seen else None
+        return self.observations[-1] if self.observations else None
 
     def changes(self, since: int = 0, until: int | None = None) -> tuple[int, int, int]:
         """How many other leaders, other leader epochs and other ISRs there were in a stretch of time."""
         leaders = epochs = isrs = 0
-        led: int | None = None
+        last_leader: int | None = None
         last: Seen | None = None
-        for seen in self.seen:
-            within = since <= seen.at and (until is None or seen.at <= until)
+        for observation in self.observations:
+            within = since <= observation.at and (until is None or observation.at <= until)
             if last is not None and within:
-                epochs += seen.epoch != last.epoch
-                isrs += seen.isr != last.isr
-                leaders += seen.leader is not None and led is not None and seen.leader != led
-            led = seen.leader if seen.leader is not None else led
-            last = seen
+                epochs += observation.epoch != last.epoch
+                isrs += observation.isr != last.isr
+                leaders += (
+                    observation.leader is not None and last_leader is not None and observation.leader != last_leader
+                )
+            last_leader = observation.leader if observation.leader is not None else last_leader
+            last = observation
         return leaders, epochs, isrs
 
 
@@ -118,7 +120,7 @@ class OurWatch(LogWatch):
                 continue
             if isinstance(record, PartitionMetadata) and record.partition == _TP:
                 isr, elr = tuple(sorted(record.isr)), tuple(sorted(record.elr))
-                self.seen.append(Seen(at, record.leader, record.leader_epoch, isr, elr))
+                self.observations.append(Seen(at, record.leader, record.leader_epoch, isr, elr))
         return len(whole) + 1 if whole else 0
 
 
@@ -130,7 +132,7 @@ class KafkaWatch(LogWatch):
 
     def _takes(self, data: bytes, at: int) -> int:
         decided, size = self.decisions.take(data)
-        self.seen += [Seen(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
+        self.observations += [Seen(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
         return size
 
 
@@ -148,8 +150,8 @@ class AskingWatch(Watch):
 
     def _look(self) -> None:
         order = sorted(self.addresses)
-        told = self.now
-        leader = told.leader if told is not None else None
+        latest = self.now
+        leader = latest.leader if latest is not None else None
         self._turn += 1
         known = leader if leader is not None and leader in self.addresses else order[0]
         broker = known if self._turn % 2 else order[self._turn // 2 % len(order)]
@@ -165,7 +167,7 @@ class AskingWatch(Watch):
             if len(order) == 1:
                 leads, isr = (None, ()) if leads is None else (order[0], (order[0],))
             seen = Seen(time.monotonic_ns() - self.began, leads, p.leader_epoch, isr, tuple(sorted(p.elr or ())))
-            newer = told is None or seen.epoch > told.epoch or (seen.epoch == told.epoch and broker == leads)
-            same = told is not None and attrs.astuple(seen)[1:] == attrs.astuple(told)[1:]
+            newer = latest is None or seen.epoch > latest.epoch or (seen.epoch == latest.epoch and broker == leads)
+            same = latest is not None and attrs.astuple(seen)[1:] == attrs.astuple(latest)[1:]
             if newer and not same:
-                self.seen.append(seen)
+                self.observations.append(seen)

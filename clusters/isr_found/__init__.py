@@ -81,7 +81,7 @@ class Found:
         return tuple(place for place in PLACES if place in self.seconds)
 
 
-FOUND: Final = {
+BUGS: Final = {
     bug.name: bug
     for bug in (
         Found(
@@ -175,10 +175,10 @@ class Reproduction:
     def _command(self, stack: ExitStack) -> list[str]:
         if not JAVA_ROOT.is_dir():
             raise Unavailable("the reproductions are Java in found/java of the repository, which is not here")
-        found = jars(self.trial.release, self.trial.home)
+        kafka_jars = jars(self.trial.release, self.trial.home)
         more = tools() if self.trial.fix else []
         classes = our_classes(self.trial.on, self.trial.release, self.trial.home, fixes=self.trial.fix is not None)
-        path = classpath(classes, found, more)
+        path = classpath(classes, kafka_jars, more)
         options: list[str] = []
         if self.trial.traces is not None:
             path = os.pathsep.join((str(classes), node_files(self.trial.release, self.trial.home, tracing=True).path))
@@ -186,7 +186,7 @@ class Reproduction:
         if self.trial.fix:
             changed = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="insync-fix-")))
             write_fix(self.trial.fix, changed, path)
-            path = classpath(changed, classes, found, more)
+            path = classpath(changed, classes, kafka_jars, more)
         main = f"insync.found.{self.trial.on}.{self.bug.scenario}"
         return [java(), *JVM, *options, "-cp", path, main, *(["--control"] if self.trial.control else [])]
 

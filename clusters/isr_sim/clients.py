@@ -50,39 +50,39 @@ def _believed_leader(world: World, tp: TopicPartition) -> BrokerId:
 class Producer:
     """A producer with one batch in flight. With acks=all it is idempotent, so that trying again is safe.
 
-    `sent` counts its batches, `acked` those that it knows to be in the log, `refused` those for which
-    there were not enough replicas; `asked` its requests.
+    `batch_count` counts its batches, `acked` those that it knows to be in the log, `refusals` those for which
+    there were not enough replicas; `request_count` its requests.
     """
 
     identity: int
     tp: TopicPartition
     acks: int
     invariants: Invariants
-    asked: int = 0
+    request_count: int = 0
     sequence: int = 0
     epoch: int = 0
-    sent: int = 0
+    batch_count: int = 0
     acked: int = 0
-    refused: int = 0
+    refusals: int = 0
     size: int = 1
     stopped: bool = False
-    bewildered: int = 0
+    sequence_errors: int = 0
     _request: int = -1
 
     def next(self, world: World) -> None:
         """Begin with another batch."""
         if self.stopped:
             return
-        self.sent += 1
+        self.batch_count += 1
         self.size = world.random.choice((1, 1, 1, 3))
         self._send(world)
 
     def _send(self, world: World) -> None:
         identity = (self.identity, self.epoch, self.sequence) if self.acks == -1 else (-1, -1, -1)
-        body = f"{self.identity}/{self.sent}".encode()
-        batch = new_batch(body, count=self.size, timestamp=self.sent, producer=identity)
-        self.asked += 1
-        request = self._request = self.asked
+        body = f"{self.identity}/{self.batch_count}".encode()
+        batch = new_batch(body, count=self.size, timestamp=self.batch_count, producer=identity)
+        self.request_count += 1
+        request = self._request = self.request_count
 
         def asks(number: int) -> Produce:
             return Produce(request=number, partition=self.tp, records=batch, acks=self.acks, timeout_ms=PATIENCE_MS)
@@ -105,19 +105,19 @@ class Producer:
 
     def _hears(self, world: World, request: int, reply: Reply) -> None:
         if request == self._request and isinstance(reply.answer, AnswerProduce):
-            self.answered(world, reply.answer, reply.topic_id)
+            self.take_answer(world, reply.answer, reply.topic_id)
 
-    def answered(self, world: World, answer: AnswerProduce, topic_id: int) -> None:
+    def take_answer(self, world: World, answer: AnswerProduce, topic_id: int) -> None:
         """An acknowledgement, or an error, to the request that is in flight."""
         if answer.error is Error.NONE:
             self._acknowledged(world, answer.offset, topic_id)
             return
-        self.refused += answer.error is Error.NOT_ENOUGH_REPLICAS
+        self.refusals += answer.error is Error.NOT_ENOUGH_REPLICAS
         if answer.error in _STARTS_AGAIN:
             # A zombie leader may not know what was acknowledged since; a true one that never learns it has lost it.
-            self.bewildered += 1
-            if self.bewildered > PERSISTENCE:
-                self.epoch, self.sequence, self.bewildered = self.epoch + 1, 0, 0
+            self.sequence_errors += 1
+            if self.sequence_errors > PERSISTENCE:
+                self.epoch, self.sequence, self.sequence_errors = self.epoch + 1, 0, 0
         self._again(world)
 
     def _acknowledged(self, world: World, offset: Offset, topic_id: int) -> None:
@@ -125,7 +125,7 @@ class Producer:
             self.invariants.acknowledged(self.tp, offset, self.size, topic_id)
             self.sequence += self.size
         self.acked += 1
-        self.bewildered = 0
+        self.sequence_errors = 0
         self._request = -1
         world.after(world.random.randint(1, 2 * PAUSE_MS), lambda: self.next(world))
 
@@ -137,7 +137,7 @@ class Consumer:
     identity: int
     tp: TopicPartition
     invariants: Invariants
-    asked: int = 0
+    request_count: int = 0
     position: Offset = 0
     stopped: bool = False
     _request: int = -1
@@ -146,8 +146,8 @@ class Consumer:
         """Ask for what comes next."""
         if self.stopped:
             return
-        self.asked += 1
-        request, position = self.asked, self.position
+        self.request_count += 1
+        request, position = self.request_count, self.position
         self._request = request
 
         def asks(number: int) -> Consume:
@@ -165,9 +165,9 @@ class Consumer:
 
     def _hears(self, world: World, request: int, reply: Reply) -> None:
         if request == self._request and isinstance(reply.answer, AnswerConsume):
-            self.answered(world, reply.answer, reply.records, reply.topic_id)
+            self.take_answer(world, reply.answer, reply.records, reply.topic_id)
 
-    def answered(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
+    def take_answer(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
         """Records, which must be committed, and continue what was read before (Fetcher, with check.crcs).
 
         Where there are none to be had at the position it goes to where the log starts (auto.offset.reset=earliest).
@@ -193,7 +193,9 @@ def _whole(records: bytes) -> bool:
 
 def _first_offset(world: World, tp: TopicPartition) -> Offset:
     """Where the log that starts last does (ListOffsets)."""
-    held = [host.node.held[tp] for host in world.hosts.values() if host.node is not None and tp in host.node.held]
+    held = [
+        host.node.replicas[tp] for host in world.hosts.values() if host.node is not None and tp in host.node.replicas
+    ]
     return max((replica.log.start for replica in held), default=0)
 
 
@@ -204,7 +206,7 @@ class Admin:
     topic: str
     where: tuple[tuple[BrokerId, ...], ...]
     dislikes: int = 0
-    asked: int = 0
+    request_count: int = 0
 
     def next(self, world: World) -> None:
         """Look at what the controller has, and ask for what is not so."""
@@ -228,6 +230,6 @@ class Admin:
         self._asks(world, lambda n: ElectUncleanLeader(request=n, partition=tp))
 
     def _asks(self, world: World, make: Callable[[int], AdminRequest]) -> None:
-        self.asked += 1
+        self.request_count += 1
         brokers = sorted(world.hosts)
-        world.ask(ADMIN, brokers[(self.asked - 1) % len(brokers)], make, lambda _: None)
+        world.ask(ADMIN, brokers[(self.request_count - 1) % len(brokers)], make, lambda _: None)

@@ -82,7 +82,7 @@ class Faults:
     every_ms: Millis
     longest_ms: Millis
     bears: int | None = None
-    happened: dict[Kind, int] = attrs.field(factory=dict[Kind, int])
+    occurrences: dict[Kind, int] = attrs.field(factory=dict[Kind, int])
     crashed: dict[BrokerId, int] = attrs.field(factory=dict[BrokerId, int])
     lossy: set[BrokerId] = attrs.field(factory=set[BrokerId])
     over: bool = False
@@ -97,7 +97,7 @@ class Faults:
         kind = self.world.random.choice(self.kinds)
         broker = self.world.random.choice(sorted(self.world.hosts))
         if self._happens(kind, broker):
-            self.happened[kind] = self.happened.get(kind, 0) + 1
+            self.occurrences[kind] = self.occurrences.get(kind, 0) + 1
         self.next()
 
     def _lasting(self) -> Millis:
@@ -225,13 +225,13 @@ class Faults:
             return False
         chance = self.world.random
 
-        def reads(path: str, found: bytes) -> bytes:
+        def reads(path: str, data: bytes) -> bytes:
             if not path.endswith(".log") or path == METADATA_LOG or chance.random() < 0.7:
-                return found
+                return data
             if chance.random() < 0.3:
                 raise OSError(errno.EIO, "cannot be read")
-            good = chance.randint(0, len(found))
-            return found[:good] + bytes(len(found) - good)
+            good = chance.randint(0, len(data))
+            return data[:good] + bytes(len(data) - good)
 
         host.disk.reads = reads
 
@@ -248,12 +248,12 @@ class Faults:
         newest = [p for p in paths if host.disk.image(p).durable]
         if not newest:
             return False
-        image, gone = (
+        image, lost_bytes = (
             host.disk.image(newest[-1]),
             self.world.random.randint(1, self.world.random.choice((60, 300, 3_000))),
         )
-        self.world.note(f"{newest[-1]} on {host.broker} loses {gone} bytes")
-        image.settle(image.durable[:-gone])
+        self.world.note(f"{newest[-1]} on {host.broker} loses {lost_bytes} bytes")
+        image.settle(image.durable[:-lost_bytes])
         self.crashed[host.broker] = host.life
         self.lossy.add(host.broker)
         self.invariants.lossy = True
@@ -261,29 +261,29 @@ class Faults:
 
     def _dies(self, host: Host, survival: Survival) -> None:
         """Now, between two turns, or in the middle of one: when it is about to use its disk, soon."""
-        left = [self.world.random.choice((0, 0, 0, 1, 2, 3, 5, 8))]
-        if left[0] == 0:
+        operations_left = [self.world.random.choice((0, 0, 0, 1, 2, 3, 5, 8))]
+        if operations_left[0] == 0:
             self.world.stop(host, survival)
             return
 
         def hook(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
-            left[0] -= 1
-            if left[0] <= 0:
+            operations_left[0] -= 1
+            if operations_left[0] <= 0:
                 raise Died(survival)
             return None
 
         host.disk.hook = hook
 
     def _failing_once(self) -> Callable[[MemoryDisk, str, str], Fault | None]:
-        chance, left = self.world.random, [1]
+        chance, failures_left = self.world.random, [1]
         number = chance.choice((errno.EIO, errno.ENOSPC))
-        written = chance.randint(0, 60)
+        written_bytes = chance.randint(0, 60)
 
         def hook(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
             writes = path.endswith(".log") or "checkpoint" in path
-            if left[0] and writes and operation in ("append", "flush"):
-                left[0] = 0
-                return Fault(OSError(number, "planted"), written)
+            if failures_left[0] and writes and operation in ("append", "flush"):
+                failures_left[0] = 0
+                return Fault(OSError(number, "planted"), written_bytes)
             return None
 
         return hook

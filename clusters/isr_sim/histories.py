@@ -36,10 +36,10 @@ class Silent(Invariants):
     def starts(self, broker: BrokerId, disk: Disk) -> None:
         """Not looked at."""
 
-    def stepped(self, world: World) -> None:
+    def check_step(self, world: World) -> None:
         """Not looked at."""
 
-    def governed(self, world: World) -> None:
+    def check_metadata_log(self, world: World) -> None:
         """Not looked at."""
 
     def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:
@@ -76,7 +76,7 @@ class TellingProducer(Producer):
         if self.stopped:
             return
         self.began_in = self.epoch
-        value = f"{self.identity}/{self.sent + 1}"
+        value = f"{self.identity}/{self.batch_count + 1}"
         _tells(self).tells(world, "invoke", "produce", self.identity, partition=str(self.tp), value=value, acks="all")
         Producer.next(self, world)
 
@@ -113,17 +113,17 @@ class TellingConsumer(Consumer):
             _tells(self).tells(world, "info", "poll", self.identity)
         Consumer._gives_up(self, world, request)
 
-    def answered(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
+    def take_answer(self, world: World, answer: AnswerConsume, records: bytes, topic_id: int) -> None:
         """What came of the poll."""
-        found = list(_records(records, self.position))
-        if found and found[-1][1] is None:
+        rows = list(_records(records, self.position))
+        if rows and rows[-1][1] is None:
             # A client cannot go on past bytes that are no record.
             self.stopped, self._request = True, -1
-            _tells(self).tells(world, "ok", "poll", self.identity, records={str(self.tp): found})
+            _tells(self).tells(world, "ok", "poll", self.identity, records={str(self.tp): rows})
             return
-        told = {"records": {str(self.tp): found}} if found else {}
+        told = {"records": {str(self.tp): rows}} if rows else {}
         _tells(self).tells(world, "ok", "poll", self.identity, **told)
-        Consumer.answered(self, world, answer, records, topic_id)
+        Consumer.take_answer(self, world, answer, records, topic_id)
 
 
 def _records(data: bytes, at: Offset) -> Iterator[Record]:
@@ -142,11 +142,11 @@ def _records(data: bytes, at: Offset) -> Iterator[Record]:
 class TellingRun(Run):
     """A run at which nobody looks, and whose clients tell."""
 
-    def _converged(self) -> str | None:
+    def _convergence_failure(self) -> str | None:
         """All are in sync and at their ends, as far as they know."""
         for tp, metadata in sorted(self.world.controller.partitions.items()):
             nodes = [self.world.hosts[broker].node for broker in metadata.replicas]
-            held = [node.held.get(tp) if node is not None else None for node in nodes]
+            held = [node.replicas.get(tp) if node is not None else None for node in nodes]
             ends = {(r.log.end, r.high_watermark) if r is not None else (-1, 0) for r in held}
             if metadata.isr != frozenset(metadata.replicas) or len({*ends, *((b, a) for a, b in ends)}) != 1:
                 return f"{tp}: ISR {sorted(metadata.isr)}, log ends and watermarks {sorted(ends)}"
@@ -172,22 +172,22 @@ def history(run: TellingRun) -> list[str]:
 
 def _dump(world: World, silent: Silent, tp: TopicPartition, broker: int, in_sync: bool, leads: bool) -> None:
     host = world.hosts[broker]
-    replica = host.node.held.get(tp) if host.node is not None else None
+    replica = host.node.replicas.get(tp) if host.node is not None else None
     if replica is None or host.logs is None:
         return
-    found: list[Record] = []
-    while not found or int(found[-1][0] or 0) + 1 < replica.log.end:
-        start = int(found[-1][0] or 0) + 1 if found else replica.log.start
+    records: list[Record] = []
+    while not records or int(records[-1][0] or 0) + 1 < replica.log.end:
+        start = int(records[-1][0] or 0) + 1 if records else replica.log.start
         piece = host.logs.read(tp, Slice(offset=start, up_to=replica.log.end, max_bytes=EVERYTHING))
         more = [record for record in _records(piece, start) if record[1] is not None]
         if not more:
             break
-        found += more
+        records += more
     epochs = [[e.epoch, e.start] for e in replica.log.epochs.entries]
     watermark = min(replica.high_watermark, replica.log.end)
-    line = {"f": "replica", "node": str(broker), "partition": str(tp), "records": found, "in_sync": in_sync}
+    line = {"f": "replica", "node": str(broker), "partition": str(tp), "records": records, "in_sync": in_sync}
     silent.lines.append(json.dumps({**line, "leader": leads, "high_watermark": watermark, "epochs": epochs}))
     if leads and isinstance(replica.role, Leading):
-        below = [record for record in found if int(record[0] or 0) < watermark]
+        below = [record for record in records if int(record[0] or 0) < watermark]
         silent.tells(world, "invoke", "final-read", 999, partition=str(tp))
         silent.tells(world, "ok", "final-read", 999, partition=str(tp), records=below, end=watermark)

@@ -41,7 +41,7 @@ class Host:
 
     - `busy_until`: the process is paused, or waits for its disk, until then.
     - `alarm`: the number of the timer that was set last; earlier ones are off.
-    - `ended`: why the process wants to end, empty if it does not; it is gone at the end of the turn.
+    - `end_reason`: why the process wants to end, empty if it does not; it is gone at the end of the turn.
     - `wall_ahead`: how far the time that producers write into records is ahead here.
     """
 
@@ -52,7 +52,7 @@ class Host:
     life: int = 0
     busy_until: Millis = 0
     alarm: int = 0
-    ended: str = ""
+    end_reason: str = ""
     wall_ahead: Millis = 0
 
     @property

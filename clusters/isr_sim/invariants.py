@@ -39,12 +39,12 @@ NOBODYS: Final = -1
 class Chain:
     """A log as links: `links[o]` says all that is before offset o, `records[o]` which record is at it.
 
-    `sent` has of each batch of an idempotent producer, by its first offset, that producer, its epoch and sequence.
+    `batch_ids` has of each batch of an idempotent producer, by its first offset, that producer, its epoch and sequence.
     """
 
     links: list[int] = attrs.field(factory=lambda: [0])
     records: list[int] = attrs.field(factory=list[int])
-    sent: dict[Offset, tuple[int, int, int]] = attrs.field(factory=dict[Offset, tuple[int, int, int]])
+    batch_ids: dict[Offset, tuple[int, int, int]] = attrs.field(factory=dict[Offset, tuple[int, int, int]])
 
     @property
     def end(self) -> Offset:
@@ -60,18 +60,18 @@ class Chain:
         """One link per offset of each batch; a batch is known by its CRC and leader epoch."""
         for batch in batches(data):
             if batch.idempotent:
-                self.sent[self.end] = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+                self.batch_ids[self.end] = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             for number in range(batch.count):
                 self.append(hash((batch.crc, batch.leader_epoch, number)))
 
     def cut(self, end: Offset) -> None:
         """Nothing from the offset on."""
         for offset in range(end, self.end):
-            self.sent.pop(offset, None)
+            self.batch_ids.pop(offset, None)
         del self.records[end:]
         del self.links[end + 1 :]
 
-    def continued(self, end: Offset, other: Chain) -> None:
+    def copy_prefix(self, end: Offset, other: Chain) -> None:
         """Up to the offset it is as the other, and where that ends before as no log ever was."""
         self.cut(0)
         for record in other.records[:end]:
@@ -89,7 +89,7 @@ class Chain:
 
 
 Copy: TypeAlias = tuple[BrokerId, TopicPartition]
-Led: TypeAlias = tuple[TopicPartition, LeaderEpoch]
+Leadership: TypeAlias = tuple[TopicPartition, LeaderEpoch]
 
 
 @attrs.define
@@ -99,14 +99,14 @@ class Invariants:
     `lossy` is whether unflushed records may have been lost by now: then no-divergence is promised only between a leader
     and the followers it has met, as in the model. `topics` are the ids of the topics that this is about: when one is
     made again everything begins anew. If it `forgives`, so does what is committed with an unclean leader, whose epoch
-    is then in `forked`. `looked_at` is what each was when it was looked at last: the same again is as good.
+    is then in `fork_epochs`. `looked_at` is what each was when it was looked at last: the same again is as good.
     """
 
     logs: dict[Copy, Chain] = attrs.field(factory=dict[Copy, Chain])
     committed: dict[TopicPartition, Chain] = attrs.field(factory=dict[TopicPartition, Chain])
     acked: dict[TopicPartition, dict[Offset, int]] = attrs.field(factory=dict[TopicPartition, dict[Offset, int]])
-    leaders: dict[Led, BrokerId] = attrs.field(factory=dict[Led, BrokerId])
-    sent: dict[TopicPartition, dict[tuple[int, int, int], Offset]] = attrs.field(
+    leaders: dict[Leadership, BrokerId] = attrs.field(factory=dict[Leadership, BrokerId])
+    batch_offsets: dict[TopicPartition, dict[tuple[int, int, int], Offset]] = attrs.field(
         factory=dict[TopicPartition, dict[tuple[int, int, int], Offset]]
     )
     kept_from: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
@@ -114,7 +114,7 @@ class Invariants:
     lossy: bool = False
     forgives: bool = False
     topics: dict[TopicPartition, int] = attrs.field(factory=dict[TopicPartition, int])
-    forked: dict[TopicPartition, LeaderEpoch] = attrs.field(factory=dict[TopicPartition, LeaderEpoch])
+    fork_epochs: dict[TopicPartition, LeaderEpoch] = attrs.field(factory=dict[TopicPartition, LeaderEpoch])
     checks: int = 0
     looked_at: dict[TopicPartition, tuple[object, ...]] = attrs.field(factory=dict[TopicPartition, tuple[object, ...]])
     governed_up_to: int = 0
@@ -132,17 +132,17 @@ class Invariants:
             if not is_whole(disk, path):
                 raise Violation("checkpoints-whole", f"broker {broker} finds half of {path}")
 
-    def opened(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
+    def note_opened_log(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
         """A log was found on the disk. What it no longer has counts as what it had, if it ever had it."""
         found, first = list(batches(records)), log.end
         if found:
             first = found[0].base_offset
         before = self.logs.get((broker, tp), Chain())
         chain = self.logs[broker, tp] = Chain()
-        chain.continued(first, before if before.end >= first else self.committed.get(tp, Chain()))
+        chain.copy_prefix(first, before if before.end >= first else self.committed.get(tp, Chain()))
         chain.append_batches(records)
 
-    def changed(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
+    def note_disk_operation(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
         """A disk operation was reported done."""
         chain = self._chain(broker, operation.partition)
         match operation:
@@ -154,7 +154,7 @@ class Invariants:
                 pass
         if log.start == log.end or chain.end != log.end:
             # It has begun anew, or it says to end where it never was.
-            chain.continued(log.end, self._before(operation.partition, log))
+            chain.copy_prefix(log.end, self._before(operation.partition, log))
 
     def _before(self, tp: TopicPartition, log: LogView) -> Chain:
         """What a log counts as having had that begins anew: as in Kafka, all that its leader has before its start."""
@@ -163,16 +163,16 @@ class Invariants:
             return committed
         return self._chain(ruling.leader, tp)
 
-    def governed(self, world: World) -> None:
+    def check_metadata_log(self, world: World) -> None:
         """metadata-survives: a controller finds in its log all that it has told of."""
-        written = world.controller.written
+        written = world.controller.durable_offset
         if written < self.governed_up_to:
             raise Violation("metadata-survives", f"{self.governed_up_to} records were durable, {written} are found")
 
-    def stepped(self, world: World) -> None:
+    def check_step(self, world: World) -> None:
         """Every promise, for every partition."""
         self.checks += 1
-        self.governed_up_to = max(self.governed_up_to, world.controller.written)
+        self.governed_up_to = max(self.governed_up_to, world.controller.durable_offset)
         for tp in [tp for tp in self.topics if tp not in world.controller.partitions]:
             self._forgets(tp)
         for tp, metadata in world.controller.partitions.items():
@@ -181,26 +181,34 @@ class Invariants:
             self.topics[tp] = metadata.topic_id
             if self.forgives:
                 self._forks(tp, metadata)
-            held = {b: r for b, r in _replicas(world, tp, metadata.topic_id)}
-            settled, brokers = world.controller.written == world.controller.offset, world.controller.brokers
-            looked_at = (metadata, brokers, settled, self.lossy, *held.values())
+            replicas = {b: r for b, r in _replicas(world, tp, metadata.topic_id)}
+            settled, brokers = world.controller.durable_offset == world.controller.offset, world.controller.brokers
+            looked_at = (metadata, brokers, settled, self.lossy, *replicas.values())
             if _same(self.looked_at.get(tp, ()), looked_at):
                 continue
             self.looked_at[tp] = looked_at
-            self.kept_from[tp] = max([self.kept_from.get(tp, 0), *(replica.log.start for replica in held.values())])
-            for broker, replica in held.items():
-                if isinstance(replica.role, Leading) and replica.leader_epoch >= self.forked.get(tp, 0):
+            self.kept_from[tp] = max([self.kept_from.get(tp, 0), *(replica.log.start for replica in replicas.values())])
+            for broker, replica in replicas.items():
+                if isinstance(replica.role, Leading) and replica.leader_epoch >= self.fork_epochs.get(tp, 0):
                     self._commits(tp, broker, replica)
-            self._leaders_are_complete(world, tp, metadata, held)
-            self._no_divergence(tp, held)
+            self._leaders_are_complete(world, tp, metadata, replicas)
+            self._no_divergence(tp, replicas)
             if self.rulings.get(tp) is not metadata:
                 self._is_ruled_well(world, tp, metadata)
                 self.rulings[tp] = metadata
 
     def _forgets(self, tp: TopicPartition) -> None:
         """The topic is no more, or another one: a broker that has not heard of that goes on, and nobody minds."""
-        for known in (self.topics, self.committed, self.acked, self.sent, self.rulings, self.forked, self.kept_from):
-            known.pop(tp, None)
+        for partition_state in (
+            self.topics,
+            self.committed,
+            self.acked,
+            self.batch_offsets,
+            self.rulings,
+            self.fork_epochs,
+            self.kept_from,
+        ):
+            partition_state.pop(tp, None)
         for led in [led for led in self.leaders if led[0] == tp]:
             del self.leaders[led]
 
@@ -211,9 +219,9 @@ class Invariants:
             return
         if leader in (before.isr | before.elr or {before.last_known_leader}):
             return
-        self.lossy, self.forked[tp] = True, metadata.leader_epoch
+        self.lossy, self.fork_epochs[tp] = True, metadata.leader_epoch
         self.acked.pop(tp, None)
-        self.sent.pop(tp, None)
+        self.batch_offsets.pop(tp, None)
         committed, chain = self.committed.setdefault(tp, Chain()), self._chain(leader, tp)
         agreed = next((o for o in range(min(committed.end, chain.end), 0, -1) if committed.agrees(chain, o)), 0)
         committed.cut(agreed)
@@ -246,36 +254,36 @@ class Invariants:
             raise Violation("committed-only-grows", f"{tp}: leader {broker} commits other records below {watermark}")
         for offset in range(committed.end, watermark):
             committed.append(chain.records[offset])
-            batch, known = chain.sent.get(offset), self.sent.setdefault(tp, {})
-            if batch is not None and known.get(batch, -1) >= self.kept_from.get(tp, 0):
+            batch, batch_offsets = chain.batch_ids.get(offset), self.batch_offsets.setdefault(tp, {})
+            if batch is not None and batch_offsets.get(batch, -1) >= self.kept_from.get(tp, 0):
                 # Of a batch that some replica no longer has nobody need know who sent it.
                 raise Violation("no-duplicates", f"{tp}: the batch at {offset} is committed a second time")
             if batch is not None:
-                known[batch] = offset
+                batch_offsets[batch] = offset
 
     def _leaders_are_complete(
-        self, world: World, tp: TopicPartition, metadata: PartitionMetadata, held: dict[BrokerId, Replica]
+        self, world: World, tp: TopicPartition, metadata: PartitionMetadata, replicas: dict[BrokerId, Replica]
     ) -> None:
         """committed-on-new-leader, acked-survives, leaders-complete, maximal-isr-covers.
 
         A process that is not registered yet may be in the ISR of the metadata by what it was before; as that it cannot
         lead, and when it registers it is struck (in the model both are one step).
         """
-        settled = world.controller.written == world.controller.offset
+        is_settled = world.controller.durable_offset == world.controller.offset
         committed = self.committed.get(tp, Chain())
-        for broker, replica in held.items():
+        for broker, replica in replicas.items():
             chain = self._chain(broker, tp)
             leads = isinstance(replica.role, Leading) and replica.leader_epoch == metadata.leader_epoch
             if leads and metadata.leader == broker:
                 if not chain.agrees(committed, committed.end, self.kept_from[tp]):
                     self._names_what_is_lost(tp, broker, chain)
-                if settled and not metadata.isr <= maximal_isr(replica):
+                if is_settled and not metadata.isr <= maximal_isr(replica):
                     counted = sorted(maximal_isr(replica))
                     raise Violation("maximal-isr-covers", f"{tp}: leader {broker} counts {counted}")
             known = world.controller.brokers.get(broker)
             current = known is not None and replica.broker_epoch == known.epoch
             eligible = broker in metadata.isr | metadata.elr and current
-            if settled and eligible and not chain.agrees(committed, committed.end, self.kept_from[tp]):
+            if is_settled and eligible and not chain.agrees(committed, committed.end, self.kept_from[tp]):
                 raise Violation("leaders-complete", f"{tp}: {broker} could lead and lacks committed records")
 
     def _names_what_is_lost(self, tp: TopicPartition, leader: BrokerId, chain: Chain) -> None:
@@ -284,19 +292,19 @@ class Invariants:
                 raise Violation("acked-survives", f"{tp}: leader {leader} has lost what was acked at {offset}")
         raise Violation("committed-on-new-leader", f"{tp}: leader {leader} lacks committed records")
 
-    def _no_divergence(self, tp: TopicPartition, held: dict[BrokerId, Replica]) -> None:
+    def _no_divergence(self, tp: TopicPartition, replicas: dict[BrokerId, Replica]) -> None:
         """no-divergence, between all replicas, or with lost records between those that have met.
 
         What was given up (retention) is not compared. A follower that was away may hold other records there, for its
         leader no longer knows of their epoch (LeaderEpochFileCache.endOffsetFor); its next fetch gives them up. After
         an unclean election it is: there a log may begin above what the leader has.
         """
-        for a, one in held.items():
-            for b, other in held.items():
-                if a == b or (a > b and not self.lossy) or (self.lossy and not _met(one, b, other)):
+        for a, one in replicas.items():
+            for b, other in replicas.items():
+                if a == b or (a > b and not self.lossy) or (self.lossy and not _have_met(one, b, other)):
                     continue
                 below = min(one.high_watermark, other.high_watermark)
-                if below < self.kept_from[tp] and tp not in self.forked:
+                if below < self.kept_from[tp] and tp not in self.fork_epochs:
                     continue
                 if not self._chain(a, tp).agrees(self._chain(b, tp), below, self.kept_from[tp]):
                     raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")
@@ -305,7 +313,7 @@ class Invariants:
 
     def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:
         """A producer was told, with acks=all, that its records are at the offset: they must be committed there."""
-        if topic_id != self.topics.get(tp) or tp in self.forked:
+        if topic_id != self.topics.get(tp) or tp in self.fork_epochs:
             return
         committed = self.committed.get(tp, Chain())
         if committed.end < offset + count:
@@ -315,7 +323,7 @@ class Invariants:
 
     def read(self, tp: TopicPartition, data: bytes, topic_id: int) -> None:
         """A consumer was given these batches: reads-committed, and so reads-stable."""
-        if topic_id != self.topics.get(tp) or tp in self.forked:
+        if topic_id != self.topics.get(tp) or tp in self.fork_epochs:
             return
         committed = self.committed.get(tp, Chain())
         try:
@@ -338,12 +346,12 @@ def _replicas(world: World, tp: TopicPartition, topic_id: int) -> Iterator[tuple
     """Those whose log is of this topic; for one that was deleted, some may still have one under its name."""
     for broker, host in world.hosts.items():
         node = host.node
-        replica = node.held.get(tp) if node is not None else None
+        replica = node.replicas.get(tp) if node is not None else None
         if node is not None and replica is not None and node.topic_ids.get(tp) == topic_id:
             yield broker, replica
 
 
-def _met(leader: Replica, broker: BrokerId, follower: Replica) -> bool:
+def _have_met(leader: Replica, broker: BrokerId, follower: Replica) -> bool:
     """The leader has taken a fetch of this incarnation of the follower, and both are in one epoch. Model: met."""
     if not isinstance(leader.role, Leading) or leader.leader_epoch != follower.leader_epoch:
         return False

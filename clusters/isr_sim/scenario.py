@@ -108,7 +108,7 @@ class Expectation:
     def __str__(self) -> str:
         return f"expect {self.kind} {self.what}".rstrip()
 
-    def met(self, outcome: Outcome) -> bool:
+    def is_met_by(self, outcome: Outcome) -> bool:
         """Whether the run came to it."""
         match self.kind:
             case "kept":
@@ -168,7 +168,7 @@ def _name(who: BrokerId | None) -> str:
 
 def parse(text: str) -> Scenario:
     """The scenario of a text; BadScenario if it is none."""
-    found, expectations = Scenario(expectations=()), list[Expectation]()
+    scenario, expectations = Scenario(expectations=()), list[Expectation]()
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -177,46 +177,46 @@ def parse(text: str) -> Scenario:
             if words[0] == "expect":
                 expectations.append(_expectation(words[1:]))
             else:
-                found = _with(found, words)
+                scenario = _with(scenario, words)
         except (BadScenario, BadSetting) as error:
             raise BadScenario(f"line {number}: {error}") from None
-    for deed in found.deeds:
+    for deed in scenario.deeds:
         for broker in (deed.who, deed.to):
-            if broker is not None and broker > found.brokers:
-                raise BadScenario(f"'{deed}': there are {found.brokers} brokers")
-        if deed.at > found.end:
-            raise BadScenario(f"'{deed}' is after the end, {found.end}")
+            if broker is not None and broker > scenario.brokers:
+                raise BadScenario(f"'{deed}': there are {scenario.brokers} brokers")
+        if deed.at > scenario.end:
+            raise BadScenario(f"'{deed}' is after the end, {scenario.end}")
     if not expectations:
         raise BadScenario("nothing is expected of it; 'expect kept' says that every promise is kept")
-    deeds = tuple(sorted(found.deeds, key=lambda deed: deed.at))
-    return attrs.evolve(found, deeds=deeds, expectations=tuple(expectations))
+    deeds = tuple(sorted(scenario.deeds, key=lambda deed: deed.at))
+    return attrs.evolve(scenario, deeds=deeds, expectations=tuple(expectations))
 
 
-def _with(found: Scenario, words: list[str]) -> Scenario:
+def _with(scenario: Scenario, words: list[str]) -> Scenario:
     match words:
         case ["design", name]:
-            return _setting(found, "insync.design", name)
+            return _setting(scenario, "insync.design", name)
         case ["set", name, value]:
-            return _setting(found, name, value)
+            return _setting(scenario, name, value)
         case ["brokers", count]:
-            return attrs.evolve(found, brokers=_number(count, "a number of brokers", 1))
+            return attrs.evolve(scenario, brokers=_number(count, "a number of brokers", 1))
         case ["weather", "fair" | "bad" as weather]:
-            return attrs.evolve(found, bad_weather=weather == "bad")
+            return attrs.evolve(scenario, bad_weather=weather == "bad")
         case ["unclean", "forgiven"]:
-            return attrs.evolve(found, forgives_unclean=True)
+            return attrs.evolve(scenario, forgives_unclean=True)
         case ["end", at]:
-            return attrs.evolve(found, end=_number(at, "a time"))
+            return attrs.evolve(scenario, end=_number(at, "a time"))
         case ["at", at, *deed]:
-            return attrs.evolve(found, deeds=(*found.deeds, _deed(_number(at, "a time"), deed)))
+            return attrs.evolve(scenario, deeds=(*scenario.deeds, _deed(_number(at, "a time"), deed)))
         case [name, *_] if name in STATEMENTS:
             raise BadScenario(f"'{' '.join(words)}' is incomplete, or too much")
         case _:
-            raise BadScenario(f"there is no statement '{words[0]}'{_meant(words[0], STATEMENTS)}")
+            raise BadScenario(f"there is no statement '{words[0]}'{_suggestion(words[0], STATEMENTS)}")
 
 
-def _setting(found: Scenario, name: str, value: str) -> Scenario:
+def _setting(scenario: Scenario, name: str, value: str) -> Scenario:
     Settings.from_properties({name: value})
-    return attrs.evolve(found, settings=(*(s for s in found.settings if s[0] != name), (name, value)))
+    return attrs.evolve(scenario, settings=(*(s for s in scenario.settings if s[0] != name), (name, value)))
 
 
 def _deed(at: Millis, words: list[str]) -> Deed:
@@ -244,7 +244,7 @@ def _deed(at: Millis, words: list[str]) -> Deed:
             raise BadScenario(f"'{' '.join(words)}' is not how {name} is said")
         case _:
             name = words[0] if words else ""
-            raise BadScenario(f"nobody can '{name}'{_meant(name, DEEDS)}")
+            raise BadScenario(f"nobody can '{name}'{_suggestion(name, DEEDS)}")
 
 
 def _expectation(words: list[str]) -> Expectation:
@@ -273,7 +273,7 @@ def _end(text: str) -> BrokerId:
     return {"controller": CONTROLLER, "clients": CLIENTS}.get(text) or _broker(text)
 
 
-def _meant(name: str, choices: tuple[str, ...]) -> str:
+def _suggestion(name: str, choices: tuple[str, ...]) -> str:
     close = get_close_matches(name, choices, n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
@@ -287,10 +287,10 @@ class Watched(Invariants):
 
     promises: frozenset[str] = frozenset()
 
-    def stepped(self, world: World) -> None:
+    def check_step(self, world: World) -> None:
         """Every promise, but only the watched ones matter."""
         try:
-            super().stepped(world)
+            super().check_step(world)
         except Violation as violation:
             if not self.promises or violation.promise in self.promises:
                 raise
@@ -373,7 +373,7 @@ def _leads(world: World, broker: BrokerId) -> None:
         partitions = core.partitions.set(tp, attrs.evolve(partition, replicas=replicas))
         runtime.controller = attrs.evolve(core, partitions=partitions)
         elect = ElectPreferredLeader(request=0, partition=tp)
-        runtime.received([(world.seat.broker, CONTROLLER, elect)], now)
+        runtime.receive_messages([(world.seat.broker, CONTROLLER, elect)], now)
 
     world.turn(world.seat, happens)
 

@@ -9,7 +9,7 @@ import attrs
 
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.messages import Millis, TopicPartition
-from isr_broker.core.topic_changes import placed
+from isr_broker.core.topic_changes import place_replicas
 from isr_broker.settings import Settings
 from isr_sim.clients import PATIENCE_MS, PAUSE_MS, Admin, Consumer, Producer
 from isr_sim.faults import OF_THE_MODEL, Faults, Kind
@@ -65,9 +65,9 @@ class Config:
 class Outcome:
     """What came of a run. `violation` is None if every promise was kept and the cluster converged.
 
-    `stranded` partitions have nobody left who may lead, though all replicas are back: each of those who could was
-    struck when it came back from a crash. Kafka then waits for an operator, as the model's controller does for ever.
-    `trace` is the hash of every step; `lines` the last of them if they were kept.
+    `stranded_partitions` partitions have nobody left who may lead, though all replicas are back: each of those who
+    could was struck when it came back from a crash. Kafka then waits for an operator, as the model's controller does
+    for ever. `trace` is the hash of every step; `lines` the last of them if they were kept.
     """
 
     seed: int
@@ -78,7 +78,7 @@ class Outcome:
     committed: int
     acked: int
     converged_after_ms: Millis
-    stranded: int
+    stranded_partitions: int
     faults: dict[Kind, int]
     actions: dict[str, int]
     lines: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Run:
             self.config.settings, chance, hosts, self.invariants, keeps_lines=self.config.keeps_lines, weather=FAIR
         )
         copies = self.config.settings.default_replication_factor
-        self.admin = Admin("t", tuple(placed(sorted(hosts), self.config.partitions, copies, 0)))
+        self.admin = Admin("t", tuple(place_replicas(sorted(hosts), self.config.partitions, copies, 0)))
         self.faults = Faults(
             self.world,
             self.invariants,
@@ -154,19 +154,19 @@ class Run:
         while self.world.now < began + self.config.patience_ms:
             self.world.run(self.world.now + 250)
             self.faults.revive()
-            stranded = self.stranded()
+            stranded = self.stranded_partitions()
             for client in self.producers:
                 client.stopped = client.stopped or client.tp in stranded
-            written = all(p.acked > b or p.tp in stranded for p, b in zip(self.producers, before, strict=True))
-            if written and all(client.stopped for client in self.producers):
-                if self._converged() is None:
+            all_acked = all(p.acked > b or p.tp in stranded for p, b in zip(self.producers, before, strict=True))
+            if all_acked and all(client.stopped for client in self.producers):
+                if self._convergence_failure() is None:
                     healed = self.world.now - began
                     self._leaves_nothing()
                     return healed
-            elif written:
+            elif all_acked:
                 for producer in self.producers:
                     producer.stopped = True
-        raise Violation("convergence", self._converged() or "producers get no acknowledgements")
+        raise Violation("convergence", self._convergence_failure() or "producers get no acknowledgements")
 
     def _leaves_nothing(self) -> None:
         """every-request-answered: once clients are gone no process remembers a request."""
@@ -178,7 +178,7 @@ class Run:
                 left = sorted(host.runtime.waiting)
                 raise Violation("every-request-answered", f"broker {host.broker} never answered requests {left}")
 
-    def stranded(self) -> set[TopicPartition]:
+    def stranded_partitions(self) -> set[TopicPartition]:
         """Partitions that have no leader and nobody who may become it."""
         return {
             tp
@@ -186,10 +186,10 @@ class Run:
             if p.leader is None and not p.isr and not p.elr and p.last_known_leader is None
         }
 
-    def _converged(self) -> str | None:
+    def _convergence_failure(self) -> str | None:
         """What is not yet well: every replica in sync, and every log and watermark the same."""
         controller: Controller = self.world.controller
-        stranded = self.stranded()
+        stranded = self.stranded_partitions()
         if len(controller.partitions) != self.config.partitions:
             return f"there are {len(controller.partitions)} partitions"
         for tp, metadata in sorted(controller.partitions.items()):
@@ -200,7 +200,7 @@ class Run:
             committed = self.invariants.committed.get(tp, Chain())
             for broker in metadata.replicas:
                 node = self.world.hosts[broker].node
-                replica = node.held.get(tp) if node is not None else None
+                replica = node.replicas.get(tp) if node is not None else None
                 if replica is None:
                     return f"{tp}: broker {broker} holds no replica"
                 ends = (replica.log.end, replica.high_watermark, committed.end)
@@ -210,7 +210,7 @@ class Run:
                     return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
         return None
 
-    def outcome(self, violation: Violation | None, healed: Millis) -> Outcome:
+    def outcome(self, violation: Violation | None, converged_after_ms: Millis) -> Outcome:
         """The run in a few numbers."""
         return Outcome(
             seed=self.seed,
@@ -220,9 +220,9 @@ class Run:
             steps=self.world.steps,
             committed=sum(chain.end for chain in self.invariants.committed.values()),
             acked=sum(p.acked for p in self.producers),
-            converged_after_ms=healed,
-            stranded=len(self.stranded()),
-            faults=dict(self.faults.happened),
+            converged_after_ms=converged_after_ms,
+            stranded_partitions=len(self.stranded_partitions()),
+            faults=dict(self.faults.occurrences),
             actions=dict(self.world.actions),
             lines=tuple(self.world.lines),
         )

@@ -42,17 +42,17 @@ class TracedWorld(World):
 # A run again
 
 
-def traced(config: Config, seed: int) -> TracedWorld:
+def run_with_traces(config: Config, seed: int) -> TracedWorld:
     """A run with its traces, whose first lines say how it was run."""
     run = Run(config, seed, kind=TracedWorld)
     world = run.world
     assert isinstance(world, TracedWorld)
-    world.origin = told(config, seed)
+    world.origin = origin_of(config, seed)
     finished(run)
     return world
 
 
-def told(config: Config, seed: int) -> dict[str, Json]:
+def origin_of(config: Config, seed: int) -> dict[str, Json]:
     """A run but for its settings, as JSON."""
     weather: dict[str, Json] = dict(attrs.asdict(config.weather))
     return {

@@ -34,7 +34,7 @@ from isr_broker.core.messages import (
 from isr_broker.core.node import Node, NodeStep, Phase
 from isr_broker.core.stamps import Stamp, Stamped, bare
 from isr_broker.environment import Address, Steps
-from isr_broker.runtime import Asked, ClientAnswer, Runtime
+from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_memory import Everything, Survival
@@ -70,19 +70,19 @@ class Watcher(Protocol):
         """A process is about to load what is on its disk."""
         ...
 
-    def opened(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
+    def note_opened_log(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
         """A log was found on the disk, or made, with these batches."""
         ...
 
-    def changed(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
+    def note_disk_operation(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
         """A disk operation was reported done to the broker's core; the log as it is since."""
         ...
 
-    def governed(self, world: World) -> None:
+    def check_metadata_log(self, world: World) -> None:
         """A process with the controller has found its metadata log."""
         ...
 
-    def stepped(self, world: World) -> None:
+    def check_step(self, world: World) -> None:
         """A core took an input."""
         ...
 
@@ -122,24 +122,24 @@ class Process:
 
     world: World
     host: Host
-    sent: list[Callable[[], object]] = attrs.field(factory=list[Callable[[], object]])
+    outbox: list[Callable[[], object]] = attrs.field(factory=list[Callable[[], object]])
 
     def send(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """A message leaves; who asks may be told that it found nobody."""
-        self.sent.append(lambda: self.world.send(self.host, (source, to, message), tells=True))
+        self.outbox.append(lambda: self.world.send(self.host, (source, to, message), tells=True))
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
         """An answer leaves, and if it is lost nobody is told."""
         of_broker = isinstance(bare(answer), FetchResponse | OffsetForLeaderEpochResponse)
         source = self.host.broker if of_broker else CONTROLLER
-        self.sent.append(lambda: self.world.send(self.host, (source, to, answer), tells=False))
+        self.outbox.append(lambda: self.world.send(self.host, (source, to, answer), tells=False))
 
     def leaves(self, partition: TopicPartition) -> None:
         """Nobody remembers who was asked."""
 
     def stopped(self, why: str) -> None:
         """The process ends with the turn."""
-        self.host.ended = why
+        self.host.end_reason = why
 
     def log(self, line: str) -> None:
         """Nobody reads."""
@@ -149,44 +149,44 @@ class Process:
 class Witness:
     """Sees each step of one of a process's cores, and writes its trace, if there is one.
 
-    `asked` are the disk operations whose reports the core awaits.
+    `pending_operations` are the disk operations whose reports the core awaits.
     """
 
     world: World
     host: Host
     trace: Steps | None = None
-    asked: dict[TopicPartition, DiskOperation] = attrs.field(factory=dict[TopicPartition, DiskOperation])
+    pending_operations: dict[TopicPartition, DiskOperation] = attrs.field(factory=dict[TopicPartition, DiskOperation])
 
-    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+    def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found when the process started."""
-        self.world.watcher.opened(self.host.broker, found.partition, found.log, records)
+        self.world.watcher.note_opened_log(self.host.broker, opened_log.partition, opened_log.log, records)
         if self.trace is not None:
-            self.trace.opened(found, records, at)
+            self.trace.note_opened_log(opened_log, records, at)
 
-    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+    def node_stepped(self, before: Node, node_input: NodeInput, step: NodeStep, at: Millis) -> None:
         """A broker's core has taken an input."""
         if self.trace is not None:
-            self.trace.node_stepped(before, told, step, at)
+            self.trace.node_stepped(before, node_input, step, at)
         broker = self.host.broker
-        self.world.note(f"{broker} {told!r}")
-        match told:
+        self.world.note(f"{broker} {node_input!r}")
+        match node_input:
             case Appended(partition=tp) | Truncated(partition=tp) | EpochAssigned(partition=tp):
-                self.world.watcher.changed(broker, self.asked.pop(tp), told.log)
+                self.world.watcher.note_disk_operation(broker, self.pending_operations.pop(tp), node_input.log)
             case LogOpened(partition=tp) if before.phase is not Phase.LOADING:
-                self.world.watcher.opened(broker, tp, told.log, self.host.contents(tp))
+                self.world.watcher.note_opened_log(broker, tp, node_input.log, self.host.contents(tp))
             case _:
                 pass
         for effect in step.effects:
             if isinstance(effect, AppendLog | TruncateLog | AssignEpoch):
-                self.asked[effect.partition] = effect
+                self.pending_operations[effect.partition] = effect
         self._sees(broker, step.effects)
 
-    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+    def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input."""
         if self.trace is not None:
-            self.trace.controller_stepped(told, step, at)
+            self.trace.controller_stepped(controller_input, step, at)
         self.world.controller = step.core
-        self.world.note(f"controller {told!r}")
+        self.world.note(f"controller {controller_input!r}")
         self._sees(CONTROLLER, step.effects)
 
     def _sees(self, who: BrokerId, effects: tuple[Effect, ...]) -> None:
@@ -195,7 +195,7 @@ class Witness:
                 self.world.actions[effect.action] = self.world.actions.get(effect.action, 0) + 1
                 self.world.note(f"{who} took {effect.action} {effect.partition} {effect.replica}")
         self.world.steps += 1
-        self.world.watcher.stepped(self.world)
+        self.world.watcher.check_step(self.world)
 
     def stamped(self, message: Message) -> Message | Stamped:
         """The message with its stamp, if there is a trace."""
@@ -243,7 +243,7 @@ class World:
     apart: bool = True
     now: Millis = 0
     queue: list[Event] = attrs.field(factory=list[Event])
-    caused: int = 0
+    event_count: int = 0
     steps: int = 0
     cut: set[tuple[BrokerId, BrokerId]] = attrs.field(factory=set[tuple[BrokerId, BrokerId]])
     lag: dict[tuple[BrokerId, BrokerId], Millis] = attrs.field(factory=dict[tuple[BrokerId, BrokerId], Millis])
@@ -267,8 +267,8 @@ class World:
 
     def after(self, delay: Millis, happens: Callable[[], object]) -> None:
         """Something happens that much later."""
-        self.caused += 1
-        heapq.heappush(self.queue, (self.now + delay, self.caused, happens))
+        self.event_count += 1
+        heapq.heappush(self.queue, (self.now + delay, self.event_count, happens))
 
     def run(self, until: Millis) -> None:
         """Let everything happen up to a time."""
@@ -303,42 +303,42 @@ class World:
 
     def send(self, sender: Host, parcel: Parcel, tells: bool) -> None:
         """A message leaves; it never arrives at a later process than it was sent to."""
-        source, to, sent = parcel
+        source, to, message = parcel
         target = self.seat if to == CONTROLLER else self.hosts.get(to, self.seat)
         life, of_sender = target.life, sender.life
-        topic_id = _topic_id(sender, source, bare(sent))
+        topic_id = _topic_id(sender, source, bare(message))
 
-        def lost() -> None:
+        def report_loss() -> None:
             if tells and sender.life == of_sender and self.random.random() < self.weather.tells:
-                self.turn(sender, lambda runtime, now: runtime.undelivered([parcel], now))
+                self.turn(sender, lambda runtime, now: runtime.report_undelivered([parcel], now))
 
         def of_its_topic() -> bool:
-            return _topic_id(target, to, bare(sent)) == topic_id
+            return _topic_id(target, to, bare(message)) == topic_id
 
         def takes(runtime: Runtime, now: Millis) -> None:
             # Whoever was held up compares when it reads: the topic may have been made again since the message came.
             if of_its_topic():
-                runtime.received([parcel], now)
+                runtime.receive_messages([parcel], now)
             elif tells:
-                self.after(1, lost)
+                self.after(1, report_loss)
 
         def arrives() -> None:
             if target.alive and target.life == life and of_its_topic():
                 self.turn(target, takes)
             elif tells:
-                self.after(1, lost)
+                self.after(1, report_loss)
 
         if not self._carry(source, to, arrives) and tells:
-            self.after(self.settings.replica_socket_timeout_ms, lost)
+            self.after(self.settings.replica_socket_timeout_ms, report_loss)
 
     def ask(
-        self, client: BrokerId, to: BrokerId, make: Callable[[int], Asked], then: Callable[[Reply], object]
+        self, client: BrokerId, to: BrokerId, make: Callable[[int], ClientRequest], then: Callable[[Reply], object]
     ) -> None:
         """A client asks a broker something; `then` takes the reply, if there is one."""
         host = self.hosts[to]
         life = host.life
 
-        def answered(answer: ClientAnswer, records: bytes) -> None:
+        def send_reply(answer: ClientAnswer, records: bytes) -> None:
             tp = getattr(answer, "partition", None)
             node = host.node
             topic_id = 0 if node is None or tp is None else node.topic_ids.get(tp, 0)
@@ -346,7 +346,7 @@ class World:
 
         def arrives() -> None:
             if host.life == life:
-                self.turn(host, lambda runtime, now: runtime.ask(make, answered, now))
+                self.turn(host, lambda runtime, now: runtime.ask(make, send_reply, now))
 
         self._carry(client, to, arrives)
 
@@ -366,12 +366,12 @@ class World:
             happens(runtime, host.clock.local(self.now))
         except Died as died:
             # Of what it had already given to the network some first part has left.
-            self._leave(outside, self.random.randint(0, len(outside.sent)))
+            self._leave(outside, self.random.randint(0, len(outside.outbox)))
             self.stop(host, died.survival)
             return
-        self._leave(outside, len(outside.sent))
-        if host.ended:
-            self.note(f"{host.broker} ends: {host.ended}")
+        self._leave(outside, len(outside.outbox))
+        if host.end_reason:
+            self.note(f"{host.broker} ends: {host.end_reason}")
             self.stop(host, Everything())
             return
         if host.disk.operations != used:
@@ -379,7 +379,7 @@ class World:
         self._set_alarm(host, runtime)
 
     def _leave(self, outside: Process, count: int) -> None:
-        sent, outside.sent = outside.sent[:count], []
+        sent, outside.outbox = outside.outbox[:count], []
         for leaves in sent:
             leaves()
 
@@ -405,7 +405,7 @@ class World:
         assert host.runtime is None
         governs = host is self.seat
         host.life += 1
-        host.busy_until, host.ended = 0, ""
+        host.busy_until, host.end_reason = 0, ""
         self.watcher.starts(host.broker, host.disk)
         address, at = self._address(host), self._address(self.seat)
         runtime = host.runtime = Runtime(host.broker, self.settings, host.disk, address, at, Process(self, host))
@@ -419,11 +419,11 @@ class World:
         try:
             runtime.start(host.life, now, governs)
         except (OSError, DamagedMetadata) as error:
-            host.ended = f"it cannot start: {error}"
+            host.end_reason = f"it cannot start: {error}"
             return
         if governs and runtime.controller is not None:
             self.controller = runtime.controller
-            self.watcher.governed(self)
+            self.watcher.check_metadata_log(self)
 
     def _address(self, host: Host) -> Address:
         return (f"b{host.broker}", 9092)
@@ -431,7 +431,7 @@ class World:
     def stop(self, host: Host, survival: Survival) -> None:
         """The process is gone; of its disk survives what survives."""
         self.note(f"{host.broker} is gone")
-        host.runtime, host.ended = None, ""
+        host.runtime, host.end_reason = None, ""
         host.life += 1
         host.disk.crash(survival)
 

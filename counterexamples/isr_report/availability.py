@@ -46,7 +46,7 @@ class Members:
     isr: int
     outside: int
     elr: int
-    gone: int
+    absent: int
 
 
 @attrs.frozen
@@ -70,21 +70,21 @@ def moves(s: Members, minimum: int, failing: Fraction, repair: Fraction) -> Iter
     """Where the nodes can be next, and at which rate; who can follow a leader is in the ISR at once."""
     if s.isr:
         elr = s.isr - 1 < minimum  # KIP-966: who leaves an ISR that is under the minimum stays eligible
-        yield settled(Members(s.isr - 1, 0, s.elr + elr, s.gone + (not elr)), minimum), s.isr * failing
+        yield settle(Members(s.isr - 1, 0, s.elr + elr, s.absent + (not elr)), minimum), s.isr * failing
     if s.outside:
-        yield settled(Members(s.isr, s.outside - 1, s.elr, s.gone + 1), minimum), s.outside * failing
+        yield settle(Members(s.isr, s.outside - 1, s.elr, s.absent + 1), minimum), s.outside * failing
     if s.elr:
-        yield settled(Members(s.isr + 1, s.outside, s.elr - 1, s.gone), minimum), s.elr * repair
-    if s.gone:
-        yield settled(Members(s.isr, s.outside + 1, s.elr, s.gone - 1), minimum), s.gone * repair
+        yield settle(Members(s.isr + 1, s.outside, s.elr - 1, s.absent), minimum), s.elr * repair
+    if s.absent:
+        yield settle(Members(s.isr, s.outside + 1, s.elr, s.absent - 1), minimum), s.absent * repair
 
 
-def settled(s: Members, minimum: int) -> Members:
+def settle(s: Members, minimum: int) -> Members:
     """With a leader everybody who is up joins; at the minimum the ELR is empty again."""
     if not s.isr:
         return s
     isr = s.isr + s.outside
-    return Members(isr, 0, 0, s.elr + s.gone) if isr >= minimum else Members(isr, 0, s.elr, s.gone)
+    return Members(isr, 0, 0, s.elr + s.absent) if isr >= minimum else Members(isr, 0, s.elr, s.absent)
 
 
 def stationary(n: int, minimum: int, p: Fraction) -> dict[Members, Fraction]:
@@ -114,7 +114,7 @@ def stationary(n: int, minimum: int, p: Fraction) -> dict[Members, Fraction]:
     return {state: weight / total for state, weight in zip(states, weights, strict=True)}
 
 
-def stalled(n: int, failures_per_year: float, seconds: float, *, every_member: bool) -> float:
+def stall_fraction(n: int, failures_per_year: float, seconds: float, *, every_member: bool) -> float:
     """The part of all time for which acks=all waits until a failure is noticed: of any member, or of a leader only."""
     return (n if every_member else 1) * failures_per_year * seconds / SECONDS_PER_YEAR
 

@@ -31,7 +31,7 @@ class Series:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     marker: str = "o"
-    joined: bool = False
+    has_line: bool = False
     offset: tuple[int, int] = (7, 5)
 
 
@@ -62,7 +62,13 @@ def chart(
         axes = figure.subplots()
         for s in series:
             axes.plot(
-                s.x, s.y, linestyle="-" if s.joined else "", marker=s.marker, color=s.colour, label=s.name, markersize=6
+                s.x,
+                s.y,
+                linestyle="-" if s.has_line else "",
+                marker=s.marker,
+                color=s.colour,
+                label=s.name,
+                markersize=6,
             )
             if s.low:
                 below = [a - b for a, b in zip(s.y, s.low, strict=True)]

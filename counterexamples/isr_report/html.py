@@ -37,7 +37,7 @@ def code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
 
 
-def counted(n: int, thing: str) -> str:
+def count_text(n: int, thing: str) -> str:
     """`1 step`, `2 steps`."""
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
@@ -79,7 +79,7 @@ def picture(trace: Trace, index: int) -> str:
     if drawn is None:
         return ""
     rows = "".join(_row(row) for row in drawn.rows)
-    lost = "".join(f'<p class="loss">{escape(line)}</p>' for line in drawn.lost)
+    lost = "".join(f'<p class="loss">{escape(line)}</p>' for line in drawn.losses)
     return f'<div class="state">{rows}{lost}</div>'
 
 
@@ -92,11 +92,11 @@ def _row(row: Row) -> str:
     sync = "in" if row.in_sync else "out"
     return (
         f'<div class="replica {mark} {sync}"><span class="chip {sync}">{escape(row.name)}</span>{chip}'
-        f'<span class="log">{cells}{empty}</span><span class="derived">{escape(_derived(row))}</span></div>'
+        f'<span class="log">{cells}{empty}</span><span class="derived">{escape(_lane_facts(row))}</span></div>'
     )
 
 
-def _derived(row: Row) -> str:
+def _lane_facts(row: Row) -> str:
     """What follows from the lane: the end of the log, the watermark, and over whom a leader takes the minimum."""
     parts = [f"LEO {len(row.cells)}"]
     parts += [f"HW {row.watermark}"] if row.watermark is not None else []

@@ -51,7 +51,7 @@ class Latencies:
     put_out_at: float | None
 
 
-def simulated(world: World) -> Latencies:
+def simulate(world: World) -> Latencies:
     """Every write under both rules, with the same delays."""
     arrivals = list(_arrivals(world))
     out = put_out(arrivals, world)
@@ -65,14 +65,14 @@ def simulated(world: World) -> Latencies:
 
 def _arrivals(world: World) -> Sequence[Arrival]:
     last = [0.0] * (world.replicas - 1)
-    found: list[Arrival] = []
+    arrivals: list[Arrival] = []
     for n in range(int(world.until_ms / world.every_ms)):
         at = n * world.every_ms
         for follower in range(len(last)):
             late = world.late_ms if follower == 0 and at >= world.from_ms else 0.0
             last[follower] = max(last[follower], at + delay(n, follower, world.mean_ms) + late)
-        found.append((at, tuple(last)))
-    return found
+        arrivals.append((at, tuple(last)))
+    return arrivals
 
 
 def delay(n: int, follower: int, mean_ms: float) -> float:
@@ -101,7 +101,7 @@ def percentile(values: Sequence[float], percent: int) -> float:
     return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)]
 
 
-def summary(found: Latencies) -> Mapping[str, tuple[float, float, float]]:
+def summary(latencies: Latencies) -> Mapping[str, tuple[float, float, float]]:
     """By rule: both percentiles and the longest wait, in milliseconds."""
-    rules, (middle, high) = {"in-sync set": found.in_sync, "majority": found.majority}, PERCENTS
+    rules, (middle, high) = {"in-sync set": latencies.in_sync, "majority": latencies.majority}, PERCENTS
     return {name: (percentile(v, middle), percentile(v, high), max(v)) for name, v in rules.items()}

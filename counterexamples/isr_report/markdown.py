@@ -8,7 +8,7 @@ from isr_report.html import HOLDS
 from isr_report.material import Material, Story, claims, target
 from isr_report.matrix.coverage import probes
 from isr_report.matrix.grid import FaultEntry, PromiseEntry, is_probe, verdict_of
-from isr_report.sections.overview import COUNTS, asked_of, recommended, weakest
+from isr_report.sections.overview import COUNTS, asked_of, recommended_runs, weakest
 from isr_trace.diagrams import mermaid
 from isr_trace.scene import scene
 
@@ -20,7 +20,7 @@ def markdown(m: Material) -> str:
         [f"insync {m.version}, model {m.model_hash}. Every number is from a run file beside this file."],
         ["## Questions", *_answers(m)],
         ["## Guarantees", *_overview(m)],
-        ["## Where a promise is broken", *_broken(m)],
+        ["## Where a promise is broken", *_broken_promises(m)],
         ["## Stories", *(line for s in m.stories for line in _story(s))],
         ["## Rejected alternatives", *_alternatives(m)],
         ["## Negative controls", *_controls(m)],
@@ -46,29 +46,28 @@ def _answers(m: Material) -> Iterator[str]:
     for q in m.questions:
         story = q.story(m.stories)
         if story is not None:
-            word = q.holds if story.found.verdict in HOLDS else q.breaks
-            word = word if story.found.verdict in (*HOLDS, "VIOLATED") else "Undecided"
-            steps = f", [in {story.found.depth} steps]({story.page})" if story.found.depth else ""
-            ran = (
-                f"{story.found.design}, `{story.case.property_name}`: [{story.found.verdict}]({story.found.run}){steps}"
-            )
+            word = q.holds if story.bug_run.verdict in HOLDS else q.breaks
+            word = word if story.bug_run.verdict in (*HOLDS, "VIOLATED") else "Undecided"
+            steps = f", [in {story.bug_run.depth} steps]({story.page})" if story.bug_run.depth else ""
+            verdict = f"[{story.bug_run.verdict}]({story.bug_run.run}){steps}"
+            ran = f"{story.bug_run.design}, `{story.case.property_name}`: {verdict}"
             yield f"- {q.asks} **{word}** ({ran})"
             continue
         cell = q.cell(m.matrix)
-        said = verdict_of(cell, q.promise) if cell is not None else None
-        if cell is None or said is None:
+        entry = verdict_of(cell, q.promise) if cell is not None else None
+        if cell is None or entry is None:
             without.append(f"- {q.asks} **Not answered.**")
             continue
-        word = q.holds if said["verdict"] in HOLDS else q.breaks if said["verdict"] == "VIOLATED" else "Undecided"
-        run = f"[{said['verdict']}]({m.folder}/{cell['run']})"
-        shown = f", [in {said['depth']} steps]({target(m, said['trace'])})" if said["trace"] else ""
+        word = q.holds if entry["verdict"] in HOLDS else q.breaks if entry["verdict"] == "VIOLATED" else "Undecided"
+        run = f"[{entry['verdict']}]({m.folder}/{cell['run']})"
+        shown = f", [in {entry['depth']} steps]({target(m, entry['trace'])})" if entry["trace"] else ""
         yield f"- {q.asks} **{word}** ({q.design}, `{q.promise}`: {run}{shown})"
     yield from without
 
 
 def _overview(m: Material) -> Iterator[str]:
     usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
-    if asked := recommended(m.matrix):
+    if asked := recommended_runs(m.matrix):
         yield "At the settings that Kafka's documentation recommends:"
         yield "\n".join(f"- {c['design']}, {f['says']}: `{p['name']}` {_verdict(m, f, p)}" for f, c, p in asked)
     yield f"At {usual}; the weakest verdict under one fault and under two, and what breaks it."
@@ -88,14 +87,14 @@ def _summary(m: Material, promise: str, design: str) -> str:
     return "; ".join(parts) or "not promised"
 
 
-def _verdict(m: Material, fault: FaultEntry, said: PromiseEntry) -> str:
+def _verdict(m: Material, fault: FaultEntry, entry: PromiseEntry) -> str:
     """The verdict; of a broken promise with the fault, the steps and the counterexample."""
-    if said["verdict"] != "VIOLATED" or not said["trace"]:
-        return said["verdict"]
-    return f"VIOLATED [{fault['name']} in {said['depth']}]({target(m, said['trace'])})"
+    if entry["verdict"] != "VIOLATED" or not entry["trace"]:
+        return entry["verdict"]
+    return f"VIOLATED [{fault['name']} in {entry['depth']}]({target(m, entry['trace'])})"
 
 
-def _broken(m: Material) -> Iterator[str]:
+def _broken_promises(m: Material) -> Iterator[str]:
     lines: list[tuple[str, ...]] = []
     for c in m.matrix["cells"]:
         no = [p for p in c["promises"] if p["verdict"] == "VIOLATED" and not is_probe(p)]
@@ -130,16 +129,16 @@ def _alternatives(m: Material) -> Iterator[str]:
 
 
 def _controls(m: Material) -> Iterator[str]:
-    def told(s: Story) -> Iterator[str]:
+    def row_cells(s: Story) -> Iterator[str]:
         yield f"[{s.case.name}]({s.page})"
-        for c in (s.found, s.fixed):
+        for c in (s.bug_run, s.fix_run):
             yield f"{c.design}: [{c.verdict}]({c.run}), {c.distinct:,} states" if c is not None else ""
 
-    yield rows(("story", "where it is", "where it is mended"), ([*told(s)] for s in m.stories))
+    yield rows(("story", "where it is", "where it is mended"), ([*row_cells(s)] for s in m.stories))
 
 
 def _probes(m: Material) -> Iterator[str]:
-    def told(name: str, depth: int | None, trace: str | None) -> str:
+    def witness_text(name: str, depth: int | None, trace: str | None) -> str:
         return f"[{depth} steps]({target(m, trace)})" if trace else f"no run reaches {name}"
 
     yield rows(
@@ -147,8 +146,10 @@ def _probes(m: Material) -> Iterator[str]:
         (
             (
                 f"`{p.name}`",
-                f"{p.reached} of {p.asked}",
-                told(p.name, p.shortest["depth"], p.shortest["trace"]) if p.shortest else told(p.name, None, None),
+                f"{p.witness_count} of {p.run_count}",
+                witness_text(p.name, p.shortest["depth"], p.shortest["trace"])
+                if p.shortest
+                else witness_text(p.name, None, None),
             )
             for p in probes(m.matrix)
         ),
@@ -156,7 +157,7 @@ def _probes(m: Material) -> Iterator[str]:
 
 
 def _space(m: Material) -> Iterator[str]:
-    def told(name: str) -> Iterator[str]:
+    def row_cells(name: str) -> Iterator[str]:
         own = [c for c in m.matrix["cells"] if c["design"] == name]
         covered = m.covered.get(name)
         yield name
@@ -167,14 +168,14 @@ def _space(m: Material) -> Iterator[str]:
         yield ", ".join(f"`{a}`" for a in covered.never) if covered is not None else ""
 
     header = ("design", "runs", "states", "steps taken", "depth", "actions that no run took")
-    yield rows(header, ([*told(d["name"])] for d in m.matrix["designs"]))
+    yield rows(header, ([*row_cells(d["name"])] for d in m.matrix["designs"]))
 
 
 def _missing(m: Material) -> Iterator[str]:
-    if m.traced is None:
+    if m.traceability is None:
         yield "Made outside of a checkout: the sources are not here."
     else:
-        yield "\n".join(f"- {line}" for line in m.traced.missing) or "Nothing."
+        yield "\n".join(f"- {line}" for line in m.traceability.missing) or "Nothing."
 
 
 def _claims(m: Material) -> Iterator[str]:

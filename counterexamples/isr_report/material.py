@@ -38,21 +38,21 @@ class Story:
     trace: Trace
     page: str
     itf: str
-    found: Control
-    fixed: Control | None
+    bug_run: Control
+    fix_run: Control | None
 
 
 @attrs.frozen
 class Together:
     """A schedule under two designs: `there` is what the second one allows of it, and `upto[i]` how many of its
-    steps were possible after step i; `refused[i]` names the guard that refused the step, or is empty."""
+    steps were possible after step i; `refusals[i]` names the guard that refused the step, or is empty."""
 
     here: Trace
     there: Trace
     here_label: str
     there_label: str
     upto: tuple[int, ...]
-    refused: tuple[str, ...]
+    refusals: tuple[str, ...]
     page: str
 
 
@@ -96,7 +96,8 @@ class Alternative:
 
 @attrs.frozen
 class Material:
-    """`graphs`: drawings as SVG files, each with its text; `traced` is None outside of a checkout, `since` without an
+    """`graphs`: drawings as SVG files, each with its text; `traceability` is None outside of a checkout, `since`
+    without an
     earlier report."""
 
     matrix: Matrix
@@ -105,7 +106,7 @@ class Material:
     stories: Sequence[Story]
     scenes: Sequence[Played]
     together: Together | None
-    included: Sequence[Included]
+    included_reports: Sequence[Included]
     graphs: Sequence[tuple[str, str]]
     redundant: Sequence[tuple[str, str, str, str]]
     assumptions: str
@@ -114,7 +115,7 @@ class Material:
     model_hash: str
     hashes: Mapping[str, str]
     covered: Mapping[str, Covered]
-    traced: Traced | None
+    traceability: Traced | None
     since: Since | None
     alternatives: Sequence[Alternative]
     questions: Sequence[Question]
@@ -148,9 +149,9 @@ class Question:
         """The answer where it is broken."""
         return {"Yes": "No", "No": "Yes"}[self.holds]
 
-    def story(self, told: Sequence[Story]) -> Story | None:
+    def story(self, stories: Sequence[Story]) -> Story | None:
         """The case that answers it, if it is asked of one that was told."""
-        return next((s for s in told if s.case.name == self.case), None)
+        return next((s for s in stories if s.case.name == self.case), None)
 
     def cell(self, matrix: Matrix) -> CellEntry | None:
         """The cell that answers it, if there is one."""
@@ -160,7 +161,7 @@ class Question:
         return (cell["design"], cell["fault"]) == (self.design, self.fault) and cell["settings"] == self.settings
 
 
-ASKED = ("design", "settings", "fault", "promise")
+CELL_KEYS = ("design", "settings", "fault", "promise")
 """What a question needs that no case answers."""
 
 
@@ -183,7 +184,7 @@ def _question(path: Path, number: int, entry: object) -> Question:
     if not isinstance(entry, dict):
         raise TraceError(f"{place} is not a table")
     e = cast("dict[str, object]", entry)
-    missing = [key for key in ("asks", "holds", *(() if "case" in e else ASKED)) if key not in e]
+    missing = [key for key in ("asks", "holds", *(() if "case" in e else CELL_KEYS)) if key not in e]
     if missing:
         raise TraceError(f"{place} needs {missing[0]!r}{'' if missing[0] in ('asks', 'holds') else ', or a case'}")
     if e["holds"] not in ("Yes", "No"):
@@ -204,13 +205,13 @@ def _question(path: Path, number: int, entry: object) -> Question:
 
 def claims(material: Material) -> list[Claim]:
     """Everything that the report says of a run: the cells of the matrix, and both sides of every control."""
-    found: list[Claim] = []
+    claim_list: list[Claim] = []
     for cell in material.matrix["cells"]:
         expects = {p["name"]: p["verdict"] for p in cell["promises"]}
-        found.append(Claim(cell["name"], " ".join(cell["command"]), expects, f"{material.folder}/{cell['run']}"))
+        claim_list.append(Claim(cell["name"], " ".join(cell["command"]), expects, f"{material.folder}/{cell['run']}"))
     for story in material.stories:
-        for control, which in ((story.found, "broken"), (story.fixed, "mended")):
+        for control, which in ((story.bug_run, "broken"), (story.fix_run, "mended")):
             if control is not None:
                 expects = {story.case.property_name: control.verdict}
-                found.append(Claim(f"{story.case.name}, {which}", control.command, expects, control.run))
-    return found
+                claim_list.append(Claim(f"{story.case.name}, {which}", control.command, expects, control.run))
+    return claim_list

@@ -35,12 +35,12 @@ CONTENTS = {
 
 def page(material: Material) -> str:
     """The text of index.html."""
-    asked = claims(material)
+    claim_list = claims(material)
     script = template("report.js")
     parts = {
         "SCRIPT_HASH": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "STYLE": style(),
-        "FACTS": findings.facts(material, asked),
+        "FACTS": findings.facts(material, claim_list),
         "CONTENTS": "".join(f'<a href="#{name}">{says}</a>' for name, says in CONTENTS.items()),
         "QUESTIONS": findings.answers(material),
         "OVERVIEW": overview.overview(material),
@@ -53,13 +53,13 @@ def page(material: Material) -> str:
         "CONTROLS": findings.controls(material),
         "AVAILABILITY": distance.distances(material) + figures.availability() + tradeoffs.chances(),
         "TRADEOFFS": tradeoffs.waits() + tradeoffs.lagging(),
-        "EXPERIMENTS": experiments.section(material.included),
+        "EXPERIMENTS": experiments.section(material.included_reports),
         "SPACE": figures.space(material) + since.section(material.since, material.folder),
         "PROOFS": figures.proofs(material),
-        "CONFORMANCE": conformance.section(material.included),
-        "TRACEABILITY": traceability.section(material.traced),
+        "CONFORMANCE": conformance.section(material.included_reports),
+        "TRACEABILITY": traceability.section(material.traceability),
         "ASSUMPTIONS": figures.assumptions(material),
-        "REPRODUCE": findings.reproduce(asked),
+        "REPRODUCE": findings.reproduce(claim_list),
         "FOOTER": f"<p>insync {escape(material.version)}, model {escape(material.model_hash)}</p>",
         "DATA": data(material),
         "SCRIPT": script,

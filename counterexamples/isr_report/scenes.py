@@ -34,7 +34,8 @@ class Beat:
 @attrs.frozen
 class Scene:
     """`breaks`: the promise that the last step breaks, and no step before it; empty where none is broken at all.
-    `refused`: steps that are impossible in the end. `beside`: the design, with `beside_settings`, under which the same
+    `refused_steps`: steps that are impossible in the end. `beside`: the design, with `beside_settings`, under which the
+    same
     schedule is played once more; empty for none."""
 
     name: str
@@ -44,7 +45,7 @@ class Scene:
     settings: Mapping[str, Value]
     without: tuple[str, ...]
     breaks: str
-    refused: tuple[str, ...]
+    refused_steps: tuple[str, ...]
     beats: tuple[Beat, ...]
     beside: str = ""
     beside_settings: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
@@ -84,7 +85,7 @@ def _scene(entry: dict[str, object]) -> Scene:
     )
 
 
-def played(scene: Scene, evaluator: Evaluator) -> Trace:
+def play_scene(scene: Scene, evaluator: Evaluator) -> Trace:
     """The trace of the scene; TraceError unless the model does what the scene says, and all that it says."""
     replay = Replay(evaluator)
     initial, state = next(iter(replay.starts.items()))
@@ -96,10 +97,10 @@ def played(scene: Scene, evaluator: Evaluator) -> Trace:
         move, state = possible[beat.do]
         moves.append(move)
         states.append(state)
-    for refused in scene.refused:
+    for refused in scene.refused_steps:
         if any(_text(evaluator, move) == refused for move in replay.successors(state)):
             raise TraceError(f"scene {scene.name}: {refused} is said to be refused, but it is possible")
-    _judged(scene, evaluator, states)
+    _check_promises(scene, evaluator, states)
     trace = record(
         evaluator,
         initial,
@@ -122,10 +123,10 @@ def _text(evaluator: Evaluator, move: Move) -> str:
     return f"{move.action}({', '.join(f'{name}={show(value, type)}' for (name, type), value in given)})"
 
 
-def _judged(scene: Scene, evaluator: Evaluator, states: list[Values]) -> None:
+def _check_promises(scene: Scene, evaluator: Evaluator, states: list[Values]) -> None:
     strip = Strip(evaluator)
     for i, state in enumerate(states):
-        broken = strip.broken(states[i - 1] if i else None, state)
+        broken = strip.broken_promises(states[i - 1] if i else None, state)
         if not scene.breaks and broken:
             raise TraceError(f"scene {scene.name}: step {i} breaks {broken[0]}, and the scene says nothing of it")
         if scene.breaks and (scene.breaks in broken) is not (i == len(states) - 1):

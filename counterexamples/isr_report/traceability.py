@@ -62,17 +62,17 @@ class Traced:
     missing: tuple[str, ...]
 
 
-def resolved(
+def trace_to_sources(
     instances: Sequence[Instance],
     root: Path,
     broker: Sequence[str],
     tests: str,
     *,
-    killed: Mapping[str, Sequence[str]],
+    killers: Mapping[str, Sequence[str]],
     replayed: Mapping[str, int],
 ) -> Traced:
     """Everything found in the sources below `root`. `instances` are of one design, at settings of which each has what
-    the others lack; `killed`: the actions whose guards a promise was seen to need."""
+    the others lack; `killers`: the actions whose guards a promise was seen to need."""
     design = instances[0].design
     names, promised = [a.name for a in design.actions], [p.name for p in design.properties]
     code_of = mentions(root, broker, names)
@@ -98,7 +98,7 @@ def resolved(
             p.name,
             _short(root, p.where.file, p.where.line),
             tuple(n for n in names if n in concerns.get(p.name, {})),
-            tuple(killed.get(p.name, ())),
+            tuple(killers.get(p.name, ())),
             tuple(test_of.get(p.name, ())),
         )
         for p in design.properties
@@ -128,23 +128,23 @@ def mentions(
 ) -> dict[str, list[Place]]:
     """The innermost function around each mention of a name: its own name, or a string that is nothing but the name;
     where there is none, a docstring whose `Model:` has it. Of tests: the tests, and the tables beside them."""
-    wanted, found, told = set(names), dict[str, list[Place]](), dict[str, list[Place]]()
+    name_set, places, places_in_docs = set(names), dict[str, list[Place]](), dict[str, list[Place]]()
     for folder in folders:
         for path in sorted((root / folder).rglob("*.py")):
             tree, file = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(root).as_posix()
             for text, place in _texts(tree, file):
                 if tests and place.symbol and not place.symbol.rpartition(".")[2].startswith("test_"):
                     continue
-                if text in wanted:
-                    _add(found.setdefault(text, []), place)
+                if text in name_set:
+                    _add(places.setdefault(text, []), place)
                 elif not tests:
-                    for name in wanted & _modelled(text):
-                        _add(told.setdefault(name, []), place)
+                    for name in name_set & _model_words(text):
+                        _add(places_in_docs.setdefault(name, []), place)
         for path in sorted((root / folder).rglob("*.toml")) if tests else ():
             for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                for name in wanted & set(re.findall(r'"([^"]*)"', line)):
-                    _add(found.setdefault(name, []), Place(path.relative_to(root).as_posix(), n, ""))
-    return told | found
+                for name in name_set & set(re.findall(r'"([^"]*)"', line)):
+                    _add(places.setdefault(name, []), Place(path.relative_to(root).as_posix(), n, ""))
+    return places_in_docs | places
 
 
 def _add(places: list[Place], place: Place) -> None:
@@ -169,7 +169,7 @@ def _texts(tree: ast.Module, file: str) -> Iterator[tuple[str, Place]]:
     yield from walk(tree, Place(file, 0, ""))
 
 
-def _modelled(doc: str) -> set[str]:
+def _model_words(doc: str) -> set[str]:
     """The words after `Model:`, to the end of the paragraph."""
     _, found, after = doc.partition("Model: ")
     return set(re.findall(r"\w+", after.partition("\n\n")[0])) if found else set()
@@ -183,38 +183,38 @@ def _short(root: Path, file: str, line: int) -> str:
 # The page
 
 
-def section(found: Traced | None) -> str:
-    if found is None:
+def section(rows: Traced | None) -> str:
+    if rows is None:
         return '<p class="quiet">Made outside of a checkout: the sources that this is read off are not here.</p>'
-    missing = "".join(f"<li>{escape(line)}</li>" for line in found.missing)
-    gaps = f'<ul class="gaps">{missing}</ul>' if found.missing else "<p>Nothing: every row is complete.</p>"
-    promises = [(code(p.name), code(p.model), _actions(p), _tests(p.tests)) for p in found.promises]
-    known = any(a.replayed is not None for a in found.actions)
+    missing = "".join(f"<li>{escape(line)}</li>" for line in rows.missing)
+    gaps = f'<ul class="gaps">{missing}</ul>' if rows.missing else "<p>Nothing: every row is complete.</p>"
+    promises = [(code(p.name), code(p.model), _actions(p), _tests(p.tests)) for p in rows.promises]
+    has_replays = any(a.replayed is not None for a in rows.actions)
     actions = [
         (
             code(a.name),
             code(a.model),
             "<br>".join(code(str(p)) for p in a.broker) or '<b class="flagged">none</b>',
             _tests(a.tests),
-            *((f"{a.replayed:,}" if a.replayed is not None else "",) if known else ()),
+            *((f"{a.replayed:,}" if a.replayed is not None else "",) if has_replays else ()),
         )
-        for a in found.actions
+        for a in rows.actions
     ]
-    replayed = ("edges replayed",) if known else ()
-    whole_promises = sum(bool(p.tests and p.actions) for p in found.promises)
-    whole_actions = sum(bool(a.tests and a.broker) for a in found.actions)
+    replayed = ("edges replayed",) if has_replays else ()
+    whole_promises = sum(bool(p.tests and p.actions) for p in rows.promises)
+    whole_actions = sum(bool(a.tests and a.broker) for a in rows.actions)
     return (
         f"<h3>What is missing</h3>{gaps}"
         + _folded(
-            f"{len(found.promises)} promises, {whole_promises} of them with actions and tests",
+            f"{len(rows.promises)} promises, {whole_promises} of them with actions and tests",
             table(("promise", "in the model", "actions that write what it reads", "tests that name it"), promises),
         )
         + _folded(
-            f"{len(found.actions)} actions, {whole_actions} of them with a function of the broker and tests",
+            f"{len(rows.actions)} actions, {whole_actions} of them with a function of the broker and tests",
             table(
                 ("action", "in the model", "in the broker", "tests that name it", *replayed),
                 actions,
-                (4,) if known else (),
+                (4,) if has_replays else (),
             ),
         )
     )

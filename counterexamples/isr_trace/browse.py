@@ -23,7 +23,7 @@ def browse(trace: Trace, console: Console, ask: Callable[[str], str] = input) ->
     for line in (*heading(trace), Text(HELP.format(last=walk.last), style="dim")):
         console.print(line, soft_wrap=True)
     while True:
-        for line in (Text(), *beat(trace, walk.at, full=walk.full), Text(walk.said)):
+        for line in (Text(), *beat(trace, walk.at, full=walk.full), Text(walk.message)):
             console.print(line, soft_wrap=True, highlight=False)
         try:
             answer = ask(f"T{walk.at} of {walk.last} > ").strip()
@@ -36,14 +36,14 @@ def browse(trace: Trace, console: Console, ask: Callable[[str], str] = input) ->
 
 
 class Walk:
-    """Where the reader is; `said` is what the last answer has to be told about."""
+    """Where the reader is; `message` is what the last answer has to be told about."""
 
     def __init__(self, trace: Trace) -> None:
-        self.trace, self.at, self.full, self.said = trace, 0, False, ""
+        self.trace, self.at, self.full, self.message = trace, 0, False, ""
         self.last = len(trace.states) - 1
 
     def go(self, answer: str) -> None:
-        self.full, self.said = False, ""
+        self.full, self.message = False, ""
         match answer:
             case "" | "n":
                 self._to(self.at + 1 if self.at < self.last else None, "this is the last beat")
@@ -63,10 +63,10 @@ class Walk:
             case _ if answer.startswith("/") and len(answer) > 1:
                 self._to(self._saying(answer[1:]), f"no beat says '{answer[1:]}'")
             case _:
-                self.said = HELP.format(last=self.last)
+                self.message = HELP.format(last=self.last)
 
     def _to(self, beat: int | None, otherwise: str) -> None:
-        self.at, self.said = (self.at, otherwise) if beat is None else (beat, "")
+        self.at, self.message = (self.at, otherwise) if beat is None else (beat, "")
 
     def _saying(self, word: str) -> int | None:
         """The next beat that contains the word, from the start again after the end."""

@@ -81,7 +81,7 @@ def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
     lines += ["| case | what happens | found on | by | steps | not on |", "|---|---|---|---|---|---|"]
     for case in corpus.cases:
         steps = str(len(traces[case.name].steps)) if case.name in traces else ""
-        fixed = _fixed(case.fixed_by) if case.fixed_by is not None else "expected"
+        fixed = _fixing_design(case.fixed_by) if case.fixed_by is not None else "expected"
         lines.append(
             f"| [{case.name}]({case.name}/README.md) | {_cell(case.title)} | `{case.design}` "
             f"| `{case.property_name}` | {steps} | {fixed} |"
@@ -98,13 +98,13 @@ def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fixed(by: FixedBy) -> str:
+def _fixing_design(by: FixedBy) -> str:
     """The design, and the settings that differ where the design alone does not say it."""
     return f"`{by.design}`" + "".join(f", `{option(k, v)}`" for k, v in by.settings.items())
 
 
 def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
-    known = f" ({', '.join(case.tracker)})" if case.tracker else ""
+    tracker_text = f" ({', '.join(case.tracker)})" if case.tracker else ""
     because = plain_text(reason_lines(explanation.reason, lines=False))
     sections: list[tuple[str, list[str]]] = [
         ("Result", [_result(case, trace), "", case.result, *_operator(case)]),
@@ -118,7 +118,7 @@ def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
         ("What the public specifications find", [*PUBLIC.splitlines(), "", case.public]),
     ]
     body = "\n".join(f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections)
-    return f"# {case.title}{known}\n\n{GENERATED}\n\n{body}"
+    return f"# {case.title}{tracker_text}\n\n{GENERATED}\n\n{body}"
 
 
 def without(actions: Sequence[str]) -> str:
@@ -148,17 +148,17 @@ def _steps(trace: Trace) -> Iterator[str]:
     yield ""
     for i, step in enumerate(trace.steps, 1):
         yield f"{i}. {narration(trace, step) or step.action.replace('_', ' ')}"
-    drawn = scene(trace, len(trace.states) - 1)
-    if drawn is not None:
+    picture = scene(trace, len(trace.states) - 1)
+    if picture is not None:
         yield ""
         yield f"In the end ({LEGEND}):"
         yield ""
-        yield from _block("\n".join(drawn.lines()))
+        yield from _block("\n".join(picture.lines()))
 
 
 def _minimality(case: Case, trace: Trace, explanation: Explanation) -> Iterator[str]:
-    if trace.minimised is not None:
-        yield minimality(trace.minimised).capitalize() + "."
+    if trace.minimisation is not None:
+        yield minimality(trace.minimisation).capitalize() + "."
     removable = [f"T{s.index}" for s in explanation.steps if s.role == "removable"]
     if removable:
         yield f"It would end alike without {', '.join(removable)}."

@@ -51,16 +51,16 @@ class FixedBy:
 class ForOperators:
     """What somebody who runs Kafka asks first: what is lost, under which settings, how one would notice."""
 
-    lost: str
+    loss: str
     under: str
-    noticed: str
+    symptom: str
 
     def answers(self) -> tuple[tuple[str, str], ...]:
         """Each question with its answer."""
         return (
-            ("What is lost", self.lost),
+            ("What is lost", self.loss),
             ("Under which settings", self.under),
-            ("How one would notice", self.noticed),
+            ("How one would notice", self.symptom),
         )
 
 
@@ -150,7 +150,7 @@ def load_cases(path: Path) -> Corpus:
 
 
 def _corpus(top: dict[str, Json]) -> Corpus:
-    _known(top, {"case", "waiting"}, "the file")
+    _check_keys(top, {"case", "waiting"}, "the file")
     cases = tuple(_case(table(c, "a case")) for c in items(top.get("case", []), "case"))
     waiting = tuple(_waiting(table(w, "a waiting bug")) for w in items(top.get("waiting", []), "waiting"))
     names = [c.name for c in cases] + [w.name for w in waiting]
@@ -165,7 +165,7 @@ def _case(entry: dict[str, Json]) -> Case:
     if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) is None:
         raise TraceError(f"the name '{name}' should be small letters, digits and single hyphens")
     what = f"case '{name}'"
-    _known(entry, _KEYS, what)
+    _check_keys(entry, _KEYS, what)
     prose = {key: _prose(entry, key, what) for key in _PROSE}
     fixed_by = _fixed_by(entry, what)
     if (fixed_by is None) != ("fix" not in entry):
@@ -190,7 +190,7 @@ def _case(entry: dict[str, Json]) -> Case:
 
 def _waiting(entry: dict[str, Json]) -> Waiting:
     name = word(entry.get("name"), "the name of a waiting bug")
-    _known(entry, {"name", "bug", "needs"}, f"waiting '{name}'")
+    _check_keys(entry, {"name", "bug", "needs"}, f"waiting '{name}'")
     return Waiting(name, _prose(entry, "bug", f"waiting '{name}'"), _prose(entry, "needs", f"waiting '{name}'"))
 
 
@@ -198,7 +198,7 @@ def _fixed_by(entry: dict[str, Json], what: str) -> FixedBy | None:
     if "fixed_by" not in entry:
         return None
     fixed = table(entry["fixed_by"], f"fixed_by of {what}")
-    _known(fixed, {"design", "settings"}, f"fixed_by of {what}")
+    _check_keys(fixed, {"design", "settings"}, f"fixed_by of {what}")
     settings = _settings(fixed.get("settings", {}), f"settings of fixed_by of {what}")
     return FixedBy(_prose(fixed, "design", f"fixed_by of {what}"), settings)
 
@@ -206,7 +206,7 @@ def _fixed_by(entry: dict[str, Json], what: str) -> FixedBy | None:
 def _operator(entry: dict[str, Json], what: str) -> ForOperators:
     said = table(entry["operator"], f"operator of {what}")
     keys = ("lost", "under", "noticed")
-    _known(said, set(keys), f"operator of {what}")
+    _check_keys(said, set(keys), f"operator of {what}")
     return ForOperators(*(_prose(said, key, f"operator of {what}") for key in keys))
 
 
@@ -232,7 +232,7 @@ def _prose(entry: dict[str, Json], key: str, what: str) -> str:
     return text
 
 
-def _known(entry: dict[str, Json], keys: set[str], what: str) -> None:
+def _check_keys(entry: dict[str, Json], keys: set[str], what: str) -> None:
     for key in entry:
         if key not in keys:
             raise TraceError(f"{what} has the unknown key '{key}'; known are {', '.join(sorted(keys))}")

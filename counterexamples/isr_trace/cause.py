@@ -24,49 +24,49 @@ STATES_LOOKED_AT = 1500
 class Cause:
     """Steps of a trace (0: its first state); of a trace that violates no promise about states or steps there is none.
 
-    `symptom`: the first step that breaks the promise of the trace. `first`: the first that breaks any, and `broken`
-    says which. `step`: the one that took the guarantee away. `too_late`: the first after which no behaviour within the
-    bounds restores it and keeps the promise; None where the search ended before it could tell. `role` and `enables`
-    are those of `step` (isr_trace.explain.StepRole): what the same trace does without it.
+    `symptom`: the first step that breaks the promise of the trace. `first`: the first that breaks any, and
+    `broken_promises` says which. `step`: the one that took the guarantee away. `too_late`: the first after which no
+    behaviour within the bounds restores it and keeps the promise; None where the search ended before it could tell.
+    `role` and `enables` are those of `step` (isr_trace.explain.StepRole): what the same trace does without it.
     """
 
     symptom: int
     first: int
-    broken: tuple[str, ...]
+    broken_promises: tuple[str, ...]
     step: int
     too_late: int | None
     role: str
     enables: tuple[int, ...]
 
 
-def promised(view: View) -> tuple[str, ...]:
+def promised_records(view: View) -> tuple[str, ...]:
     """The records that must not be lost: acknowledged, or committed."""
     return tuple(dict.fromkeys((*view.many("acked"), *view.many("committed"))))
 
 
 def heirs(view: View) -> tuple[str, ...]:
     """Who leads, or may lead next without an unclean election: the elected leader, the ISR, the ELR."""
-    elected = view.found.get("leader")
+    elected = view.values_by_role.get("leader")
     named = {*view.many("isr"), *view.many("elr"), *((elected,) if isinstance(elected, str) else ())}
     return tuple(r for r in view.replicas if r in named)
 
 
 def lacking(view: View) -> dict[str, tuple[str, ...]]:
     """Of each heir the promised records that its log does not have; heirs that have all are left out."""
-    missing = {r: tuple(m for m in promised(view) if m not in view.log(r)) for r in heirs(view)}
+    missing = {r: tuple(m for m in promised_records(view) if m not in view.log(r)) for r in heirs(view)}
     return {r: records for r, records in missing.items() if records}
 
 
-def guaranteed(view: View) -> bool:
+def is_guaranteed(view: View) -> bool:
     """Whether every heir has every promised record, so that no clean election loses one, and somebody has each."""
-    return not lacking(view) and all(any(m in view.log(r) for r in view.replicas) for m in promised(view))
+    return not lacking(view) and all(any(m in view.log(r) for r in view.replicas) for m in promised_records(view))
 
 
 def whole(view: View) -> bool:
     """Guaranteed, by an elected leader that is up, as is its whole ISR, and that knows of its election."""
-    elected = view.found.get("leader")
+    elected = view.values_by_role.get("leader")
     up = not any(view.down(r) for r in heirs(view))
-    return guaranteed(view) and up and isinstance(elected, str) and elected != NOBODY and view.leads(elected)
+    return is_guaranteed(view) and up and isinstance(elected, str) and elected != NOBODY and view.leads(elected)
 
 
 def cause_of(
@@ -82,11 +82,11 @@ def cause_of(
     p = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
     if p is None or not run.moves or p.kind not in ("always", "step"):
         return None
-    broken = [tuple(_broken(evaluator, run.states, i)) for i in range(len(run.states))]
-    symptom = next((i for i, names in enumerate(broken) if p.name in names), None)
+    broken_by_state = [tuple(_broken_promises(evaluator, run.states, i)) for i in range(len(run.states))]
+    symptom = next((i for i, names in enumerate(broken_by_state) if p.name in names), None)
     if symptom is None:
         return None
-    first = next(i for i, names in enumerate(broken) if names)
+    first = next(i for i, names in enumerate(broken_by_state) if names)
     views = [View(trace, i) for i in range(len(run.states))]
     step = _taken_away(views, first, symptom)
     if step == symptom:
@@ -95,7 +95,7 @@ def cause_of(
     return Cause(
         symptom=symptom,
         first=first,
-        broken=broken[first],
+        broken_promises=broken_by_state[first],
         step=step,
         too_late=_too_late(trace, run, roomier, step, symptom),
         role=role.role if role is not None else "",
@@ -103,7 +103,7 @@ def cause_of(
     )
 
 
-def _broken(evaluator: Evaluator, states: Sequence[Values], i: int) -> Iterator[str]:
+def _broken_promises(evaluator: Evaluator, states: Sequence[Values], i: int) -> Iterator[str]:
     for p in evaluator.instance.properties:
         if p.kind == "step" and i:
             holds = evaluator.holds(p, states[i - 1], states[i])
@@ -116,7 +116,7 @@ def _broken(evaluator: Evaluator, states: Sequence[Values], i: int) -> Iterator[
 def _taken_away(views: Sequence[View], first: int, symptom: int) -> int:
     """The first step of the last stretch without guarantee, or the first broken promise if that comes before."""
     step = symptom
-    while step and views[step].replicas and not guaranteed(views[step - 1]):
+    while step and views[step].replicas and not is_guaranteed(views[step - 1]):
         step -= 1
     return min(step, first)
 
@@ -142,32 +142,32 @@ def _too_late(trace: Trace, run: Run, roomier: Evaluator, step: int, symptom: in
         return None
     wanted = goal(roomier, trace.property_name)
     replay = Replay(roomier)
-    found = symptom
+    earliest = symptom
     for i in range(symptom - 1, step - 1, -1):
         back = _way_back(trace, run.states[i], replay, wanted)
         if back is None:
             return None
         if back:
             break
-        found = i
-    return found
+        earliest = i
+    return earliest
 
 
 def _way_back(
     trace: Trace, state: Values, replay: Replay, breaks: Callable[[Values | None, Values], bool]
 ) -> bool | None:
     """Whether some behaviour from here keeps the promise and is whole in the end; None if the search grew too long."""
-    seen, waiting = {state}, deque([state])
+    visited, waiting = {state}, deque([state])
     while waiting:
         now = waiting.popleft()
         for _, after in replay.expand(now):
-            if after in seen or breaks(now, after):
+            if after in visited or breaks(now, after):
                 continue
             if whole(View.of_values(trace, after)):
                 return True
-            if len(seen) >= STATES_LOOKED_AT:
+            if len(visited) >= STATES_LOOKED_AT:
                 return None
-            seen.add(after)
+            visited.add(after)
             waiting.append(after)
     return False
 
@@ -176,6 +176,6 @@ def first_loss(views: Sequence[View]) -> int | None:
     """Of a trace without a model: the first state from which something stays lost to the end."""
     at: int | None = None
     for i, view in enumerate(views):
-        lost = any(line.startswith("LOST") for line in view.lost())
+        lost = any(line.startswith("LOST") for line in view.losses())
         at = (at if at is not None else i) if lost else None
     return at

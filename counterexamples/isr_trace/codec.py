@@ -67,30 +67,30 @@ def whole(value: Json, what: str) -> int:
 
 def scalars(types: Iterator[Type]) -> dict[str, Json]:
     """The scalar types among and below these, by name, with their sizes."""
-    found: dict[str, Json] = {}
+    entries: dict[str, Json] = {}
     for type in types:
         match type:
             case NumberType():
                 high = _size(type.high) if type.high is not None else None
-                found[type.name] = {"kind": "number", "low": type.low, "high": high}
+                entries[type.name] = {"kind": "number", "low": type.low, "high": high}
             case SortType():
-                found[type.name] = {
+                entries[type.name] = {
                     "kind": "sort",
                     "prefix": type.prefix,
                     "size": _size(type.size),
                     "symmetric": type.symmetric,
                 }
             case ChoiceType():
-                found[type.name] = {"kind": "choice", "members": list(type.members)}
+                entries[type.name] = {"kind": "choice", "members": list(type.members)}
             case MaybeType() | SetType():
-                found |= scalars(iter((type.of,)))
+                entries |= scalars(iter((type.of,)))
             case MapType():
-                found |= scalars(iter((type.key, type.value)))
+                entries |= scalars(iter((type.key, type.value)))
             case SeqType():
-                found |= scalars(iter((type.index, type.of)))
+                entries |= scalars(iter((type.index, type.of)))
             case BoolType():
                 pass
-    return found
+    return entries
 
 
 def _size(node: Node) -> int:
@@ -116,16 +116,16 @@ def scalar_from(name: str, value: Json) -> Scalar:
             raise TraceError(f"type {name} has the unknown kind {kind!r}")
 
 
-def type_from(text: str, known: Mapping[str, Scalar]) -> Type:
+def type_from(text: str, scalar_types: Mapping[str, Scalar]) -> Type:
     """The type that `Map[Replica, Seq[Offset, Record]]` stands for."""
     name, bracket, rest = text.partition("[")
     if not bracket:
-        if name != "Bool" and name not in known:
+        if name != "Bool" and name not in scalar_types:
             raise TraceError(f"the type {name} is not explained")
-        return BOOL if name == "Bool" else known[name]
+        return BOOL if name == "Bool" else scalar_types[name]
     if not rest.endswith("]"):
         raise TraceError(f"'{text}' is not a type")
-    parts = [type_from(part, known) for part in _split(rest[:-1])]
+    parts = [type_from(part, scalar_types) for part in _split(rest[:-1])]
     match name, parts:
         case "Maybe", [BoolType() | NumberType() | SortType() | ChoiceType() as of]:
             return MaybeType(of)
@@ -188,7 +188,7 @@ def decode(value: Json, type: Type) -> object:
             if variant.get("tag") == "None":
                 return 0
             if variant.get("tag") != "Some":
-                raise TraceError(f"{shown(value)} is not a {type}")
+                raise TraceError(f"{excerpt(value)} is not a {type}")
             return 1 + _scalar(variant.get("value"), type.of) - first(type.of)
         case SetType():
             members = items(table(value, f"a {type}").get("#set"), f"the members of a {type}")
@@ -201,49 +201,49 @@ def decode(value: Json, type: Type) -> object:
 
 def _map(value: Json, type: MapType) -> tuple[object, ...]:
     entries = items(table(value, f"a {type}").get("#map"), f"the entries of a {type}")
-    found: list[object] = []
+    values: list[object] = []
     for i, entry in enumerate(entries):
         pair = items(entry, f"an entry of a {type}")
         if len(pair) != 2 or _position(pair[0], type.key) != i:
             raise TraceError(f"a {type} should have one value per key, in the order of the keys")
-        found.append(decode(pair[1], type.value))
-    return tuple(found)
+        values.append(decode(pair[1], type.value))
+    return tuple(values)
 
 
 def _position(value: Json, type: Scalar) -> int:
     position = _scalar(value, type) - first(type)
     beyond = isinstance(type, NumberType) and type.high is not None and position > _size(type.high) - type.low
     if position < 0 or beyond:
-        raise TraceError(f"{shown(value)} is out of the range of {type}")
+        raise TraceError(f"{excerpt(value)} is out of the range of {type}")
     return position
 
 
 def _scalar(value: Json, type: Scalar) -> int:
-    given = value  # the patterns below narrow `value` to what a type checker cannot name
-    match type, given:
+    raw_value = value  # the patterns below narrow `value` to what a type checker cannot name
+    match type, raw_value:
         case BoolType(), bool():
-            return given
-        case NumberType(), int() if not isinstance(given, bool):
-            return given
+            return raw_value
+        case NumberType(), int() if not isinstance(raw_value, bool):
+            return raw_value
         case NumberType(), dict():
-            digits = cast("dict[str, Json]", given).get("#bigint")
+            digits = cast("dict[str, Json]", raw_value).get("#bigint")
             if isinstance(digits, str) and re.fullmatch("-?[0-9]{1,1000}", digits):
                 return int(digits)
         case SortType(), str():
-            number = given.removeprefix(type.prefix)
+            number = raw_value.removeprefix(type.prefix)
             plain = re.fullmatch("[1-9][0-9]{0,8}", number) is not None
-            if plain and given == type.prefix + number and int(number) <= _size(type.size):
+            if plain and raw_value == type.prefix + number and int(number) <= _size(type.size):
                 return int(number) - 1
         case ChoiceType(), str():
             names = [show(i, type) for i in range(len(type.members))]
-            if given in names:
-                return names.index(given)
+            if raw_value in names:
+                return names.index(raw_value)
         case _:
             pass
-    raise TraceError(f"{shown(value)} is not a {type}")
+    raise TraceError(f"{excerpt(value)} is not a {type}")
 
 
-def shown(value: Json) -> str:
+def excerpt(value: Json) -> str:
     """Enough of a piece of JSON to recognise it."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -61,12 +61,12 @@ def between(path: str, before: Json, after: Json) -> Iterator[Change]:
         return
     old_set, new_set = _members(before), _members(after)
     if old_set is not None and new_set is not None:
-        gone = ", ".join(member for member in old_set if member not in new_set)
+        removals = ", ".join(member for member in old_set if member not in new_set)
         come = ", ".join(member for member in new_set if member not in old_set)
-        if gone and come:
+        if removals and come:
             yield Change(path, text_of(before), text_of(after))
-        elif gone or come:
-            yield Change(path, gone, come)
+        elif removals or come:
+            yield Change(path, removals, come)
         return
     old_list, new_list = sequence(before), sequence(after)
     if old_list is not None and new_list is not None:

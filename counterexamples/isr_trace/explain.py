@@ -49,12 +49,12 @@ def explain(trace: Trace, evaluator: Evaluator) -> Explanation:
     replay = Replay(evaluator)
     run = run_of(trace, replay)
     check_goal(run, evaluator, trace.property_name)
-    promised = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
+    declaration = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
     return Explanation(
         trace.property_name,
         trace.verdict,
-        promised.doc if promised is not None else trace.promise,
-        promised.where if promised is not None else None,
+        declaration.doc if declaration is not None else trace.promise,
+        declaration.where if declaration is not None else None,
         len(run.moves),
         _reason(run, evaluator, trace.property_name),
         step_roles(trace, run, replay),
@@ -64,12 +64,12 @@ def explain(trace: Trace, evaluator: Evaluator) -> Explanation:
 def _reason(run: Run, evaluator: Evaluator, name: str) -> Reason:
     instance, last = evaluator.instance, run.states[-1]
     if name == TYPE_OK:
-        found = [
+        outliers = [
             (path, f"{value}, outside {low}..{high}")
             for v, x in zip(instance.variables, last, strict=True)
             for path, value, low, high in _out_of_range(v.name, x, v.type, instance)
         ]
-        return Reason("every variable is in its range", False, values=tuple(found))
+        return Reason("every variable is in its range", False, values=tuple(outliers))
     if name == DEADLOCK:
         return Reason("some step is possible", False, note="no action is possible in this state")
     p = next(p for p in instance.properties if p.name == name)
@@ -108,19 +108,19 @@ def _out_of_range(path: str, value: object, type: Type, instance: Instance) -> I
 
 def step_roles(trace: Trace, run: Run, replay: Replay, tell: Tell = untold) -> tuple[StepRole, ...]:
     """The role of each step: the trace without it, and without what then is impossible. `tell`: how far that is."""
-    reached = goal(replay.evaluator, trace.property_name)
+    is_goal = goal(replay.evaluator, trace.property_name)
     roles: list[StepRole] = []
     for i in range(len(run.moves)):
         tell("steps left out for a trial", i, len(run.moves))
-        state, kept, impossible = run.states[i], list(run.states[: i + 1]), list[int]()
+        state, states, impossible = run.states[i], list(run.states[: i + 1]), list[int]()
         for j in range(i + 1, len(run.moves)):
             successor = replay.successors(state).get(run.moves[j])
             if successor is None:
                 impossible.append(j + 1)
             else:
                 state = successor
-                kept.append(state)
-        decided = any(reached(kept[k - 1] if k else None, kept[k]) for k in range(len(kept)))
+                states.append(state)
+        decided = any(is_goal(states[k - 1] if k else None, states[k]) for k in range(len(states)))
         role = "removable" if decided else "enabling" if impossible else "needed"
         roles.append(StepRole(i + 1, trace.step_text(trace.steps[i]), role, tuple(impossible)))
     return tuple(roles)

@@ -20,10 +20,10 @@ from isr_trace.codec import (
     Json,
     decode,
     encode,
+    excerpt,
     items,
     scalar_from,
     scalars,
-    shown,
     table,
     type_from,
     whole,
@@ -67,7 +67,7 @@ def itf_text(trace: Trace) -> str:
     parts.append(("vars", _compact(list(trace.variables))))
     if trace.loop is not None:
         parts.append(("loop", str(trace.loop)))
-    parts.append(("states", _listed([_state(trace, i) for i in range(len(trace.states))], 1)))
+    parts.append(("states", _list_text([_state(trace, i) for i in range(len(trace.states))], 1)))
     return _block(parts, 0) + "\n"
 
 
@@ -94,18 +94,18 @@ def _meta(trace: Trace) -> dict[str, str]:
         meta["anywhere"] = True
     if trace.design_file:
         meta["design_file"] = trace.design_file
-    written = {key: _compact(value) for key, value in meta.items()}
-    if trace.minimised is not None:
-        m = trace.minimised
-        written["minimised"] = _compact({"from": m.before, "to": m.after, "shortest": m.shortest})
-    written["types"] = _lines({k: _compact(v) for k, v in scalars(all_types).items()}, 2)
+    fields = {key: _compact(value) for key, value in meta.items()}
+    if trace.minimisation is not None:
+        m = trace.minimisation
+        fields["minimised"] = _compact({"from": m.before, "to": m.after, "shortest": m.shortest})
+    fields["types"] = _lines({k: _compact(v) for k, v in scalars(all_types).items()}, 2)
     typed = {name: str(t) for name, t in trace.variables.items() if t is not None}
-    written["variables"] = _lines({name: _compact(t) for name, t in typed.items()}, 2)
-    written["actions"] = _lines({name: _compact(_note(note)) for name, note in trace.actions.items()}, 2)
-    written["initial"] = _compact(_parameters(trace.initial, trace.initial_types))
-    written["initial_types"] = _compact({n: str(t) for n, t in trace.initial_types.items()})
-    written["steps"] = _listed([_compact(_step(trace, step)) for step in trace.steps], 2)
-    return written
+    fields["variables"] = _lines({name: _compact(t) for name, t in typed.items()}, 2)
+    fields["actions"] = _lines({name: _compact(_note(note)) for name, note in trace.actions.items()}, 2)
+    fields["initial"] = _compact(_parameters(trace.initial, trace.initial_types))
+    fields["initial_types"] = _compact({n: str(t) for n, t in trace.initial_types.items()})
+    fields["steps"] = _list_text([_compact(_step(trace, step)) for step in trace.steps], 2)
+    return fields
 
 
 def _note(note: ActionNote) -> Json:
@@ -117,14 +117,14 @@ def _parameters(values: Mapping[str, object], types: Mapping[str, Type]) -> dict
 
 
 def _step(trace: Trace, step: Step) -> Json:
-    written: dict[str, Json] = {
+    fields: dict[str, Json] = {
         "action": step.action,
         "parameters": _parameters(step.parameters, trace.actions[step.action].parameters),
     }
-    written |= {"actor": step.actor} if step.actor else {}
-    written |= {"peer": step.peer} if step.peer else {}
-    written |= {"after": step.after} if step.after is not None else {}
-    return written
+    fields |= {"actor": step.actor} if step.actor else {}
+    fields |= {"peer": step.peer} if step.peer else {}
+    fields |= {"after": step.after} if step.after is not None else {}
+    return fields
 
 
 def _state(trace: Trace, index: int) -> str:
@@ -149,7 +149,7 @@ def _lines(values: Mapping[str, str], depth: int) -> str:
     return _block(values.items(), depth)
 
 
-def _listed(values: list[str], depth: int) -> str:
+def _list_text(values: list[str], depth: int) -> str:
     pad = "  " * (depth + 1)
     inner = ",\n".join(pad + value for value in values)
     return f"[\n{inner}\n{'  ' * depth}]" if inner else "[]"
@@ -217,7 +217,7 @@ def trace_from(value: Json) -> Trace:
     if not isinstance(schema, str) or not schema.startswith(_SCHEMAS):
         return _foreign(states, loop)
     if schema != SCHEMA:
-        raise TraceError(f'written by another version of insync: it says {shown(schema)}, this one reads "{SCHEMA}"')
+        raise TraceError(f'written by another version of insync: it says {excerpt(schema)}, this one reads "{SCHEMA}"')
     return _ours(cast("dict[str, Json]", meta), states, loop)
 
 
@@ -230,17 +230,17 @@ def _foreign(states: list[dict[str, Json]], loop: int | None) -> Trace:
 
 
 def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None) -> Trace:
-    known = {name: scalar_from(name, v) for name, v in table(meta.get("types"), "#meta.types").items()}
-    variables = _types(meta.get("variables"), "#meta.variables", known)
+    scalar_types = {name: scalar_from(name, v) for name, v in table(meta.get("types"), "#meta.types").items()}
+    variables = _types(meta.get("variables"), "#meta.variables", scalar_types)
     notes = {
-        name: _note_from(name, table(note, f"action {name}"), known)
+        name: _note_from(name, table(note, f"action {name}"), scalar_types)
         for name, note in table(meta.get("actions"), "#meta.actions").items()
     }
     listed = items(meta.get("steps"), "#meta.steps")
     steps = tuple(_step_from(i, table(s, f"step {i}"), notes) for i, s in enumerate(listed, 1))
     if len(steps) != len(states) - 1:
         raise TraceError(f"{len(states)} states do not fit {len(steps)} steps")
-    initial_types = _types(meta.get("initial_types"), "#meta.initial_types", known)
+    initial_types = _types(meta.get("initial_types"), "#meta.initial_types", scalar_types)
     text = {key: word(meta.get(key), f"#meta.{key}") for key in ("design", "model_hash", "kind", "verdict", "promise")}
     if not text["design"]:
         raise TraceError("#meta.design should name a design")
@@ -253,7 +253,7 @@ def _ours(meta: dict[str, Json], states: list[dict[str, Json]], loop: int | None
         initial_types=initial_types,
         steps=steps,
         states=tuple(_state_from(i, s, variables) for i, s in enumerate(states)),
-        minimised=_minimised(meta.get("minimised")),
+        minimisation=_minimisation_from(meta.get("minimised")),
         loop=loop,
         without=_words(meta, "without"),
         unfair=_words(meta, "unfair"),
@@ -268,8 +268,8 @@ def _words(meta: dict[str, Json], key: str) -> tuple[str, ...]:
     return tuple(word(a, f"an item of #meta.{key}") for a in items(meta.get(key, []), f"#meta.{key}"))
 
 
-def _types(value: Json, what: str, known: Mapping[str, Scalar]) -> dict[str, Type]:
-    return {name: type_from(word(t, f"{what}.{name}"), known) for name, t in table(value, what).items()}
+def _types(value: Json, what: str, scalar_types: Mapping[str, Scalar]) -> dict[str, Type]:
+    return {name: type_from(word(t, f"{what}.{name}"), scalar_types) for name, t in table(value, what).items()}
 
 
 def _constant(name: str, value: Json) -> Value:
@@ -278,8 +278,8 @@ def _constant(name: str, value: Json) -> Value:
     return value
 
 
-def _note_from(name: str, note: dict[str, Json], known: Mapping[str, Scalar]) -> ActionNote:
-    parameters = _types(note.get("parameters"), f"the parameters of {name}", known)
+def _note_from(name: str, note: dict[str, Json], scalar_types: Mapping[str, Scalar]) -> ActionNote:
+    parameters = _types(note.get("parameters"), f"the parameters of {name}", scalar_types)
     return ActionNote(parameters, word(note.get("does"), f"the sentence of {name}"))
 
 
@@ -302,22 +302,22 @@ def _state_from(index: int, state: dict[str, Json], variables: Mapping[str, Type
     return _values({k: v for k, v in state.items() if k != "#meta"}, variables, f"state {index}")
 
 
-def _values(given: dict[str, Json], types: Mapping[str, Type], where: str) -> dict[str, object]:
-    if set(given) != set(types):
-        wrong = sorted(set(given) ^ set(types))
+def _values(expressions: dict[str, Json], types: Mapping[str, Type], where: str) -> dict[str, object]:
+    if set(expressions) != set(types):
+        wrong = sorted(set(expressions) ^ set(types))
         raise TraceError(
             f"{where} should have values for exactly {', '.join(types) or 'nothing'}; see {', '.join(wrong)}"
         )
     values: dict[str, object] = {}
     for name, type in types.items():
         try:
-            values[name] = decode(given[name], type)
+            values[name] = decode(expressions[name], type)
         except TraceError as error:
             raise TraceError(f"'{name}' of {where}: {error}") from error
     return values
 
 
-def _minimised(value: Json) -> Minimised | None:
+def _minimisation_from(value: Json) -> Minimised | None:
     if value is None:
         return None
     record = table(value, "#meta.minimised")

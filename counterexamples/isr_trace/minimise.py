@@ -35,7 +35,7 @@ from isr_trace.trace import Minimised, Trace, TraceError
 EFFORT = 20_000
 RENAMINGS = 720
 
-Reached = Callable[[Values | None, Values], bool]
+GoalTest = Callable[[Values | None, Values], bool]
 
 
 def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tell = untold) -> Trace:
@@ -49,7 +49,7 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tel
     run = run_of(trace, replay)
     check_goal(run, evaluator, trace.property_name)
     reached = goal(evaluator, trace.property_name)
-    sure = trace.minimised is not None and trace.minimised.shortest
+    sure = trace.minimisation is not None and trace.minimisation.shortest
     shortener, calmer = Shortener(replay, reached, effort, tell), Calmer(replay, reached, tell)
     if not sure:
         run, sure = shortener.shorten(run)
@@ -57,15 +57,15 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tel
     while not sure and len((less := shortener.without_needless(calm)).moves) < len(calm.moves):
         calm = calmer.calm(less)  # in another order a step may have become needless
     made = trace_of(calm, evaluator.instance, property_name=trace.property_name, verdict=trace.verdict)
-    before = trace.minimised.before if trace.minimised is not None else len(trace.steps)
-    return attrs.evolve(made, minimised=Minimised(before, len(calm.moves), sure), without=trace.without)
+    before = trace.minimisation.before if trace.minimisation is not None else len(trace.steps)
+    return attrs.evolve(made, minimisation=Minimised(before, len(calm.moves), sure), without=trace.without)
 
 
 class Shortener:
     """Leaves out what is not needed, then takes short cuts."""
 
-    def __init__(self, replay: Replay, reached: Reached, effort: int, tell: Tell) -> None:
-        self.replay, self.reached, self.effort, self.tell = replay, reached, effort, tell
+    def __init__(self, replay: Replay, is_goal: GoalTest, effort: int, tell: Tell) -> None:
+        self.replay, self.is_goal, self.effort, self.tell = replay, is_goal, effort, tell
 
     def shorten(self, run: Run) -> tuple[Run, bool]:
         """The shorter run, and whether nothing shorter exists."""
@@ -85,7 +85,7 @@ class Shortener:
             for i in range(0, len(run.moves), size):
                 self.tell("steps left out for a trial", i, len(run.moves))
                 rest = run.moves[:i] + run.moves[i + size :]
-                shorter = self.replay.until(self.replay.lenient(run.initial, rest), self.reached)
+                shorter = self.replay.until(self.replay.lenient(run.initial, rest), self.is_goal)
                 if shorter is not None:
                     run = shorter
                     break
@@ -103,7 +103,7 @@ class Shortener:
         for initial, start in self.replay.starts.items():
             share = self.effort // max(1, len(self.replay.starts))
             search = Search(self.replay, start, share, partial(self.tell, "states, at most, looked at from the start"))
-            found = next((s for s in search.levels(room - 1) if self.reached(*s)), None)
+            found = next((s for s in search.levels(room - 1) if self.is_goal(*s)), None)
             if found is not None:
                 moves = search.moves(found)
                 best, room = self.replay.exact(initial, moves), len(moves)
@@ -112,23 +112,23 @@ class Shortener:
 
     def short_cut(self, run: Run) -> Run | None:
         """The run with the detour left out that saves most, None when there is none within the effort."""
-        saved, best = 0, None
+        saving, best = 0, None
         share = self.effort // max(1, len(run.states))
         for i, state in enumerate(run.states[:-2]):
             later = {s: j for j, s in enumerate(run.states) if j > i + 1}
             self.tell("states from which a short cut is looked for", i, len(run.states) - 2)
             search = Search(self.replay, state, share)
-            for before, found in search.levels(len(run.moves) - i - 1 - saved):
-                steps = search.depth[found] if before is None else search.depth[before] + 1
-                at_goal = before is not None and self.reached(before, found)
-                j = len(run.moves) if at_goal else later.get(found, 0)
-                if j - i - steps > saved:
+            for before, after in search.levels(len(run.moves) - i - 1 - saving):
+                steps = search.depth[after] if before is None else search.depth[before] + 1
+                at_goal = before is not None and self.is_goal(before, after)
+                j = len(run.moves) if at_goal else later.get(after, 0)
+                if j - i - steps > saving:
                     tail = () if at_goal else run.moves[j:]
-                    moves = (*run.moves[:i], *search.moves((before, found)), *tail)
+                    moves = (*run.moves[:i], *search.moves((before, after)), *tail)
                     cut = self.replay.exact(run.initial, moves)
-                    short = self.replay.until(cut, self.reached) if cut is not None else None
-                    if short is not None and len(run.moves) - len(short.moves) > saved:
-                        saved, best = len(run.moves) - len(short.moves), short
+                    short = self.replay.until(cut, self.is_goal) if cut is not None else None
+                    if short is not None and len(run.moves) - len(short.moves) > saving:
+                        saving, best = len(run.moves) - len(short.moves), short
         return best
 
 
@@ -148,7 +148,7 @@ class Search:
         yield None, self.start
         frontier = [self.start]
         for depth in range(1, deepest + 1):
-            reached: list[Values] = []
+            next_frontier: list[Values] = []
             for state in frontier:
                 if self.effort == 0:
                     self.complete = False
@@ -159,13 +159,13 @@ class Search:
                     if successor not in self.depth:
                         self.depth[successor] = depth
                         self.parent[successor] = state, move
-                        reached.append(successor)
+                        next_frontier.append(successor)
                     yield state, successor
-            frontier = reached
+            frontier = next_frontier
 
-    def moves(self, found: tuple[Values | None, Values]) -> tuple[Move, ...]:
+    def moves(self, step: tuple[Values | None, Values]) -> tuple[Move, ...]:
         """The moves from the start to a step that `levels` gave."""
-        before, after = found
+        before, after = step
         if before is None:
             return ()
         last = next(m for m, s in self.replay.expand(before) if s == after)
@@ -179,8 +179,8 @@ class Search:
 class Calmer:
     """The least of the orders and renamings that can be reached by moving one step at a time."""
 
-    def __init__(self, replay: Replay, reached: Reached, tell: Tell) -> None:
-        self.replay, self.reached, self.tell = replay, reached, tell
+    def __init__(self, replay: Replay, is_goal: GoalTest, tell: Tell) -> None:
+        self.replay, self.is_goal, self.tell = replay, is_goal, tell
         instance = replay.evaluator.instance
         self.rank = {a.name: i for i, a in enumerate(instance.actions)}
         self.types = {a.name: dict(a.parameters) for a in instance.actions}
@@ -193,7 +193,7 @@ class Calmer:
     def calm(self, run: Run) -> Run:
         best = run
         while True:
-            tried = self.reordered(self.renamed(best))
+            tried = self.reorder(self.rename_elements(best))
             if self.cost(tried) >= self.cost(best):
                 return best
             best = tried
@@ -212,26 +212,26 @@ class Calmer:
             if self.cost(run) >= self.cost(best):
                 continue
             tried = self.replay.exact(initial, moves)
-            if tried is not None and self.replay.until(tried, self.reached) == tried:
+            if tried is not None and self.replay.until(tried, self.is_goal) == tried:
                 best = tried
         return best
 
-    def reordered(self, run: Run) -> Run:
+    def reorder(self, run: Run) -> Run:
         """Move one step to another place as long as that makes the run calmer."""
         while True:
             n = len(run.moves)
-            places = ((i, j) for i in self._told(n) for j in range(n) if i != j)
-            calmer = self.least(run, ((run.initial, _moved(run.moves, i, j)) for i, j in places))
+            places = ((i, j) for i in self._steps_with_progress(n) for j in range(n) if i != j)
+            calmer = self.least(run, ((run.initial, _move_step(run.moves, i, j)) for i, j in places))
             if calmer is run:
                 return run
             run = calmer
 
-    def _told(self, steps: int) -> Iterator[int]:
+    def _steps_with_progress(self, steps: int) -> Iterator[int]:
         for i in range(steps):
             self.tell("steps moved to calmer places", i, steps)
             yield i
 
-    def renamed(self, run: Run) -> Run:
+    def rename_elements(self, run: Run) -> Run:
         """The least under renaming the elements of symmetric sorts."""
         ways = [list(permutations(range(size))) for size in self.sorts.values()]
         count = 1
@@ -244,13 +244,13 @@ class Calmer:
 
     def _apply(self, run: Run, names: dict[SortType, tuple[int, ...]]) -> tuple[Values, tuple[Move, ...]]:
         def rename(values: Values, types: list[Type]) -> Values:
-            return tuple(_renamed(v, t, names) for v, t in zip(values, types, strict=True))
+            return tuple(_rename_value(v, t, names) for v, t in zip(values, types, strict=True))
 
         moves = (Move(m.action, rename(m.parameters, [*self.types[m.action].values()])) for m in run.moves)
         return rename(run.initial, self.initial_types), tuple(moves)
 
 
-def _moved(moves: tuple[Move, ...], i: int, j: int) -> tuple[Move, ...]:
+def _move_step(moves: tuple[Move, ...], i: int, j: int) -> tuple[Move, ...]:
     rest = moves[:i] + moves[i + 1 :]
     return (*rest[:j], moves[i], *rest[j:])
 
@@ -260,7 +260,7 @@ def _sort_of(type: Type) -> SortType | None:
     return of if isinstance(of, SortType) else None
 
 
-def _renamed(value: object, type: Type, names: dict[SortType, tuple[int, ...]]) -> object:
+def _rename_value(value: object, type: Type, names: dict[SortType, tuple[int, ...]]) -> object:
     sort = _sort_of(type)
     if sort is None or sort not in names:
         return value

@@ -139,17 +139,17 @@ class Explainer:
         """The conjuncts that fail, or all of them when they hold; for alternatives the other way round."""
         parts = list(_flat(node, node.op))
         truths = [bool(self.value(p)) for p in parts]
-        told = [p for p, true in zip(parts, truths, strict=True) if true is holds]
+        deciding_parts = [p for p, true in zip(parts, truths, strict=True) if true is holds]
         if (node.op == "or") is holds:
-            told = told[:1]
+            deciding_parts = deciding_parts[:1]
         note = ""
         if node.op == "and" and not holds:
-            note = f"{len(told)} of {len(parts)} conjuncts fail"
+            note = f"{len(deciding_parts)} of {len(parts)} conjuncts fail"
         elif node.op == "or" and not holds:
             note = "no alternative holds"
-        if len(told) == 1 and len(parts) > 1 and not note.startswith("no"):
-            return self.why(told[0], holds=holds, binding=binding)
-        return self._reason(node, holds, binding, note, tuple(self.why(p, holds=holds) for p in told))
+        if len(deciding_parts) == 1 and len(parts) > 1 and not note.startswith("no"):
+            return self.why(deciding_parts[0], holds=holds, binding=binding)
+        return self._reason(node, holds, binding, note, tuple(self.why(p, holds=holds) for p in deciding_parts))
 
     def _members(self, domain: Node) -> list[Node]:
         of = cast("SetType", domain.type).of
@@ -159,17 +159,17 @@ class Explainer:
     def _witness(self, node: Node, holds: bool, binding: str) -> Reason:
         """Down through quantifiers of one kind to the first values that decide."""
         bound: list[str] = []
-        inner, found, of = node, 0, 0
+        inner, deciding_count, of = node, 0, 0
         while inner.op == node.op:
             domain, body = inner.args
             binder = cast("Binder", inner.attr)
             members = self._members(domain)
             deciding = [m for m in members if bool(self.value(substitute(body, {binder: m}))) is holds]
             if not bound:
-                found, of = len(deciding), len(members)
+                deciding_count, of = len(deciding), len(members)
             bound.append(f"{binder.name} = {text(deciding[0])}")
             inner = substitute(body, {binder: deciding[0]})
-        more = f" (and {found - 1} more of {of})" if found > 1 else ""
+        more = f" (and {deciding_count - 1} more of {of})" if deciding_count > 1 else ""
         note = f"for {', '.join(bound)}{more}"
         below = self.why(inner, holds=holds, binding=", ".join(bound))
         return self._reason(node, holds, binding, note, (below,))
@@ -181,25 +181,25 @@ class Explainer:
         values = ((self.text(domain), show(self.value(domain), domain.type)),) if domain.op != "every" else ()
         if not members:
             return attrs.evolve(self._reason(node, holds, binding, f"there is no {binder.name}"), values=values)
-        named = ", ".join(text(m) for m in members)
+        member_names = ", ".join(text(m) for m in members)
         if holds:
-            note = f"for each of {binder.name} = {named}"
+            note = f"for each of {binder.name} = {member_names}"
             return attrs.evolve(self._reason(node, holds, binding, note), values=values)
         shown = members[:WITNESSES_SHOWN]
         parts = tuple(
             self.why(substitute(body, {binder: m}), holds=False, binding=f"{binder.name} = {text(m)}") for m in shown
         )
         more = f", the first {len(shown)} shown" if len(members) > len(shown) else ""
-        return self._reason(node, holds, binding, f"for none of {binder.name} = {named}{more}", parts)
+        return self._reason(node, holds, binding, f"for none of {binder.name} = {member_names}{more}", parts)
 
     def _call(self, node: Node, holds: bool, binding: str) -> Reason:
         """The definition opened; of what merely holds beside what fails, not the definitions within it."""
-        definition, primed = cast("tuple[Definition, bool]", node.attr)
+        definition, is_primed = cast("tuple[Definition, bool]", node.attr)
         names = (name for name, _ in definition.parameters)
         arguments: dict[object, Node] = {n: self._closed(a) for n, a in zip(names, node.args, strict=True)}
         body = substitute(self.instance.body(definition), arguments)
         inside = self
-        if primed and self.new is not None:
+        if is_primed and self.new is not None:
             inside = type(self)(self.evaluator, self.new, None, "new.")
             inside.beside = self.beside
         parts: tuple[Reason, ...] = ()

@@ -13,7 +13,7 @@ import attrs
 
 from isr_lang import Instance, Node, Property, show
 from isr_lang.types import MapType, SortType, Type
-from isr_trace.trace import FOREIGN, ActionNote, Minimised, Step, Trace, TraceError, resolved
+from isr_trace.trace import FOREIGN, ActionNote, Minimised, Step, Trace, TraceError, resolve_type
 
 Values = tuple[object, ...]
 """A state by the position of its variables, or parameters by theirs."""
@@ -28,7 +28,7 @@ Tell = Callable[[str, int, int], None]
 """Told how far some work is: of what so many are done, and of how many, at most."""
 
 
-def untold(what: str, done: int, of: int) -> None:
+def untold(what: str, finished_count: int, of: int) -> None:
     """Tells nobody."""
 
 
@@ -109,28 +109,28 @@ class Replay:
     def exact(self, initial: Values, moves: Iterable[Move]) -> Run | None:
         """The run of exactly these moves, None when one of them is impossible."""
         states = [self.start(initial)]
-        done = tuple(moves)
-        for move in done:
+        move_tuple = tuple(moves)
+        for move in move_tuple:
             successor = self.successors(states[-1]).get(move)
             if successor is None:
                 return None
             states.append(successor)
-        return Run(initial, done, tuple(states))
+        return Run(initial, move_tuple, tuple(states))
 
     def lenient(self, initial: Values, moves: Iterable[Move]) -> Run:
         """The run of those moves that are possible when their turn comes."""
-        states, done = [self.start(initial)], list[Move]()
+        states, possible_moves = [self.start(initial)], list[Move]()
         for move in moves:
             successor = self.successors(states[-1]).get(move)
             if successor is not None:
                 states.append(successor)
-                done.append(move)
-        return Run(initial, tuple(done), tuple(states))
+                possible_moves.append(move)
+        return Run(initial, tuple(possible_moves), tuple(states))
 
-    def until(self, run: Run, reached: Callable[[Values | None, Values], bool]) -> Run | None:
+    def until(self, run: Run, is_goal: Callable[[Values | None, Values], bool]) -> Run | None:
         """The run up to where it first reaches the goal, None when it never does."""
         for i, state in enumerate(run.states):
-            if reached(run.states[i - 1] if i else None, state):
+            if is_goal(run.states[i - 1] if i else None, state):
                 return Run(run.initial, run.moves[:i], run.states[: i + 1])
         return None
 
@@ -143,7 +143,7 @@ def run_of(trace: Trace, replay: Replay) -> Run:
     moves = tuple(Move(s.action, tuple(s.parameters.values())) for s in trace.steps)
     initial = tuple(trace.initial.values())
     names = [v.name for v in instance.variables]
-    states = [_given(trace, replay.evaluator) if trace.anywhere else replay.start(initial)]
+    states = [_starting_state(trace, replay.evaluator) if trace.anywhere else replay.start(initial)]
     for i, (move, step) in enumerate(zip(moves, trace.steps, strict=True), 1):
         successor = replay.successors(states[-1]).get(move)
         if successor is None:
@@ -156,7 +156,7 @@ def run_of(trace: Trace, replay: Replay) -> Run:
     return Run(initial, moves, tuple(states))
 
 
-def _given(trace: Trace, evaluator: Evaluator) -> Values:
+def _starting_state(trace: Trace, evaluator: Evaluator) -> Values:
     """The state in which a trace from anywhere starts."""
     recorded, design = trace.states[0], evaluator.instance.design.name
     missing = [v.name for v in evaluator.instance.variables if v.name not in recorded]
@@ -201,7 +201,7 @@ def record(
     run = Run(initial, moves, tuple(states))
     made = trace_of(run, evaluator.instance, property_name=property_name, verdict=verdict)
     minimised = Minimised(len(moves), len(moves), True) if shortest else None
-    return attrs.evolve(made, minimised=minimised, without=tuple(without))
+    return attrs.evolve(made, minimisation=minimised, without=tuple(without))
 
 
 def record_step(
@@ -230,23 +230,23 @@ def trace_of(
 ) -> Trace:
     """The run as a trace."""
     design = instance.design
-    promised = next((p for p in design.properties if p.name == property_name), None)
+    declaration = next((p for p in design.properties if p.name == property_name), None)
     used = {m.action for m in run.moves}
     notes = {
-        a.name: ActionNote({n: resolved(t, instance) for n, t in a.parameters}, a.action.summary)
+        a.name: ActionNote({n: resolve_type(t, instance) for n, t in a.parameters}, a.action.summary)
         for a in instance.actions
         if a.name in used
     }
-    variables = {v.name: resolved(v.type, instance) for v in instance.variables}
-    types = {} if anywhere else {n: resolved(t, instance) for n, t in instance.initial.parameters}
+    variables = {v.name: resolve_type(v.type, instance) for v in instance.variables}
+    types = {} if anywhere else {n: resolve_type(t, instance) for n, t in instance.initial.parameters}
     return Trace(
         design.name,
         design.model_hash(),
         dict(instance.constants),
         property_name,
-        promised.kind if promised else "always" if property_name else "",
+        declaration.kind if declaration else "always" if property_name else "",
         str(verdict),
-        promised.summary if promised else "",
+        declaration.summary if declaration else "",
         dict(variables),
         notes,
         dict(zip(types, run.initial, strict=True)),
@@ -264,7 +264,7 @@ def _steps(run: Run, notes: Mapping[str, ActionNote], actors: SortType | None) -
         types = notes[move.action].parameters
         actor, peer = parties(move, types, actors)
         parameters = dict(zip(types, move.parameters, strict=True))
-        steps.append(Step(move.action, parameters, actor, peer, _answered(steps, actor, peer)))
+        steps.append(Step(move.action, parameters, actor, peer, _answered_step(steps, actor, peer)))
     return tuple(steps)
 
 
@@ -277,7 +277,7 @@ def parties(move: Move, types: Mapping[str, Type], actors: SortType | None) -> t
     return actor, peer
 
 
-def _answered(earlier: list[Step], actor: str, peer: str) -> int | None:
+def _answered_step(earlier: list[Step], actor: str, peer: str) -> int | None:
     """The step (counted from 1) whose message this one takes up: the last one from the peer to who acts now;
     without a peer, the last one to who acts now since it last acted."""
     for i, step in reversed(list(enumerate(earlier, 1))):

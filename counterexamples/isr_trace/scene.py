@@ -82,15 +82,15 @@ class Row:
 
 @attrs.frozen
 class Scene:
-    """The rows and the lines below them; `lost` are those that say that something is gone."""
+    """The rows and the lines below them; `losses` are those that say that something is gone."""
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
-    lost: tuple[str, ...]
+    losses: tuple[str, ...]
 
     def lines(self) -> list[str]:
         pad = " " * (max(len(r.name) for r in self.rows) + 4)
-        return [r.text() for r in self.rows] + [pad + line for line in (*self.notes, *self.lost)]
+        return [r.text() for r in self.rows] + [pad + line for line in (*self.notes, *self.losses)]
 
 
 def scene(trace: Trace, index: int) -> Scene | None:
@@ -99,7 +99,7 @@ def scene(trace: Trace, index: int) -> Scene | None:
     if not view.replicas:
         return None
     room = max(View(trace, i).width() for i in range(len(trace.states)))
-    return Scene(tuple(view.row(r, room) for r in view.replicas), tuple(view.notes()), tuple(view.lost()))
+    return Scene(tuple(view.row(r, room) for r in view.replicas), tuple(view.notes()), tuple(view.losses()))
 
 
 def eventful(trace: Trace, index: int) -> bool:
@@ -108,8 +108,8 @@ def eventful(trace: Trace, index: int) -> bool:
     before, after = View(trace, index - 1), View(trace, index)
     if not after.replicas:
         return True
-    changed = any(before.found.get(role) != after.found.get(role) for role in EVENTS)
-    return changed or list(before.lost()) != list(after.lost())
+    changed = any(before.values_by_role.get(role) != after.values_by_role.get(role) for role in EVENTS)
+    return changed or list(before.losses()) != list(after.losses())
 
 
 class View:
@@ -131,24 +131,24 @@ class View:
         return view
 
     def _read(self, state: Mapping[str, Plain]) -> None:
-        self.found: dict[str, Plain] = {}
+        self.values_by_role: dict[str, Plain] = {}
         self.names: dict[str, str] = {}
         for role, (shape, names) in ROLES.items():
             for name in names:
                 value = state.get(name)
                 if value is not None and isinstance(value, shape):
-                    self.found[role], self.names[role] = value, name
+                    self.values_by_role[role], self.names[role] = value, name
                     break
-        logs = self.found.get("log")
+        logs = self.values_by_role.get("log")
         drawable = isinstance(logs, dict) and all(isinstance(cells, tuple) for cells in logs.values())
         self.replicas = tuple(logs) if isinstance(logs, dict) and drawable else ()
 
     def each(self, role: str, replica: str) -> Plain | None:
-        values = self.found.get(role)
+        values = self.values_by_role.get(role)
         return values.get(replica) if isinstance(values, dict) else None
 
     def many(self, role: str) -> tuple[str, ...]:
-        return _texts(self.found.get(role))
+        return _texts(self.values_by_role.get(role))
 
     def log(self, replica: str) -> tuple[str, ...]:
         return _texts(self.each("log", replica))
@@ -164,16 +164,16 @@ class View:
         return max((len(_cells_text(self.cells(r), 0)) for r in self.replicas), default=0)
 
     def down(self, replica: str) -> bool:
-        return "alive" in self.found and replica not in self.many("alive")
+        return "alive" in self.values_by_role and replica not in self.many("alive")
 
     def leads(self, replica: str) -> bool:
         """By its own account where that is known (a deposed leader still acts), else by the controller's."""
         believes = self.each("follows", replica)
-        return (believes if believes is not None else self.found.get("leader")) == replica
+        return (believes if believes is not None else self.values_by_role.get("leader")) == replica
 
     def acting(self) -> bool:
         """Whether whoever was elected acts as leader of that epoch already; until then it can still be replaced."""
-        elected, epoch = self.found.get("leader"), self.found.get("controller epoch")
+        elected, epoch = self.values_by_role.get("leader"), self.values_by_role.get("controller epoch")
         if not isinstance(elected, str) or elected not in self.replicas:
             return False
         own = self.each("epoch", elected)
@@ -209,23 +209,23 @@ class View:
         return f"{'maximal ISR' if pending else 'ISR'} {_set(tuple(r for r in self.replicas if r in members))}"
 
     def notes(self) -> Iterator[str]:
-        leader, epoch = self.found.get("leader"), self.found.get("controller epoch")
+        leader, epoch = self.values_by_role.get("leader"), self.values_by_role.get("controller epoch")
         parts: list[str] = []
         if isinstance(leader, str):
             parts.append("no leader" if leader == NOBODY else f"leader {leader}")
         if isinstance(epoch, str):
             parts.append(f"epoch {epoch}")
-        parts += [f"isr {_set(self.many('isr'))}"] if "isr" in self.found else []
+        parts += [f"isr {_set(self.many('isr'))}"] if "isr" in self.values_by_role else []
         parts += [f"{role} {_set(self.many(role))}" for role in ("elr", "fenced") if self.many(role)]
         if parts:
             yield "controller: " + ", ".join(parts)
-        clients = [f"committed {_list(self.many('committed'))}"] if "committed" in self.found else []
-        clients += [f"acked {_set(self.many('acked'))}"] if "acked" in self.found else []
-        clients += [f"consumed {_list(self.many('consumed'))}"] if "consumed" in self.found else []
+        clients = [f"committed {_list(self.many('committed'))}"] if "committed" in self.values_by_role else []
+        clients += [f"acked {_set(self.many('acked'))}"] if "acked" in self.values_by_role else []
+        clients += [f"consumed {_list(self.many('consumed'))}"] if "consumed" in self.values_by_role else []
         if clients:
             yield "clients: " + ", ".join(clients)
 
-    def lost(self) -> Iterator[str]:
+    def losses(self) -> Iterator[str]:
         """In words: what was acknowledged or committed, and is where nobody can serve it.
 
         It is LOST once a leader acts without it. Before that it is AT RISK: another may still be elected, or an answer
@@ -235,7 +235,7 @@ class View:
         for record in dict.fromkeys((*acked, *self.many("committed"))):
             was = f"record {record} was {'acknowledged' if record in acked else 'committed'}"
             holders = [r for r in self.replicas if record in self.log(r)]
-            leader = self.found.get("leader")
+            leader = self.values_by_role.get("leader")
             if not holders:
                 yield f"{'LOST' if self.acting() else 'AT RISK'}: {was}, and no replica has it"
             elif isinstance(leader, str) and leader in self.replicas and leader not in holders:
@@ -247,12 +247,14 @@ class View:
                 yield f"UNAVAILABLE: {was}, and only {', '.join(holders)} has it, which is down"
 
 
-KNOWN = frozenset(name for _, names in ROLES.values() for name in names)
+ROLE_VARIABLES = frozenset(name for _, names in ROLES.values() for name in names)
 
 
 def _plain(state: State, types: Mapping[str, Type | None]) -> dict[str, Plain]:
     """The variables of a state that have a role."""
-    return {name: plain(as_expression(value, types.get(name))) for name, value in state.items() if name in KNOWN}
+    return {
+        name: plain(as_expression(value, types.get(name))) for name, value in state.items() if name in ROLE_VARIABLES
+    }
 
 
 def _texts(value: Plain | None) -> tuple[str, ...]:

@@ -72,8 +72,8 @@ def heading(trace: Trace) -> Iterator[Text]:
             yield Text(f"  {what} {', '.join(actions)}", style=QUIET)
     if trace.anywhere:
         yield Text("  from a state that satisfies the invariant, and that perhaps nothing leads to", style=QUIET)
-    if trace.minimised is not None:
-        yield Text(f"  {minimality(trace.minimised)}", style=QUIET)
+    if trace.minimisation is not None:
+        yield Text(f"  {minimality(trace.minimisation)}", style=QUIET)
 
 
 def minimality(m: Minimised) -> str:
@@ -92,27 +92,27 @@ def _plain(value: object) -> str:
 
 def beat(trace: Trace, index: int, *, scenes: bool = True, full: bool = False) -> Iterator[Text]:
     """One moment: T0 with all variables, or a step with what it changed."""
-    drawn = scene(trace, index) if scenes else None
+    picture = scene(trace, index) if scenes else None
     title = Text(f"T{index}", style="bold")
     if trace.loop is not None and index > trace.loop:
         title.append("  loop", style=CHANGED)
     if index and trace.steps:
         step = trace.steps[index - 1]
-        yield title.append("  ").append(step.action).append(_given(trace, step), style="default not bold")
+        yield title.append("  ").append(step.action).append(_parameters_text(trace, step), style="default not bold")
         sentence = narration(trace, step)
         if sentence:
             yield Text("    " + sentence)
     else:
         yield title.append("  somewhere" if trace.anywhere and not index else "  start" if not index else "")
     if index:
-        yield from _changed(changes(trace, index))
-    if full or (not index and drawn is None):
+        yield from _change_lines(changes(trace, index))
+    if full or (not index and picture is None):
         yield from table(trace, index)
-    if drawn is not None:
-        yield from _drawn(drawn)
+    if picture is not None:
+        yield from _scene_lines(picture)
 
 
-def _given(trace: Trace, step: Step) -> str:
+def _parameters_text(trace: Trace, step: Step) -> str:
     return f"({trace.parameters_text(step)})"
 
 
@@ -125,11 +125,11 @@ def narration(trace: Trace, step: Step) -> str:
     return re.sub(r"`(\w+)`", lambda m: values.get(m[1], m[0]), note.does)
 
 
-def _changed(found: list[Change]) -> Iterator[Text]:
-    if not found:
+def _change_lines(cell_changes: list[Change]) -> Iterator[Text]:
+    if not cell_changes:
         yield Text("      nothing that is recorded changes", style=QUIET)
-    width = max((len(c.path) for c in found), default=0)
-    for change in found:
+    width = max((len(c.path) for c in cell_changes), default=0)
+    for change in cell_changes:
         line = Text("      " + change.path.ljust(width) + "  ")
         if not change.before:
             yield line.append(f"+ {change.after}", style=ADDED)
@@ -148,7 +148,7 @@ def table(trace: Trace, index: int) -> Iterator[Text]:
             yield Text(f"      {name.ljust(width)}  {text_of(value)}", style=QUIET)
 
 
-def _drawn(drawn: Scene) -> Iterator[Text]:
-    lines, lost = drawn.lines(), len(drawn.lost)
+def _scene_lines(picture: Scene) -> Iterator[Text]:
+    lines, lost = picture.lines(), len(picture.losses)
     for i, line in enumerate(lines):
         yield Text("      " + line, style="bold red" if i >= len(lines) - lost else "")

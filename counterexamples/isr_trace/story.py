@@ -12,7 +12,7 @@ import attrs
 from rich.text import Text
 
 from isr_lang import show as show_value
-from isr_trace.cause import Cause, first_loss, lacking, promised
+from isr_trace.cause import Cause, first_loss, lacking, promised_records
 from isr_trace.scene import EVENTS, NOBODY, View
 from isr_trace.trace import Step, Trace
 
@@ -64,7 +64,7 @@ PHRASES: Mapping[str, str] = {
 """What an action is in a story, with its parameters; any other action is told by its name."""
 
 SENTENCES = 5
-SAID: Mapping[str, str] = {
+PREFIXES: Mapping[str, str] = {
     **dict.fromkeys(("stake", "alone", "event"), ""),
     **{"cause": "Cause: ", "late": "Too late: ", "symptom": "Symptom: ", "mend": "Mend: "},
 }
@@ -92,26 +92,28 @@ class Story:
 def story(trace: Trace, cause: Cause | None = None, promise: str = "", mend: str = "") -> Story:
     """`promise`: what the property says; `mend`: a sentence about what would have helped."""
     views = [View(trace, i) for i in range(len(trace.states))]
-    told = _Telling(trace, views, cause, promise)
-    parts = dict(sorted(told.moments().items()))
+    telling = _Telling(trace, views, cause, promise)
+    parts = dict(sorted(telling.moments().items()))
     room = SENTENCES - bool(mend)
-    sentences = [Sentence(i, part, told.sentence(i, part)) for i, part in _chosen(parts, views, room).items()]
+    sentences = [
+        Sentence(i, part, telling.sentence(i, part)) for i, part in _chosen_moments(parts, views, room).items()
+    ]
     ends = [Sentence(None, "mend", mend)] if mend else []
-    return Story(told.headline(), told.breaks, (*sentences, *ends))
+    return Story(telling.headline(), telling.breaks, (*sentences, *ends))
 
 
-def story_lines(told: Story) -> Iterator[Text]:
+def story_lines(narrative: Story) -> Iterator[Text]:
     """The story for the terminal."""
-    if not told.sentences:
+    if not narrative.sentences:
         return
-    yield Text(told.headline, style="bold")
-    for sentence in told.sentences:
+    yield Text(narrative.headline, style="bold")
+    for sentence in narrative.sentences:
         when = f"T{sentence.step}" if sentence.step is not None else ""
-        yield Text(f"  {when:<4} ").append(f"{SAID[sentence.part]}").append(sentence.text)
+        yield Text(f"  {when:<4} ").append(f"{PREFIXES[sentence.part]}").append(sentence.text)
     yield Text()
 
 
-def _chosen(parts: dict[int, str], views: Sequence[View], room: int) -> dict[int, str]:
+def _chosen_moments(parts: dict[int, str], views: Sequence[View], room: int) -> dict[int, str]:
     """The moments that must be told; if there is room left, what else a client or the controller would notice."""
     for dispensable in ("late", "alone", "stake"):
         if len(parts) > room:
@@ -126,13 +128,13 @@ def _weight(views: Sequence[View], i: int) -> int:
     """How much a step is worth a sentence: whoever is elected without a promised record, what a fault or a cut took,
     then who leads, who is in sync, and what clients were told."""
     before, after = views[i - 1], views[i]
-    changed = {role for role in EVENTS if before.found.get(role) != after.found.get(role)}
-    elected = after.found.get("leader")
-    if "leader" in changed and isinstance(elected, str) and elected in lacking(after):
+    changed_roles = {role for role in EVENTS if before.values_by_role.get(role) != after.values_by_role.get(role)}
+    elected = after.values_by_role.get("leader")
+    if "leader" in changed_roles and isinstance(elected, str) and elected in lacking(after):
         return 4
     if any((after.down(r) and not before.down(r)) or len(after.log(r)) < len(before.log(r)) for r in after.replicas):
         return 3
-    return 2 if changed & {"leader", "isr", "alive"} else 1 if changed & {"acked", "committed"} else 0
+    return 2 if changed_roles & {"leader", "isr", "alive"} else 1 if changed_roles & {"acked", "committed"} else 0
 
 
 class _Telling:
@@ -144,40 +146,40 @@ class _Telling:
         self.breaks = cause.symptom if cause is not None else first_loss(views)
         if self.breaks is None and trace.property_name and trace.loop is None:
             self.breaks = len(views) - 1
-        self.lost = self._lost()
+        self.lost_records = self._lost_records()
 
-    def _lost(self) -> tuple[str, ...]:
+    def _lost_records(self) -> tuple[str, ...]:
         """The records that are gone where it shows."""
         if self.breaks is None:
             return ()
         now = self.views[self.breaks]
-        elected = now.found.get("leader")
+        elected = now.values_by_role.get("leader")
         gone = dict.fromkeys(m for r, records in lacking(now).items() if now.leads(r) or r == elected for m in records)
         return tuple(gone)
 
     def moments(self) -> dict[int, str]:
         """The steps of which a sentence is told, by what they are for the story."""
-        found: dict[int, str] = {}
-        stake = next((i for i, v in enumerate(self.views) if set(self.lost) & set(promised(v))), None)
-        if self.lost and stake is not None:
-            found[stake] = "stake"
+        parts: dict[int, str] = {}
+        stake = next((i for i, v in enumerate(self.views) if set(self.lost_records) & set(promised_records(v))), None)
+        if self.lost_records and stake is not None:
+            parts[stake] = "stake"
             alone = next((i for i in range(stake, len(self.views)) if self._keepers(i)), None)
             if alone is not None:
-                found.setdefault(alone, "alone")
+                parts.setdefault(alone, "alone")
         if self.cause is not None and self.cause.too_late is not None:
-            found[self.cause.too_late] = "late"
+            parts[self.cause.too_late] = "late"
         if self.cause is not None:
-            found[self.cause.step] = "cause"
+            parts[self.cause.step] = "cause"
         if self.breaks is not None:
-            found[self.breaks] = "symptom"
-        return found
+            parts[self.breaks] = "symptom"
+        return parts
 
     def _keepers(self, i: int) -> tuple[str, ...]:
         """The one replica that has a promised record which will be lost; nobody if there are more of them, or none."""
         now = self.views[i]
-        for m in self.lost:
+        for m in self.lost_records:
             holders = [r for r in now.replicas if m in now.log(r)]
-            if m in promised(now) and len(holders) == 1:
+            if m in promised_records(now) and len(holders) == 1:
                 return tuple(holders)
         return ()
 
@@ -187,7 +189,7 @@ class _Telling:
         alone = self._keepers(i) if not i or not self._keepers(i - 1) else ()
         text = self.what(i) if i else "so it began"
         if alone and part in ("stake", "alone", "cause"):
-            text = f"{text}, and only {alone[0]} has {_it(self.lost)}"
+            text = f"{text}, and only {alone[0]} has {_it(self.lost_records)}"
         text = f"{_sentence(text)}."
         if part == "cause" and self.cause is not None:
             text += self._why(self.cause)
@@ -200,24 +202,24 @@ class _Telling:
     def _why(self, cause: Cause) -> str:
         """What the cause took away, and what would have been without it."""
         short = {r: records for r, records in lacking(self.views[cause.step]).items()}
-        told = ""
+        text = ""
         if cause.step == cause.symptom:
-            told = self._what_breaks(cause.step)
+            text = self._what_breaks(cause.step)
         elif short:
             r, records = next(iter(short.items()))
-            told = f" That took the guarantee away: {r} may lead, and lacks {_records(records)}."
+            text = f" That took the guarantee away: {r} may lead, and lacks {_records(records)}."
         elif cause.step == cause.first:
-            told = f" That broke {cause.broken[0]}, the first promise to go."
+            text = f" That broke {cause.broken_promises[0]}, the first promise to go."
         if cause.role == "needed":
-            return f"{told} Without this step all others happen and the promise holds."
+            return f"{text} Without this step all others happen and the promise holds."
         if cause.role == "enabling":
             later = [f"T{i}" for i in cause.enables[:3]] + (["more"] if cause.enables[3:] else [])
-            return f"{told} Without this step {_names(later)} could not happen."
-        return told
+            return f"{text} Without this step {_names(later)} could not happen."
+        return text
 
     def _what_breaks(self, i: int) -> str:
         name = self.trace.property_name
-        lost = [line.removeprefix("LOST: ") for line in self.views[i].lost() if line.startswith("LOST")]
+        lost = [line.removeprefix("LOST: ") for line in self.views[i].losses() if line.startswith("LOST")]
         if lost:
             return f" {_sentence(lost[0])}{f': {name} is broken' if name else ''}."
         if not name:
@@ -233,11 +235,11 @@ class _Telling:
         if self.breaks is None:
             return f"{design} at work" if design else ""
         now = self.views[self.breaks]
-        leader = now.found.get("leader")
-        if self.lost and isinstance(leader, str) and leader in now.replicas:
-            return f"{leader} leads without {_records(self.lost)}, which {_was(now, self.lost)}"
-        if self.lost:
-            return _sentence(f"{_records(self.lost)} {_is(self.lost)} lost")
+        leader = now.values_by_role.get("leader")
+        if self.lost_records and isinstance(leader, str) and leader in now.replicas:
+            return f"{leader} leads without {_records(self.lost_records)}, which {_was(now, self.lost_records)}"
+        if self.lost_records:
+            return _sentence(f"{_records(self.lost_records)} {_is(self.lost_records)} lost")
         if self.trace.kind.startswith("sometimes"):
             return f"{design} reaches {name}"
         return f"{design} breaks {name} where {self.phrase(self.breaks)}"
@@ -246,12 +248,12 @@ class _Telling:
 
     def what(self, i: int) -> str:
         """What was done, and what that changed, where the first does not say it."""
-        told = self.phrase(i)
-        doer = told.split()[0]
+        main_clause = self.phrase(i)
+        doer = main_clause.split()[0]
         more = [c.removeprefix(f"{doer} ") if c.startswith(f"{doer} lost") else c for c in self.clauses(i)]
-        more = [c for c in more if not (c.endswith(" was elected") and told.endswith(f" {c.split()[0]}"))]
-        more = [c for c in more if not (c.startswith(f"{doer} got ") and "append" in told and len(more) > 1)]
-        return _joined([told, *more])
+        more = [c for c in more if not (c.endswith(" was elected") and main_clause.endswith(f" {c.split()[0]}"))]
+        more = [c for c in more if not (c.startswith(f"{doer} got ") and "append" in main_clause and len(more) > 1)]
+        return _join_clauses([main_clause, *more])
 
     def phrase(self, i: int) -> str:
         if not self.trace.steps:
@@ -278,12 +280,12 @@ def phrase(trace: Trace, step: Step) -> str:
 
 
 def _leader(before: View, after: View) -> Iterator[str]:
-    old, new = before.found.get("leader"), after.found.get("leader")
+    old, new = before.values_by_role.get("leader"), after.values_by_role.get("leader")
     if old == new or not isinstance(new, str):
         return
     if new == NOBODY:
         yield "nobody leads"
-    elif missing := [m for m in promised(after) if m not in after.log(new)]:
+    elif missing := [m for m in promised_records(after) if m not in after.log(new)]:
         yield f"{new} lacks {_records(missing)}, which {_was(after, missing)}"
     else:
         yield f"{new} was elected"
@@ -291,17 +293,17 @@ def _leader(before: View, after: View) -> Iterator[str]:
 
 def _members(before: View, after: View) -> Iterator[str]:
     old, new = before.many("isr"), after.many("isr")
-    come, gone = [r for r in new if r not in old], [r for r in old if r not in new]
+    come, removals = [r for r in new if r not in old], [r for r in old if r not in new]
     whole = "{" + ", ".join(new) + "}"
-    if not old and "isr" not in before.found:
+    if not old and "isr" not in before.values_by_role:
         return
-    if come and gone:
+    if come and removals:
         yield f"the ISR became {whole}"
     elif come:
-        missing = {r: [m for m in promised(after) if m not in after.log(r)] for r in come}
+        missing = {r: [m for m in promised_records(after) if m not in after.log(r)] for r in come}
         lacks = next((f" without {_records(records)}" for records in missing.values() if records), "")
         yield f"{_names(come)} joined the ISR{lacks}"
-    elif gone:
+    elif removals:
         yield f"the ISR shrank to {whole}"
 
 
@@ -353,7 +355,7 @@ def _names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _joined(clauses: Sequence[str]) -> str:
+def _join_clauses(clauses: Sequence[str]) -> str:
     """`a, b, and c`."""
     return clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])}, and {clauses[-1]}"
 

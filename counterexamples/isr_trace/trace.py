@@ -89,7 +89,7 @@ class Trace:
     initial_types: Mapping[str, Type]
     steps: tuple[Step, ...]
     states: tuple[State, ...]
-    minimised: Minimised | None = None
+    minimisation: Minimised | None = None
     loop: int | None = None
     without: tuple[str, ...] = ()
     unfair: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def require_version(trace: Trace, model_hash: str) -> None:
         )
 
 
-def resolved(type: Type, instance: Instance) -> Type:
+def resolve_type(type: Type, instance: Instance) -> Type:
     """The type with its sizes written in as plain numbers."""
     match type:
         case NumberType(high=None):
@@ -143,9 +143,9 @@ def resolved(type: Type, instance: Instance) -> Type:
         case SetType():
             return SetType(_scalar(type.of, instance))
         case MapType():
-            return MapType(_scalar(type.key, instance), resolved(type.value, instance))
+            return MapType(_scalar(type.key, instance), resolve_type(type.value, instance))
         case SeqType():
-            index = resolved(type.index, instance)
+            index = resolve_type(type.index, instance)
             assert isinstance(index, NumberType)
             return SeqType(index, _scalar(type.of, instance))
         case _:
@@ -153,6 +153,6 @@ def resolved(type: Type, instance: Instance) -> Type:
 
 
 def _scalar(type: Scalar, instance: Instance) -> Scalar:
-    scalar = resolved(type, instance)
+    scalar = resolve_type(type, instance)
     assert not isinstance(scalar, MaybeType | SetType | MapType | SeqType)
     return scalar

@@ -178,7 +178,7 @@ def document(
     diagrams = (mermaid(trace), plantuml(trace)) if 0 < len(trace.steps) <= DIAGRAMS_UP_TO else ("", "")
     actions, helpers = _sources(trace, model)
     views = [View(trace, i) for i in range(len(trace.states))]
-    found = _roles(trace, run, model, tell)
+    role_list = _roles(trace, run, model, tell)
     other = _against(trace, run, model)
     script = model_script(model.roomier.instance) if model is not None and run is not None else ""
     return Document(
@@ -194,16 +194,16 @@ def document(
         verdict=trace.verdict,
         promise=_promise(trace, model),
         bounds=dict(trace.constants),
-        changed=_changed(trace),
-        minimality=minimality(trace.minimised) if trace.minimised is not None else "",
+        changed=_design_changes(trace),
+        minimality=minimality(trace.minimisation) if trace.minimisation is not None else "",
         loop=trace.loop,
         anywhere=trace.anywhere,
-        story=_story(trace, run, model, found, other),
+        story=_story(trace, run, model, role_list, other),
         case=_case(case) if case is not None else None,
         todo=_todo(*todo) if todo is not None else None,
         variables=_variables(trace, model),
-        steps=_steps(trace, views, {s.index: (s.role, list(s.enables)) for s in found}),
-        lost=[list(v.lost()) if v.replicas else [] for v in views],
+        steps=_steps(trace, views, {s.index: (s.role, list(s.enables)) for s in role_list}),
+        lost=[list(v.losses()) if v.replicas else [] for v in views],
         actions=actions,
         helpers=helpers,
         properties=strip.over(run.states) if strip is not None and run is not None else [],
@@ -229,7 +229,7 @@ def _promise(trace: Trace, model: Model | None) -> str:
     return next((p.doc for p in promised if p.name == trace.property_name), trace.promise)
 
 
-def _changed(trace: Trace) -> list[str]:
+def _design_changes(trace: Trace) -> list[str]:
     """How the design of the trace differs from the one of its name."""
     told = (("without", trace.without), ("not fair:", trace.unfair), ("strongly fair:", trace.strong))
     return [f"{what} {', '.join(actions)}" for what, actions in told if actions]
@@ -260,11 +260,11 @@ def _variables(trace: Trace, model: Model | None) -> list[VariableEntry]:
     ]
 
 
-def _steps(trace: Trace, views: list[View], found: dict[int, tuple[str, list[int]]]) -> list[StepEntry]:
+def _steps(trace: Trace, views: list[View], roles_by_step: dict[int, tuple[str, list[int]]]) -> list[StepEntry]:
     steps: list[Step | None] = [*trace.steps] or [None] * (len(trace.states) - 1)
     entries: list[StepEntry] = []
     for i, step in enumerate(steps, 1):
-        role, enables = found.get(i, ("", []))
+        role, enables = roles_by_step.get(i, ("", []))
         entries.append(
             StepEntry(
                 step=i,
@@ -286,8 +286,8 @@ def _events(before: View, after: View) -> list[str]:
     """What a client or the controller would notice: the roles that changed, and whether something is lost."""
     if not after.replicas:
         return []
-    changed = [role for role in EVENTS if before.found.get(role) != after.found.get(role)]
-    return [*changed, "loss"] if list(after.lost()) != list(before.lost()) else changed
+    changed = [role for role in EVENTS if before.values_by_role.get(role) != after.values_by_role.get(role)]
+    return [*changed, "loss"] if list(after.losses()) != list(before.losses()) else changed
 
 
 def _roles(trace: Trace, run: Run | None, model: Model | None, tell: Tell) -> tuple[StepRole, ...]:
@@ -302,19 +302,19 @@ def _roles(trace: Trace, run: Run | None, model: Model | None, tell: Tell) -> tu
 
 
 def _story(
-    trace: Trace, run: Run | None, model: Model | None, found: tuple[StepRole, ...], other: Counterfactual | None
+    trace: Trace, run: Run | None, model: Model | None, role_list: tuple[StepRole, ...], other: Counterfactual | None
 ) -> StoryEntry:
     cause, mend = None, ""
-    if run is not None and model is not None and found:
+    if run is not None and model is not None and role_list:
         parts = other["parts"] if other is not None else None
-        cause = cause_of(trace, run, model.evaluator, model.roomier, found, parts)
+        cause = cause_of(trace, run, model.evaluator, model.roomier, role_list, parts)
         mend = mending(trace, other) if other is not None else ""
-    told: Story = story(trace, cause, _promise(trace, model), mend)
+    narrative: Story = story(trace, cause, _promise(trace, model), mend)
     return StoryEntry(
-        headline=told.headline,
-        breaks=told.breaks,
+        headline=narrative.headline,
+        breaks=narrative.breaks,
         cause=cause.step if cause is not None else None,
-        sentences=[SentenceEntry(step=s.step, part=s.part, text=s.text) for s in told.sentences],
+        sentences=[SentenceEntry(step=s.step, part=s.part, text=s.text) for s in narrative.sentences],
     )
 
 
@@ -327,13 +327,13 @@ def _sources(trace: Trace, model: Model | None) -> tuple[dict[str, Source], dict
 def _lanes(trace: Trace) -> list[str]:
     """Who has a line: outsiders that act, everyone of the acting sort, clients if any step concerns them."""
     acting = {step.actor for step in trace.steps if step.actor}
-    told = {end for a in arrows(trace) for end in (a["source"], a["target"])}
+    arrow_ends = {end for a in arrows(trace) for end in (a["source"], a["target"])}
     sort = actors_of(trace.variables.values())
     size = sort.size.attr if sort is not None else 0
     assert isinstance(size, int)
     named = [show(i, sort) for i in range(size)] if sort is not None else []
-    outside = [o for o in OUTSIDERS if o in acting or o in told]
-    clients = [CLIENTS] if CLIENTS in told else []
+    outside = [o for o in OUTSIDERS if o in acting or o in arrow_ends]
+    clients = [CLIENTS] if CLIENTS in arrow_ends else []
     return list(dict.fromkeys([*clients, *named, *outside, *sorted(acting - {*named, *outside})]))
 
 

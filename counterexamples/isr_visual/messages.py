@@ -41,12 +41,14 @@ def arrows(trace: Trace) -> list[Arrow]:
     if not trace.steps:
         return []
     states = views(trace)
-    found = [a for mail in MAIL if isinstance(states[0].get(mail.variable), dict) for a in _mailed(trace, states, mail)]
-    found += _learned(trace, states)
-    found += _clients(trace, states)
-    if not found:
-        found = list(_taken_up(trace))
-    return sorted(found, key=lambda a: (a["sent"], a["taken"] or len(states)))
+    arrow_list = [
+        a for mail in MAIL if isinstance(states[0].get(mail.variable), dict) for a in _mail_arrows(trace, states, mail)
+    ]
+    arrow_list += _metadata_arrows(trace, states)
+    arrow_list += _clients(trace, states)
+    if not arrow_list:
+        arrow_list = list(_taken_up(trace))
+    return sorted(arrow_list, key=lambda a: (a["sent"], a["taken"] or len(states)))
 
 
 def _at(state: View, name: str, key: str) -> Plain:
@@ -54,26 +56,26 @@ def _at(state: View, name: str, key: str) -> Plain:
     return values.get(key, "") if isinstance(values, dict) else ""
 
 
-def _mailed(trace: Trace, states: list[View], mail: Mail) -> Iterator[Arrow]:
+def _mail_arrows(trace: Trace, states: list[View], mail: Mail) -> Iterator[Arrow]:
     keys = states[0][mail.variable]
     for key in keys if isinstance(keys, dict) else ():
         letters = [tuple(_at(s, name, key) for name in mail.variables()) for s in states]
-        sent = 0
+        sent_at = 0
         for i in range(1, len(states) + 1):
-            if i < len(states) and letters[i] == letters[sent]:
+            if i < len(states) and letters[i] == letters[sent_at]:
                 continue
-            made = _letter(trace, states, mail, key, sent)
+            made = _letter(trace, states, mail, key, sent_at)
             if made is not None:
                 made["taken"] = i if i < len(states) else None
                 made["lost"] = i < len(states) and not _takes(trace, states, made["target"], i)
                 yield made
-            sent = i
+            sent_at = i
 
 
-def _letter(trace: Trace, states: list[View], mail: Mail, key: str, sent: int) -> Arrow | None:
-    state = states[sent]
+def _letter(trace: Trace, states: list[View], mail: Mail, key: str, sent_at: int) -> Arrow | None:
+    state = states[sent_at]
     status = str(_at(state, mail.variable, key))
-    actor = trace.steps[sent - 1].actor if sent else ""
+    actor = trace.steps[sent_at - 1].actor if sent_at else ""
     to = str(_at(state, mail.to, key)) if mail.to in state else mail.to
     if status in mail.questions:
         source, target, text = key, to, mail.questions[status]
@@ -83,7 +85,7 @@ def _letter(trace: Trace, states: list[View], mail: Mail, key: str, sent: int) -
         return None
     if not source or target in ("", NOTHING):
         return None
-    return Arrow(kind=mail.variable, text=text, source=source, target=target, sent=sent, taken=None, lost=False)
+    return Arrow(kind=mail.variable, text=text, source=source, target=target, sent=sent_at, taken=None, lost=False)
 
 
 def _takes(trace: Trace, states: list[View], target: str, index: int) -> bool:
@@ -93,7 +95,7 @@ def _takes(trace: Trace, states: list[View], target: str, index: int) -> bool:
     return trace.steps[index - 1].actor == target and living
 
 
-def _learned(trace: Trace, states: list[View]) -> Iterator[Arrow]:
+def _metadata_arrows(trace: Trace, states: list[View]) -> Iterator[Arrow]:
     """Metadata: from the controller's last change to the step in which a replica has the same number."""
     for i, step in enumerate(trace.steps, 1):
         for own, theirs in METADATA:

@@ -83,7 +83,7 @@ def model_script(instance: Instance) -> str:
     actions = [writer.action(a) for a in instance.actions]
     promises = [writer.promise(p) for p in instance.properties if p.kind in ("always", "step")]
     variables = ", ".join(
-        f"[{json.dumps(v.name)}, {json.dumps(_described(v.type, instance))}]" for v in instance.variables
+        f"[{json.dumps(v.name)}, {json.dumps(_type_description(v.type, instance))}]" for v in instance.variables
     )
     return (
         "(() => {\n"
@@ -103,7 +103,7 @@ def _sets(type: Type) -> list[Scalar]:
             return []
 
 
-def _described(type: Type, instance: Instance) -> dict[str, object]:
+def _type_description(type: Type, instance: Instance) -> dict[str, object]:
     """What `script/model.js` needs to write a value as an ITF expression."""
     match type:
         case BoolType():
@@ -116,9 +116,13 @@ def _described(type: Type, instance: Instance) -> dict[str, object]:
             return {"kind": "choice", "members": [m.lower() for m in type.members]}
         case MaybeType() | SetType() | SeqType():
             kind = {MaybeType: "maybe", SetType: "set", SeqType: "seq"}[type.__class__]
-            return {"kind": kind, "of": _described(type.of, instance)}
+            return {"kind": kind, "of": _type_description(type.of, instance)}
         case MapType():
-            return {"kind": "map", "key": _described(type.key, instance), "of": _described(type.value, instance)}
+            return {
+                "kind": "map",
+                "key": _type_description(type.key, instance),
+                "of": _type_description(type.value, instance),
+            }
 
 
 class _Writer:
@@ -148,7 +152,7 @@ class _Writer:
         elif op in QUANTIFIERS:
             fields["x"] = self.bound[node.attr] = f"{node.attr.name}_{len(self.bound)}"
             fields["range"] = self.range(node.args[0])
-        if (counted := _counted(node)) is not None:
+        if (counted := _position_type(node)) is not None:
             fields.update(low=self.instance.bounds(counted)[0], size=self.instance.positions(counted))
         if op in ("get", "at"):
             fields["first"] = json.dumps(self.instance.first(node.type))
@@ -184,7 +188,7 @@ class _Writer:
                 old = self.put(old, v.type, update.path, self.expression(update.value))
             parts.append(old)
         given = ", ".join(f"p_{name}" for name, _ in action.parameters)
-        types = {name: _described(type, self.instance) for name, type in action.parameters}
+        types = {name: _type_description(type, self.instance) for name, type in action.parameters}
         step = f"if ({guards}) steps.push([[{given}], [{', '.join(parts)}]]);"
         return (
             f"  [{json.dumps(action.name)}, {json.dumps(list(types.items()))},"
@@ -209,7 +213,7 @@ class _Writer:
         return json.dumps(list(range(low, high + 1)))
 
 
-def _counted(node: Node) -> Scalar | None:
+def _position_type(node: Node) -> Scalar | None:
     """The scalar type by whose positions an operator counts."""
     if node.op == "some":
         return cast("Scalar", node.args[0].type)

@@ -27,7 +27,7 @@ DRAWING = ("values.js", "roles.js", "scene.js")
 
 WIDTH = 760
 NO_LOGS = "this trace has no logs of replicas to draw; --html shows any trace, and --mermaid its steps"
-ASKED = "(given) => { Scene.drawn = 0; return JSON.stringify(sceneAmong(...JSON.parse(given))); }"
+DRAW_FUNCTION = "(given) => { Scene.drawn = 0; return JSON.stringify(sceneAmong(...JSON.parse(given))); }"
 
 
 def picture(trace: Trace, index: int, width: int = WIDTH) -> str:
@@ -44,12 +44,12 @@ def drawing(trace: Trace, index: int, width: int = WIDTH) -> Element | None:
     found = changes(trace, index) if index else []
     told = [{"path": c.path, "before": c.before, "after": c.after} for c in found]
     given = json.dumps([roles(), states, index, told, width])
-    drawn = json.loads(_worker().submit(_asked, given).result())
+    drawn = json.loads(_worker().submit(_call_engine, given).result())
     return _element(drawn) if drawn is not None else None
 
 
-def _asked(given: str) -> str:
-    return cast("str", _engine().call("drawn", given))
+def _call_engine(arguments: str) -> str:
+    return cast("str", _engine().call("drawn", arguments))
 
 
 @cache
@@ -63,7 +63,9 @@ def _engine() -> MiniRacer:
     from py_mini_racer import MiniRacer
 
     engine = MiniRacer()
-    engine.eval("".join((SCRIPT / name).read_text(encoding="utf-8") for name in DRAWING) + f"\nconst drawn = {ASKED};")
+    engine.eval(
+        "".join((SCRIPT / name).read_text(encoding="utf-8") for name in DRAWING) + f"\nconst drawn = {DRAW_FUNCTION};"
+    )
     return engine
 
 

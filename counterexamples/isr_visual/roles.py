@@ -55,7 +55,7 @@ MAIL = (
     ),
 )
 
-SEEN = "follower_end"
+FOLLOWER_END = "follower_end"
 """What each leader knows of each follower's log end."""
 
 METADATA = (("partition_epoch", "controller_partition_epoch"), ("leader_epoch", "controller_epoch"))
@@ -77,5 +77,5 @@ def roles() -> dict[str, object]:
     return {
         "scene": {role: [SHAPES[shape], list(names)] for role, (shape, names) in OF_THE_SCENE.items()},
         "mail": [attrs.asdict(mail) for mail in MAIL],
-        "seen": SEEN,
+        "seen": FOLLOWER_END,
     }

@@ -16,7 +16,7 @@ from isr_trace.replay import Evaluator, Move, Replay, Values
 from isr_trace.story import phrase
 from isr_trace.trace import Trace
 from isr_visual.sources import Source, source
-from isr_visual.states import ChangeLine, changed, expressions
+from isr_visual.states import ChangeLine, changed_cells, expressions
 from isr_visual.strip import Strip
 
 
@@ -47,21 +47,21 @@ def counterfactual(trace: Trace, states: tuple[Values, ...], here: Evaluator, th
     replay, strip = Replay(there), Strip(there)
     state = replay.start(tuple(trace.initial.values()))
     turns = [_turn(None, state, strip, here, states[0], None)]
-    for step, wanted in zip(trace.steps, states[1:], strict=True):
+    for step, own_state in zip(trace.steps, states[1:], strict=True):
         move = Move(step.action, tuple(step.parameters.values()))
         successor = replay.successors(state).get(move)
         refused = _refusal(there, state, move) if successor is None else None
         before, state = state, state if successor is None else successor
-        turns.append(_turn(None if successor is None else before, state, strip, here, wanted, refused))
+        turns.append(_turn(None if successor is None else before, state, strip, here, own_state, refused))
     parts = next((i for i, t in enumerate(turns) if t["refused"] is not None or t["apart"]), None)
     action = trace.steps[parts - 1].action if parts else ""
-    found = next((a.action for a in there.instance.actions if a.name == action), None)
+    parting_action = next((a.action for a in there.instance.actions if a.name == action), None)
     return Counterfactual(
         design=there.instance.design.name,
         label=_label(here, there),
         summary=there.instance.design.summary,
         parts=parts,
-        source=source(found.where) if found is not None else None,
+        source=source(parting_action.where) if parting_action is not None else None,
         turns=turns,
     )
 
@@ -70,28 +70,30 @@ TELLING = ("log", "high_watermark", "committed", "controller_leader", "controlle
 """Of the cells in which two designs differ, those that a reader knows from the picture, the best first."""
 
 
-def kept(found: Counterfactual, name: str) -> bool:
+def keeps_promise(alternative: Counterfactual, name: str) -> bool:
     """Whether the other design keeps the promise under this schedule, and does something else than the trace."""
-    return found["parts"] is not None and not any(name in turn["broken"] for turn in found["turns"])
+    return alternative["parts"] is not None and not any(name in turn["broken"] for turn in alternative["turns"])
 
 
-def mending(trace: Trace, found: Counterfactual) -> str:
+def mending(trace: Trace, alternative: Counterfactual) -> str:
     """A sentence on what the other design does instead: the rule in words, then what it refuses or where it differs."""
-    parts = found["parts"]
+    parts = alternative["parts"]
     if parts is None or not trace.property_name:
         return ""
-    broken = next((i for i, turn in enumerate(found["turns"]) if trace.property_name in turn["broken"]), None)
-    rule = f": {found['summary'].rstrip('.')}" if found["design"] != trace.design else ""
+    broken = next((i for i, turn in enumerate(alternative["turns"]) if trace.property_name in turn["broken"]), None)
+    rule = f": {alternative['summary'].rstrip('.')}" if alternative["design"] != trace.design else ""
     if broken is not None:
-        return f"{found['label']} does not help{rule}; there the promise breaks at T{broken}."
-    refused = next((i for i, turn in enumerate(found["turns"]) if turn["refused"] is not None), None)
+        return f"{alternative['label']} does not help{rule}; there the promise breaks at T{broken}."
+    refused = next((i for i, turn in enumerate(alternative["turns"]) if turn["refused"] is not None), None)
     if refused is not None:
-        said = f"There T{refused} is refused ({phrase(trace, trace.steps[refused - 1])})"
+        sentence = f"There T{refused} is refused ({phrase(trace, trace.steps[refused - 1])})"
     else:
-        cell = min(found["turns"][parts]["apart"], key=lambda c: _rank(c["path"]))
+        cell = min(alternative["turns"][parts]["apart"], key=lambda c: _rank(c["path"]))
         name, text = cell["path"], cell["after"] or f"without {cell['before']}"
-        said = f"It does otherwise at T{parts}: {name} is {text}" + (f", not {cell['before']}" if cell["after"] else "")
-    return f"{found['label']} keeps the promise{rule}. {said.removesuffix(', not ')}."
+        sentence = f"It does otherwise at T{parts}: {name} is {text}" + (
+            f", not {cell['before']}" if cell["after"] else ""
+        )
+    return f"{alternative['label']} keeps the promise{rule}. {sentence.removesuffix(', not ')}."
 
 
 def _rank(path: str) -> int:
@@ -106,13 +108,13 @@ def _label(here: Evaluator, there: Evaluator) -> str:
 
 
 def _turn(
-    before: Values | None, state: Values, strip: Strip, here: Evaluator, wanted: Values, refused: ReasonEntry | None
+    before: Values | None, state: Values, strip: Strip, here: Evaluator, own_state: Values, refusal: ReasonEntry | None
 ) -> Turn:
     there = expressions(strip.evaluator.instance, state)
-    ours = expressions(here.instance, wanted)
+    ours = expressions(here.instance, own_state)
     both = {name: value for name, value in ours.items() if name in there}
-    apart = changed(both, {name: there[name] for name in both})
-    return Turn(values=there, refused=refused, apart=apart, broken=strip.broken(before, state))
+    apart = changed_cells(both, {name: there[name] for name in both})
+    return Turn(values=there, refused=refusal, apart=apart, broken=strip.broken_promises(before, state))
 
 
 def _refusal(there: Evaluator, state: Values, move: Move) -> ReasonEntry:
@@ -137,11 +139,11 @@ def _nothing(text: str) -> ReasonEntry:
     return ReasonEntry(text=text, says="", holds=False, binding="", note="", values={}, because=[])
 
 
-def without_states(found: Counterfactual) -> Counterfactual:
+def without_states(alternative: Counterfactual) -> Counterfactual:
     """Each turn with only the variables that changed since the turn before, which is what a page needs."""
     known: dict[str, Json] = {}
     turns: list[Turn] = []
-    for turn in found["turns"]:
+    for turn in alternative["turns"]:
         turns.append({**turn, "values": {n: v for n, v in turn["values"].items() if n not in known or known[n] != v}})
         known = turn["values"]
-    return {**found, "turns": turns}
+    return {**alternative, "turns": turns}

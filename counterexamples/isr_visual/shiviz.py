@@ -33,16 +33,16 @@ def host(actor: str) -> str:
 
 def clocks(trace: Trace) -> list[Clock]:
     """Of each step how many events of everybody happened before it, its own included (Fidge, Mattern)."""
-    last, found = dict[str, Clock](), list[Clock]()
+    last, clock_list = dict[str, Clock](), list[Clock]()
     heard = [a for a in arrows(trace) if a["taken"] is not None and not a["lost"] and a["sent"] != a["taken"]]
     for i, step in enumerate(trace.steps, 1):
         me = host(step.actor)
-        causes = [found[a["sent"] - 1] for a in heard if a["taken"] == i and a["sent"] and a["target"] == me]
+        causes = [clock_list[a["sent"] - 1] for a in heard if a["taken"] == i and a["sent"] and a["target"] == me]
         clock: Clock = {}
         for before in (last.get(me, {}), *causes):
             for who, n in before.items():
                 clock[who] = max(clock.get(who, 0), n)
         clock[me] = clock.get(me, 0) + 1
         last[me] = clock
-        found.append(clock)
-    return found
+        clock_list.append(clock)
+    return clock_list

@@ -35,16 +35,16 @@ def source(where: Where) -> Source:
 
 def with_helpers(where: Where, table: dict[str, Source]) -> Source:
     """The source of an action; the functions whose parts it unpacks (`*stops(...)`) go into the table."""
-    found = source(where)
+    entry = source(where)
     module = next((m for m in [*sys.modules.values()] if getattr(m, "__file__", None) == where.file), None)
-    for name in _unpacked(found["text"]):
+    for name in _unpacked(entry["text"]):
         function = vars(module).get(name) if module is not None else None
         if isinstance(function, FunctionType):
             code = function.__code__
             key = f"{Path(code.co_filename).stem}.{function.__name__}"
             table.setdefault(key, source(Where(code.co_filename, code.co_firstlineno)))
-            found["helpers"].append(key)
-    return found
+            entry["helpers"].append(key)
+    return entry
 
 
 def _unpacked(text: str) -> list[str]:

@@ -62,7 +62,7 @@ def state_graph(
     replay, label = Replay(evaluator), _label(evaluator.instance, whole=whole)
     number: dict[Values, int] = {}
     names: dict[str, int] = {}
-    count, first, broken, breaking = list[int](), set[int](), list[dict[str, None]](), list[int]()
+    count, first, broken_by_group, breaking = list[int](), set[int](), list[dict[str, None]](), list[int]()
 
     def group(state: Values) -> int:
         if state not in number:
@@ -72,11 +72,11 @@ def state_graph(
             if n == len(count):
                 count.append(0)
                 breaking.append(0)
-                broken.append({})
+                broken_by_group.append({})
             number[state] = n
             count[n] += 1
-            names_broken = dict.fromkeys(_broken(evaluator, state))
-            broken[n] |= names_broken
+            names_broken = dict.fromkeys(_broken_promises(evaluator, state))
+            broken_by_group[n] |= names_broken
             breaking[n] += bool(names_broken)
         return number[state]
 
@@ -91,13 +91,15 @@ def state_graph(
             arrows.setdefault(arrow, {})[move.action] = None
             if new:
                 waiting.append(after)
-    groups = tuple(Group(name, count[n], n in first, tuple(broken[n]), breaking[n]) for name, n in names.items())
+    groups = tuple(
+        Group(name, count[n], n in first, tuple(broken_by_group[n]), breaking[n]) for name, n in names.items()
+    )
     order = [a.name for a in evaluator.instance.actions]
     told = {ends: tuple(sorted(actions, key=order.index)) for ends, actions in arrows.items()}
     return StateGraph(groups, told, len(number))
 
 
-def _broken(evaluator: Evaluator, state: Values) -> Iterable[str]:
+def _broken_promises(evaluator: Evaluator, state: Values) -> Iterable[str]:
     return (p.name for p in evaluator.instance.properties if p.kind == "always" and not evaluator.holds(p, state))
 
 
@@ -107,7 +109,7 @@ def _label(instance: Instance, *, whole: bool) -> Callable[[Values, int], str]:
 
     def quotient(state: Values, _: int) -> str:
         view = View.of_plain({name: plain(value) for name, value in expressions(instance, state).items()})
-        leader = view.found.get("leader")
+        leader = view.values_by_role.get("leader")
         leads = "nobody leads" if leader in (None, NOBODY) else f"{leader} leads"
         down = [r for r in view.replicas if view.down(r)]
         alive = f"{', '.join(down)} down" if down else "all up"

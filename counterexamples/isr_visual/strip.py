@@ -31,12 +31,12 @@ class Strip:
         self.evaluator = evaluator
         self.promises = [p for p in evaluator.instance.properties if p.kind != "eventually"]
         self.table: list[ReasonEntry] = []
-        self._known: dict[str, int] = {}
+        self._reason_positions: dict[str, int] = {}
 
     def over(self, states: tuple[Values, ...]) -> list[Promise]:
         return [self._promise(p, states) for p in self.promises]
 
-    def broken(self, before: Values | None, state: Values) -> list[str]:
+    def broken_promises(self, before: Values | None, state: Values) -> list[str]:
         """The promises that this state, or the step into it, breaks."""
         kept = (p for p in self.promises if not p.kind.startswith("sometimes"))
         return [p.name for p in kept if self._holds(p, before, state) is False]
@@ -67,7 +67,7 @@ class Strip:
     def interned(self, reason: ReasonEntry) -> int:
         """The position of a reason in the table."""
         key = repr(reason)
-        if key not in self._known:
-            self._known[key] = len(self.table)
+        if key not in self._reason_positions:
+            self._reason_positions[key] = len(self.table)
             self.table.append(reason)
-        return self._known[key]
+        return self._reason_positions[key]

@@ -45,10 +45,10 @@ def survival(
 
 
 def _outcomes(state: Values, replay: Replay) -> list[Outcome]:
-    now = _shown(state, replay)
+    now = _plain_values(state, replay)
     electing: dict[str, list[str]] = {}
     for move, successor in replay.expand(state):
-        elected = _shown(successor, replay)[LEADER]
+        elected = _plain_values(successor, replay)[LEADER]
         if elected != now[LEADER] and isinstance(elected, str):
             electing.setdefault(elected, []).append(move.action)
     logs, acked = now[LOG], now[ACKED]
@@ -65,6 +65,6 @@ def _outcomes(state: Values, replay: Replay) -> list[Outcome]:
     ]
 
 
-def _shown(state: Values, replay: Replay) -> dict[str, Plain]:
+def _plain_values(state: Values, replay: Replay) -> dict[str, Plain]:
     wanted = expressions(replay.evaluator.instance, state, (LEADER, LOG, ACKED))
     return {name: plain(value) for name, value in wanted.items()}

@@ -22,15 +22,15 @@ Attributes: TypeAlias = Mapping[str, str | float | None]
 
 def element(tag: str, attributes: Attributes, *parts: Part | Iterable[Part]) -> Element:
     """An element with its attributes and parts, of which None is left out."""
-    made = Element(tag, {name: number(value) for name, value in attributes.items() if value is not None})
+    node = Element(tag, {name: number(value) for name, value in attributes.items() if value is not None})
     for part in _flat(parts):
         if isinstance(part, Element):
-            made.append(part)
-        elif part is not None and len(made):
-            made[-1].tail = (made[-1].tail or "") + part
+            node.append(part)
+        elif part is not None and len(node):
+            node[-1].tail = (node[-1].tail or "") + part
         elif part is not None:
-            made.text = (made.text or "") + part
-    return made
+            node.text = (node.text or "") + part
+    return node
 
 
 def _flat(parts: Iterable[Part | Iterable[Part]]) -> Iterator[Part]:
@@ -61,7 +61,7 @@ def _style() -> str:
     light, dark = _palettes((STYLE / COLOURS).read_text(encoding="utf-8"))
     rules = [(".ground", "fill: var(--surface)"), *_rules((STYLE / LOOKS).read_text(encoding="utf-8"))]
     coloured = [(selector, "; ".join(d for d in body.split("; ") if "var(" in d)) for selector, body in rules]
-    return f"{_written(rules, light)}@media (prefers-color-scheme: dark) {{\n{_written(coloured, dark)}}}\n"
+    return f"{_rules_text(rules, light)}@media (prefers-color-scheme: dark) {{\n{_rules_text(coloured, dark)}}}\n"
 
 
 def _rules(text: str) -> list[tuple[str, str]]:
@@ -69,7 +69,7 @@ def _rules(text: str) -> list[tuple[str, str]]:
     return [(s.strip(), " ".join(body.split()).rstrip("; ")) for s, body in re.findall(r"([^{}]+)\{([^{}]*)\}", bare)]
 
 
-def _written(rules: Iterable[tuple[str, str]], colours: Mapping[str, str]) -> str:
+def _rules_text(rules: Iterable[tuple[str, str]], colours: Mapping[str, str]) -> str:
     filled = ((s, re.sub(r"var\((--[\w-]+)\)", lambda m: colours[m[1]], body)) for s, body in rules if body)
     return "".join(f"{selector} {{ {body} }}\n" for selector, body in filled)
 

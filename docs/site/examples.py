@@ -94,7 +94,7 @@ def differences_from_today(report: Path, top: Path) -> list[str]:
         str(cell["name"]): {promise["name"] for promise in cast("list[dict[str, str]]", cell["promises"])}
         for cell in document["cells"]
     }
-    today = {cell.name: set(cell.wanted) for cell, _ in matrix.questions(quick(matrix.plan_of()))}
+    today = {cell.name: set(cell.property_names) for cell, _ in matrix.questions(quick(matrix.plan_of()))}
     traces = {path.name.removesuffix(".itf.json"): path for path in (report / "cases").glob("*.itf.json")}
     text = (report / "index.html").read_text(encoding="utf-8")
     titles = [*(question.asks for question in questions()), *(scene.title for scene in load_scenes())]

@@ -19,15 +19,15 @@ from isr_lang import Instance, Property
 
 @attrs.frozen
 class BestFirst:
-    """The best behaviour found, and how many milestones it passes; `exhausted`: every reachable state was seen."""
+    """The best behaviour found, and how many milestones it passes; `complete`: every reachable state was seen."""
 
-    passed: int
+    milestones_passed: int
     path: Path
-    expanded: int
-    exhausted: bool
+    expansions: int
+    complete: bool
 
 
-Looked = Callable[[int, int], None]
+SearchProgress = Callable[[int, int], None]
 """Told how many states were expanded, and of how many at most."""
 
 
@@ -36,14 +36,14 @@ def best_first(
     milestones: Sequence[Property],
     most: int,
     stop: Callable[[], bool] = lambda: False,
-    looked: Looked = lambda expanded, most: None,
+    search_progress: SearchProgress = lambda expanded, most: None,
 ) -> BestFirst:
     """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
     names = [p.name for p in milestones]
     tests = [evaluator.properties[i] for i, p in enumerate(instance.properties) if p.name in names]
 
-    def passed(state: State) -> int:
+    def count_milestones(state: State) -> int:
         return next((i for i, test in enumerate(tests) if not test(state)), len(tests))
 
     starts: dict[State, Parameters] = {}
@@ -51,19 +51,19 @@ def best_first(
     queue: list[tuple[int, int, int, State]] = []
     for parameters, state in evaluator.initial_states():
         starts[state] = parameters
-        heapq.heappush(queue, (-passed(state), 0, len(starts), state))
-    best, expanded = queue[0], 0
-    while queue and best[0] > -len(tests) and expanded < most and not stop():
+        heapq.heappush(queue, (-count_milestones(state), 0, len(starts), state))
+    best, expansions = queue[0], 0
+    while queue and best[0] > -len(tests) and expansions < most and not stop():
         _, depth, _, state = heapq.heappop(queue)
-        expanded += 1
-        looked(expanded, most)
+        expansions += 1
+        search_progress(expansions, most)
         for action, parameters, successor in evaluator.successors(state):
             if successor not in came and successor not in starts:
                 came[successor] = (state, instance.actions[action].name, parameters)
-                entry = (-passed(successor), depth + 1, len(starts) + len(came), successor)
+                entry = (-count_milestones(successor), depth + 1, len(starts) + len(came), successor)
                 best = min(best, entry)
                 heapq.heappush(queue, entry)
-    return BestFirst(-best[0], _path(starts, came, best[3]), expanded, exhausted=not queue)
+    return BestFirst(-best[0], _path(starts, came, best[3]), expansions, complete=not queue)
 
 
 def _path(

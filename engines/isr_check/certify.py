@@ -45,7 +45,7 @@ VIEW = "|in view|"
 """A predicate that holds of some terms and means nothing: solvers instantiate quantifiers at terms that occur."""
 
 LOGIC, QUESTION = "(set-logic ALL)", "(check-sat)"
-GIVEN = ("bound", "definition", "holds")
+ASSUMPTION_KINDS = ("bound", "definition", "holds")
 
 Json = Mapping[str, object]
 Key = tuple[str, str, str | None]
@@ -99,7 +99,7 @@ def read(path: Path) -> Stored:
     try:
         with zipfile.ZipFile(path) as archive:
             files = {name: archive.read(name).decode() for name in archive.namelist()}
-            repeated = [name for name, n in Counter(archive.namelist()).items() if n > 1]
+            duplicates = [name for name, n in Counter(archive.namelist()).items() if n > 1]
     except OSError as problem:
         raise BadProof(f"cannot read {path}: {(problem.strerror or str(problem)).lower()}") from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, RuntimeError, EOFError):
@@ -111,7 +111,7 @@ def read(path: Path) -> Stored:
     if not isinstance(manifest, dict) or cast("Json", manifest).get("schema") != SCHEMA:
         raise BadProof(f"{path} is not a proof: its {MANIFEST} does not say {SCHEMA}")
     try:
-        return _Reading(cast("Json", manifest), files, repeated).stored()
+        return _Reading(cast("Json", manifest), files, duplicates).proof()
     except (KeyError, TypeError, AttributeError, ValueError) as problem:
         raise BadProof(f"{path} is not a proof: its {MANIFEST} is not as it should be ({problem})") from None
 
@@ -119,15 +119,15 @@ def read(path: Path) -> Stored:
 class _Reading:
     """Reads a manifest and the queries that it lists; `problems` collects what is wrong."""
 
-    def __init__(self, manifest: Json, files: Mapping[str, str], repeated: Sequence[str]) -> None:
+    def __init__(self, manifest: Json, files: Mapping[str, str], duplicates: Sequence[str]) -> None:
         self.manifest, self.files = manifest, files
-        self.problems = [f"{name} is in the file twice" for name in repeated]
+        self.problems = [f"{name} is in the file twice" for name in duplicates]
         self.order = [_text(c, "name") for c in _list(manifest, "conjuncts")]
-        self.wanted = {_text(p, "name"): _text(p, "kind") for p in _list(manifest, "wanted")}
+        self.property_kinds = {_text(p, "name"): _text(p, "kind") for p in _list(manifest, "wanted")}
         self.bounds = set(_texts(manifest, "bounds"))
         holds = cast("Mapping[str, Sequence[str]]", manifest["holds"])
         self.holds = {name: frozenset(texts) for name, texts in holds.items()}
-        self.known = frozenset[str]().union(*self.holds.values())
+        self.hypothesis_texts = frozenset[str]().union(*self.holds.values())
         self.steps = _read_steps(manifest)
         self.parts: dict[tuple[Key, str], list[Part]] = {}
         self.definitions, self.namings = set[str](), set[str]()
@@ -135,7 +135,7 @@ class _Reading:
         self.queries: list[Query] = []
         self.sorts: dict[str, str] = {}
 
-    def stored(self) -> Stored:
+    def proof(self) -> Stored:
         for name, n in Counter([*self.order, TYPED]).items():
             if n > 1:
                 self.problems.append(f"two conjuncts are called {name}")
@@ -155,15 +155,15 @@ class _Reading:
 
     def _together(self) -> Query:
         """Every conjunct, bound and definition that some query asserts, as one query."""
-        given = {
+        assumptions = {
             text: None
             for parts in self.parts.values()
             for p in parts
             for kind, _, text in p.assertions
-            if kind in GIVEN
+            if kind in ASSUMPTION_KINDS
         }
         lines = [LOGIC, *(f"(declare-fun {name} {sort})" for name, sort in self.sorts.items())]
-        lines += [f"(assert {text})" for text in given]
+        lines += [f"(assert {text})" for text in assumptions]
         return Query("what is taken as given", "\n".join([*lines, QUESTION, ""]), INSTANCES)
 
     # what there has to be
@@ -173,7 +173,7 @@ class _Reading:
         for name in self.order:
             yield START, name, None
             yield from ((KEPT, name, a) for a in actions)
-        for name, kind in self.wanted.items():
+        for name, kind in self.property_kinds.items():
             if kind == "always":
                 yield IMPLIED, name, None
             elif kind == "step":
@@ -183,69 +183,73 @@ class _Reading:
 
     def _complete(self) -> None:
         """Check that every obligation is there exactly once for every choice of parameters, and read its queries."""
-        listed = _list(self.manifest, "obligations")
-        count = Counter(_key(o) for o in listed)
+        obligations = _list(self.manifest, "obligations")
+        count = Counter(_key(o) for o in obligations)
         expected = set(self._expected())
-        self.problems += [f"{_said(key)} is missing" for key in sorted(expected - set(count), key=str)]
-        self.problems += [f"{_said(key)} is no obligation of this proof" for key in count if key not in expected]
-        self.problems += [f"{_said(key)} is there {n} times" for key, n in count.items() if n > 1]
-        for o in listed:
+        self.problems += [f"{_obligation_name(key)} is missing" for key in sorted(expected - set(count), key=str)]
+        self.problems += [
+            f"{_obligation_name(key)} is no obligation of this proof" for key in count if key not in expected
+        ]
+        self.problems += [f"{_obligation_name(key)} is there {n} times" for key, n in count.items() if n > 1]
+        for o in obligations:
             key = _key(o)
             unchanged = _texts(cast("Json", o["unchanged"]), "choices") if "unchanged" in o else []
             asked = [_text(q, "choice") for q in _list(o, "queries")]
-            found = Counter([*unchanged, *asked])
+            choice_counts = Counter([*unchanged, *asked])
             for choice in self._choices(key):
-                if found.pop(choice, 0) != 1:
-                    self.problems.append(f"{_said(key)} is not there exactly once for the parameters ({choice})")
-            self.problems += [f"{_said(key)} has no parameters ({choice})" for choice in found]
+                if choice_counts.pop(choice, 0) != 1:
+                    self.problems.append(
+                        f"{_obligation_name(key)} is not there exactly once for the parameters ({choice})"
+                    )
+            self.problems += [f"{_obligation_name(key)} has no parameters ({choice})" for choice in choice_counts]
             for q in _list(o, "queries"):
                 parts = [self._part(p) for p in _list(q, "parts")]
                 self.parts[key, _text(q, "choice")] = parts
                 if not parts:
-                    self.problems.append(f"{_said(key)} has no query for ({_text(q, 'choice')})")
+                    self.problems.append(f"{_obligation_name(key)} has no query for ({_text(q, 'choice')})")
 
     def _choices(self, key: Key) -> list[str]:
         if key[0] == IMPLIED and key[2] is None:
             return [""]
         return list(self.steps.get(key[2] or START, {}))
 
-    def _part(self, said: Json) -> Part:
+    def _part(self, entry: Json) -> Part:
         """Read one query, and check that it is what the manifest says."""
-        file, texts = _text(said, "file"), self.files.get(_text(said, "file"))
+        file, texts = _text(entry, "file"), self.files.get(_text(entry, "file"))
         if texts is None:
             self.problems.append(f"{file} is missing")
             return Part(file, ())
-        if hashlib.sha256(texts.encode()).hexdigest() != said["sha256"]:
+        if hashlib.sha256(texts.encode()).hexdigest() != entry["sha256"]:
             self.problems.append(f"{file} was changed: its hash is not that of the manifest")
-        options = cast("Mapping[str, bool | int | float | str]", said["z3"])
+        options = cast("Mapping[str, bool | int | float | str]", entry["z3"])
         self.queries.append(Query(file, texts, tuple(options.items())))
         try:
-            bodies = self._asserted(texts)
+            bodies = self._assertions(texts)
         except ValueError as reason:
             self.problems.append(f"{file}: {reason}")
             return Part(file, ())
-        kinds = [tuple(a.partition(" ")[::2]) for a in _texts(said, "assertions")]
+        kinds = [tuple(a.partition(" ")[::2]) for a in _texts(entry, "assertions")]
         if len(kinds) != len(bodies):
             self.problems.append(f"{file} has {len(bodies)} assertions, not {len(kinds)} as the manifest says")
             return Part(file, ())
         return Part(file, tuple((kind, name, body) for (kind, name), body in zip(kinds, bodies, strict=True)))
 
-    def _asserted(self, text: str) -> list[str]:
+    def _assertions(self, text: str) -> list[str]:
         """The assertions of a query; ValueError if it has anything else but declarations."""
         commands = list(_commands(text))
         if commands[:1] != [LOGIC] or commands[-1:] != [QUESTION]:
             raise ValueError("it does not begin with a logic and end with a question")
-        found: list[str] = []
+        assertions: list[str] = []
         for command in commands[1:-1]:
             declared = re.fullmatch(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)", command)
             if declared:
                 if self.sorts.setdefault(declared[1], declared[2]) != declared[2]:
                     raise ValueError(f"{declared[1]} is of another sort than elsewhere")
             elif command.startswith("(assert ") and command.endswith(")"):
-                found.append(command[len("(assert ") : -1].strip())
+                assertions.append(command[len("(assert ") : -1].strip())
             else:
                 raise ValueError(f"it says {command.split()[0].strip('()')}, which no query should")
-        return found
+        return assertions
 
     # what each assertion may be
 
@@ -300,7 +304,7 @@ class _Reading:
         if self.many:
             return None
         proved = self.parts.get(((KEPT, name, key[2]), choice), [])
-        goals = {f"(not {text})" for text in self.known} | {
+        goals = {f"(not {text})" for text in self.hypothesis_texts} | {
             body for p in proved for kind, _, body in p.assertions if kind == "goal"
         }
         return None if f"(not {text})" in goals else f"{name} after the step is not worded like what is proved of it"
@@ -308,14 +312,14 @@ class _Reading:
 
 def _read_steps(manifest: Json) -> dict[str, dict[str, frozenset[tuple[str, str]]]]:
     """Action -> choice of parameters -> its guards, as name and text; choices that are impossible are left out."""
-    found: dict[str, dict[str, frozenset[tuple[str, str]]]] = {}
+    steps: dict[str, dict[str, frozenset[tuple[str, str]]]] = {}
     for action, choices in cast("Mapping[str, Sequence[Json]]", manifest["steps"]).items():
-        found[action] = {
+        steps[action] = {
             _text(c, "choice"): frozenset((a, b) for a, b in cast("Sequence[tuple[str, str]]", c["guards"]))
             for c in choices
             if not c.get("impossible")
         }
-    return found
+    return steps
 
 
 def _commands(text: str) -> Iterator[str]:
@@ -343,7 +347,7 @@ def _key(obligation: Json) -> Key:
     return _text(obligation, "kind"), _text(obligation, "conjunct"), None if action is None else str(action)
 
 
-def _said(key: Key) -> str:
+def _obligation_name(key: Key) -> str:
     return f"{key[1]} / {key[2] or key[0]}"
 
 

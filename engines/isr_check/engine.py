@@ -96,15 +96,15 @@ class Finding:
 class GuardCount:
     """How often a guard was decisive, over all states expanded and all parameters of its action.
 
-    `refused`: the guards before it held and it did not. `passed`: it held, as did those before it. `index` counts the
+    `refusals`: the guards before it held and it did not. `passes`: it held, as did those before it. `index` counts the
     action's guards as they are written.
     """
 
     action: str
     index: int
     text: str
-    passed: int
-    refused: int
+    passes: int
+    refusals: int
 
 
 @attrs.frozen
@@ -132,10 +132,11 @@ class Exploration:
     """The result of an exploration. `complete`: every reachable state was seen.
 
     `distinct` states were found by `generated` steps. `depth` is the number of the last level, which is the distance
-    of the farthest state from the initial states. `levels` has the number of states at each distance, `taken` the
-    number of steps by action. With symmetry one state per orbit is seen and counted; `unreduced` is how many states
-    the orbits have together. `stopped` says what ended the exploration early, if that was neither a limit nor that
-    every wanted property was decided. `estimated`: `distinct` is an estimate, as random walks give it of many states.
+    of the farthest state from the initial states. `levels` has the number of states at each distance, `steps_by_action`
+    the number of steps by action. With symmetry one state per orbit is seen and counted; `states_in_orbits` is how many
+    states the orbits have together. `stopped` says what ended the exploration early, if that was neither a limit nor
+    that every wanted property was decided. `is_estimate`: `distinct` is an estimate, as random walks give it of many
+    states.
     """
 
     findings: tuple[Finding, ...]
@@ -145,11 +146,11 @@ class Exploration:
     depth: int
     seconds: float
     levels: tuple[int, ...]
-    taken: dict[str, int]
+    steps_by_action: dict[str, int]
     guards: tuple[GuardCount, ...]
-    unreduced: int | None = None
+    states_in_orbits: int | None = None
     stopped: str = ""
-    estimated: bool = False
+    is_estimate: bool = False
 
     def finding(self, name: str) -> Finding:
         return next(f for f in self.findings if f.name == name)
@@ -161,14 +162,16 @@ def silent(_: Progress) -> None:
 
 Engine = Callable[[Instance, tuple[str, ...], Limits, Callable[[Progress], None]], Exploration]
 
-CHECKED = ("always", "step", "sometimes", "sometimes-step")
+CHECKED_KINDS = ("always", "step", "sometimes", "sometimes-step")
 
 
-def selected(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
-    """The properties to decide while exploring: those in `wanted` that are about states and steps, or all of these."""
-    return [p for p in instance.properties if p.kind in CHECKED and (not wanted or p.name in wanted)]
+def properties_to_check(instance: Instance, property_names: tuple[str, ...]) -> list[Property]:
+    """The properties to decide while exploring: those in `property_names` about states and steps, or all of these."""
+    return [
+        p for p in instance.properties if p.kind in CHECKED_KINDS and (not property_names or p.name in property_names)
+    ]
 
 
-def awaited(instance: Instance, wanted: tuple[str, ...]) -> list[Property]:
-    """The liveness properties in `wanted`; they are decided after a complete exploration only."""
-    return [p for p in instance.properties if p.kind == "eventually" and p.name in wanted]
+def liveness_properties(instance: Instance, property_names: tuple[str, ...]) -> list[Property]:
+    """The liveness properties in `property_names`; they are decided after a complete exploration only."""
+    return [p for p in instance.properties if p.kind == "eventually" and p.name in property_names]

@@ -18,7 +18,7 @@ from isr_lang import Instance, Node
 from isr_lang.instance import reads
 
 Pair = tuple[State, State]
-Taken = tuple[int, Parameters, State]
+Step = tuple[int, Parameters, State]
 """A step: the number of the action, its parameters, the state that it leads to."""
 _Test = tuple[frozenset[int], Callable[..., bool], Callable[..., bool]]
 """The places of the variables that a property reads, and what it says of the one and of the other."""
@@ -42,16 +42,16 @@ class Original:
         self.guarded = [NOWHERE.union(*(self.places_read(g.condition) for g in a.guards)) for a in instance.actions]
         """The same for each action's guards."""
         self._states: dict[State, State] = {}
-        self._taken: dict[State, list[Taken]] = {}
+        self._steps: dict[State, list[Step]] = {}
 
-    def steps(self, state: State) -> list[Taken]:
+    def steps(self, state: State) -> list[Step]:
         """The steps from one of its states."""
-        taken = self._taken.get(state)
-        if taken is None:
+        own_steps = self._steps.get(state)
+        if own_steps is None:
             own = self._states.setdefault  # one object for each state: they are many
-            taken = [(action, values, own(x, x)) for action, values, x in self.evaluator.successors(state)]
-            self._taken[own(state, state)] = taken
-        return taken
+            own_steps = [(action, values, own(x, x)) for action, values, x in self.evaluator.successors(state)]
+            self._steps[own(state, state)] = own_steps
+        return own_steps
 
 
 def equivalent(one: Original, other: Instance, most: int) -> bool:
@@ -72,17 +72,17 @@ def simulates(one: Original, other: Instance, most: int) -> bool:
 
 def _alongside(walk: _Walk, most: int) -> bool:
     todo = deque(walk.initial())
-    met = set(todo)
+    visited = set(todo)
     if not all(map(walk.alike, todo)):
         return False
     while todo:
         reached = walk.steps(todo.popleft())
         if reached is None:
             return False
-        new = set(reached) - met
-        if len(met) + len(new) > most or not all(map(walk.alike, new)):
+        new = set(reached) - visited
+        if len(visited) + len(new) > most or not all(map(walk.alike, new)):
             return False
-        met |= new
+        visited |= new
         todo += new
     return True
 
@@ -99,7 +99,7 @@ class _Walk:
         self.on_states, self.on_steps = list[_Test](), list[_Test]()
         for i, p in enumerate(other.properties):
             tests = self.on_steps if p.kind.endswith("step") else self.on_states
-            for mine, theirs in zip(_asked(i, self.mine), _asked(i, self.other), strict=True):
+            for mine, theirs in zip(_tests_of(i, self.mine), _tests_of(i, self.other), strict=True):
                 known = same and mine[0] is theirs[0]
                 tests.append((one.places_read(mine[0]) if known else one.everything, mine[1], theirs[1]))
 
@@ -120,13 +120,13 @@ class _Walk:
     def steps(self, pair: Pair) -> list[Pair] | None:
         """The pairs that a step of both leads to; None if one can take another step, or a property tells them apart."""
         mine = self.one.steps(pair[0])
-        reached = self.matched(mine, self.others(pair, mine))
+        reached = self.successor_pairs(mine, self.others(pair, mine))
         if reached is None:
             return None
         before = _apart(*pair)
         return reached if all(self.same_said(pair, after, before | _apart(*after)) for after in reached) else None
 
-    def others(self, pair: Pair, mine: list[Taken]) -> list[Taken]:
+    def others(self, pair: Pair, mine: list[Step]) -> list[Step]:
         """The steps of the other from its state."""
         a, b = pair
         if a == b:  # those by actions that both have are what they are in the original
@@ -142,7 +142,7 @@ class _Walk:
             for values, x in action(b, self.other.false)
         ]
 
-    def matched(self, mine: list[Taken], theirs: list[Taken]) -> list[Pair] | None:
+    def successor_pairs(self, mine: list[Step], theirs: list[Step]) -> list[Pair] | None:
         """What the steps lead to side by side; None if they are not the same."""
         if [(action, values) for action, values, _ in mine] != [(action, values) for action, values, _ in theirs]:
             return None
@@ -157,7 +157,7 @@ class _Walk:
 
 
 class _Simulation(_Walk):
-    def matched(self, mine: list[Taken], theirs: list[Taken]) -> list[Pair] | None:
+    def successor_pairs(self, mine: list[Step], theirs: list[Step]) -> list[Pair] | None:
         """What each step of the other leads to in both; None if this one cannot take it."""
         known = {(action, parameters): x for action, parameters, x in mine}
         if any((action, parameters) not in known for action, parameters, _ in theirs):
@@ -165,7 +165,7 @@ class _Simulation(_Walk):
         return [(known[action, parameters], y) for action, parameters, y in theirs]
 
 
-def _asked(i: int, evaluator: Evaluator) -> list[tuple[Node, Callable[..., bool]]]:
+def _tests_of(i: int, evaluator: Evaluator) -> list[tuple[Node, Callable[..., bool]]]:
     """What property i asks: of liveness, whether it is triggered and whether its goal is reached."""
     p = evaluator.instance.properties[i]
     if p.trigger is None:

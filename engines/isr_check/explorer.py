@@ -24,8 +24,8 @@ from isr_check.engine import (
     Path,
     Progress,
     Verdict,
-    awaited,
-    selected,
+    liveness_properties,
+    properties_to_check,
 )
 from isr_check.reduction import Reduction
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
@@ -35,14 +35,18 @@ from isr_lang import Instance, Property
 
 class _Search:
     def __init__(
-        self, instance: Instance, wanted: tuple[str, ...], symmetry: Symmetry | None, reduction: Reduction | None
+        self,
+        instance: Instance,
+        property_names: tuple[str, ...],
+        symmetry: Symmetry | None,
+        reduction: Reduction | None,
     ) -> None:
         self.instance, self.symmetry, self.reduction = instance, symmetry, reduction
         self.evaluator = Evaluator(instance)
-        self.properties = selected(instance, wanted)
-        self.awaited = awaited(instance, wanted)
-        self.type_ok = not wanted or TYPE_OK in wanted
-        self.deadlock = DEADLOCK in wanted
+        self.properties = properties_to_check(instance, property_names)
+        self.liveness_properties = liveness_properties(instance, property_names)
+        self.type_ok = not property_names or TYPE_OK in property_names
+        self.deadlock = DEADLOCK in property_names
         tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
         # name, test, and the answer that decides: a witness of 'sometimes', a violation of the others
         decisive = [(p.kind, (p.name, tests[p.name], p.kind.startswith("sometimes"))) for p in self.properties]
@@ -52,8 +56,8 @@ class _Search:
         self.parents = array("q")
         self.index: dict[State, int] = {}
         # name -> (position of the state, None) or (position of the state before, the step's successor)
-        self.found: dict[str, tuple[int, State | None]] = {}
-        self.taken = [0] * len(instance.actions)
+        self.evidence: dict[str, tuple[int, State | None]] = {}
+        self.steps_by_action = [0] * len(instance.actions)
         self.generated = 0
 
     def add(self, state: State, parent: int) -> bool:
@@ -64,30 +68,30 @@ class _Search:
         position = self.index[known_as] = len(self.states)
         self.states.append(state)
         self.parents.append(parent)
-        if self.type_ok and TYPE_OK not in self.found and not self.evaluator.in_range(state):
-            self.found[TYPE_OK] = position, None
+        if self.type_ok and TYPE_OK not in self.evidence and not self.evaluator.in_range(state):
+            self.evidence[TYPE_OK] = position, None
         for name, test, seek in self.on_states:
-            if name not in self.found and bool(test(state)) is seek:
-                self.found[name] = position, None
+            if name not in self.evidence and bool(test(state)) is seek:
+                self.evidence[name] = position, None
         return True
 
     def expand(self, position: int) -> list[int]:
         state, before, new = self.states[position], self.generated, list[int]()
         for action, _, successor in self.evaluator.successors(state):
             self.generated += 1
-            self.taken[action] += 1
+            self.steps_by_action[action] += 1
             for name, test, seek in self.on_steps:
-                if name not in self.found and bool(test(state, successor)) is seek:
-                    self.found[name] = position, successor
+                if name not in self.evidence and bool(test(state, successor)) is seek:
+                    self.evidence[name] = position, successor
             if self.add(successor, position):
                 new.append(len(self.states) - 1)
-        if self.deadlock and self.generated == before and DEADLOCK not in self.found:
-            self.found[DEADLOCK] = position, None
+        if self.deadlock and self.generated == before and DEADLOCK not in self.evidence:
+            self.evidence[DEADLOCK] = position, None
         return new
 
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         names = [p.name for p in self.properties] + [TYPE_OK] * self.type_ok + [DEADLOCK] * self.deadlock
-        return bool(names) and not self.awaited and all(n in self.found for n in names)
+        return bool(names) and not self.liveness_properties and all(n in self.evidence for n in names)
 
     def path(self, position: int, last: State | None) -> Path:
         chain = [position]
@@ -106,7 +110,7 @@ class _Search:
         names = [(p.name, p.kind) for p in self.properties]
         names += [(TYPE_OK, "always")] * self.type_ok + [(DEADLOCK, "always")] * self.deadlock
         found = [self._finding(name, kind, complete) for name, kind in names]
-        return (*found, *(self._liveness(p, complete) for p in self.awaited))
+        return (*found, *(self._liveness(p, complete) for p in self.liveness_properties))
 
     def _liveness(self, p: Property, complete: bool) -> Finding:
         if not complete:
@@ -117,17 +121,17 @@ class _Search:
 
     def _finding(self, name: str, kind: str, complete: bool) -> Finding:
         sometimes = kind.startswith("sometimes")
-        if name in self.found:
+        if name in self.evidence:
             verdict = Verdict.HOLDS if sometimes else Verdict.VIOLATED
-            return Finding(name, kind, verdict, self.path(*self.found[name]))
+            return Finding(name, kind, verdict, self.path(*self.evidence[name]))
         if not complete:
             return Finding(name, kind, Verdict.BUDGETED)
         return Finding(name, kind, Verdict.VACUOUS if sometimes else Verdict.HOLDS)
 
-    def guards(self, expanded: int) -> tuple[GuardCount, ...]:
+    def guards(self, expansions: int) -> tuple[GuardCount, ...]:
         counts: list[GuardCount] = []
         for base, action in zip(self.evaluator.guard_base, self.instance.actions, strict=True):
-            reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
+            reached = expansions * sum(1 for _ in parameter_values(self.instance, action))
             for i, guard in enumerate(action.guards):
                 refused = self.evaluator.false[base + i]
                 reached -= refused
@@ -137,7 +141,7 @@ class _Search:
 
 def explore(
     instance: Instance,
-    wanted: tuple[str, ...] = (),
+    property_names: tuple[str, ...] = (),
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     *,
@@ -146,15 +150,15 @@ def explore(
 ) -> Exploration:
     """Explore with the reference evaluator (see isr_check.engine for the contract)."""
     limits = limits or Limits()
-    names = Symmetry(instance, wanted) if symmetry else None
-    blanks = Reduction(instance, wanted) if reduction else None
-    search, start = _Search(instance, wanted, names, blanks), time.monotonic()
+    names = Symmetry(instance, property_names) if symmetry else None
+    blanks = Reduction(instance, property_names) if reduction else None
+    search, start = _Search(instance, property_names, names, blanks), time.monotonic()
     for _, state in search.evaluator.initial_states():
         search.add(state, -1)
     frontier = list(range(len(search.states)))
-    levels, expanded, cut = [len(frontier)], 0, False
-    while frontier and not cut and not search.decided():
-        reached: list[int] = []
+    levels, expansions, cut = [len(frontier)], 0, False
+    while frontier and not cut and not search.is_decided():
+        next_frontier: list[int] = []
         for n, position in enumerate(frontier):
             if n % 512 == 0:
                 elapsed = time.monotonic() - start
@@ -163,10 +167,10 @@ def explore(
                 cut = _over(limits, distinct, elapsed)
                 if cut:
                     break
-            reached += search.expand(position)
-            expanded += 1
-        frontier = reached
-        levels += [len(reached)] if reached else []
+            next_frontier += search.expand(position)
+            expansions += 1
+        frontier = next_frontier
+        levels += [len(next_frontier)] if next_frontier else []
     complete = not cut and not frontier
     return Exploration(
         search.findings(complete),
@@ -176,8 +180,8 @@ def explore(
         len(levels) - 1,
         time.monotonic() - start,
         tuple(levels),
-        {a.name: n for a, n in zip(instance.actions, search.taken, strict=True)},
-        search.guards(expanded),
+        {a.name: n for a, n in zip(instance.actions, search.steps_by_action, strict=True)},
+        search.guards(expansions),
         sum(map(names.orbit, search.index)) if names else None,
     )
 

@@ -17,7 +17,7 @@ from isr_check.engine import Engine, Exploration, Limits, Progress, silent
 from isr_lang import Conjunct, Design, Instance, Property, Struct, Value
 
 if TYPE_CHECKING:
-    from isr_check.best_first import Looked
+    from isr_check.best_first import SearchProgress
     from isr_check.room import Room
 
 Slack = Mapping[str, int]
@@ -92,14 +92,14 @@ class Family:
         engine: Engine,
         limits: Limits,
         progress: Callable[[Progress], None] = silent,
-        looked: Looked = lambda expanded, most: None,
+        search_progress: SearchProgress = lambda expanded, most: None,
     ) -> tuple[Exploration, Room | None]:
         """The findings on the properties of these names, each with the verdict that it deserves, and the room left.
 
-        `exploration` has the findings on `premises`, too. The engine looks for room; `progress` and `looked` are those
-        of `isr_check.room`. No room is None: nobody asked for it.
+        `exploration` has the findings on `premises`, too. The engine looks for room; `progress` and `search_progress`
+        are those of `isr_check.room`. No room is None: nobody asked for it.
         """
-        del instance, names, engine, limits, progress, looked
+        del instance, names, engine, limits, progress, search_progress
         return exploration, None
 
     def milestones(self) -> tuple[Property, ...]:

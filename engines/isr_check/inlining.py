@@ -45,34 +45,34 @@ class Inliner:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self._done: dict[Node, Node] = {}
+        self._nodes: dict[Node, Node] = {}
 
     def node(self, node: Node) -> Node:
-        if node not in self._done:
+        if node not in self._nodes:
             args = tuple(map(self.node, node.args))
             if node.op == "call":
                 definition, primed = node.attr
                 body = self.node(self.instance.body(definition))
                 names = (Node("parameter", (), name, type) for name, type in definition.parameters)
-                self._done[node] = replaced(after(body) if primed else body, dict(zip(names, args, strict=True)))
+                self._nodes[node] = replace_parts(after(body) if primed else body, dict(zip(names, args, strict=True)))
             else:
-                self._done[node] = Node(node.op, args, node.attr, node.type)
-        return self._done[node]
+                self._nodes[node] = Node(node.op, args, node.attr, node.type)
+        return self._nodes[node]
 
     def action(self, action: FoldedAction) -> Inlined:
         updates = (Written(u.variable, tuple(map(self.node, u.path)), self.node(u.value)) for u in action.updates)
         return Inlined(action.name, tuple(self.node(g.condition) for g in action.guards), tuple(updates))
 
 
-def replaced(node: Node, meaning: Mapping[Node, Node]) -> Node:
+def replace_parts(node: Node, meaning: Mapping[Node, Node]) -> Node:
     """The expression with these parts replaced, all at once."""
-    done = dict(meaning)
+    results = dict(meaning)
 
     def visit(n: Node) -> Node:
-        if n not in done:
+        if n not in results:
             args = tuple(map(visit, n.args))
-            done[n] = n if args == n.args else Node(n.op, args, n.attr, n.type)
-        return done[n]
+            results[n] = n if args == n.args else Node(n.op, args, n.attr, n.type)
+        return results[n]
 
     return visit(node)
 

@@ -28,9 +28,9 @@ from isr_check.liveness import (
 from isr_lang import Property
 
 
-def judged(p: Property, sought: Sought) -> Finding:
+def finding_for(p: Property, sought: Sought) -> Finding:
     """The verdict: VACUOUS if no reachable state has the trigger."""
-    if not sought.triggered:
+    if not sought.has_trigger:
         return Finding(p.name, p.kind, Verdict.VACUOUS)
     component = fair_components(sought.region)
     if not (component >= 0).any():
@@ -51,7 +51,7 @@ def lasso(sought: Sought, component: Small) -> Path:
     best &= demands == demands[best].min()
     initial, steps, state = _stem(sought, np.flatnonzero(best))
     cycle = _Cycle(region, component).around(state)
-    around = tuple(region.labels.named[int(region.steps[s])] for s in cycle)
+    around = tuple(region.labels.action_instances[int(region.steps[s])] for s in cycle)
     return Path(initial, (*steps, *around), len(steps))
 
 
@@ -70,14 +70,14 @@ def _stem(sought: Sought, ends: Positions) -> Stem:
         targets = np.unique(origins[hits])
         ahead[targets] = True
     initial, before, state = sought.least_path(targets[region.sources[targets]], level)
-    taken = list(before)
+    path = list(before)
     ending = set(ends.tolist())
     while state not in ending:
         level += 1
         step = next(s for s in _steps(region, state) if ahead[region.targets[s]] and _at(region, s, level))
-        taken.append(region.labels.named[int(region.steps[step])])
+        path.append(region.labels.action_instances[int(region.steps[step])])
         state = int(region.targets[step])
-    return initial, tuple(taken), state
+    return initial, tuple(path), state
 
 
 def _at(region: Region, step: int, level: int) -> bool:
@@ -95,7 +95,7 @@ class _Cycle:
 
     def __init__(self, region: Region, component: Small) -> None:
         self.region, self.component = region, component
-        self.taken: set[int] = set()
+        self.taken_labels: set[int] = set()
         self.disabled: set[int] = set()
 
     def around(self, start: int) -> list[int]:
@@ -111,16 +111,16 @@ class _Cycle:
 
     def walk(self, start: int, weak: set[int], strong: set[int]) -> list[int]:
         """A walk that meets every demand, the nearest first, and returns to the start."""
-        weak, strong, here, walked = set(weak), set(strong), start, list[int]()
+        weak, strong, here, path = set(weak), set(strong), start, list[int]()
         while weak or strong:
             for step in self.nearest(here, weak, strong, None):
-                walked.append(step)
+                path.append(step)
                 here = int(self.region.targets[step])
                 label = int(self.region.steps[step])
                 weak.discard(label)
                 strong.discard(label)
                 weak &= self.enabled(here, WEAK)
-        return walked if here == start else walked + self.nearest(here, set(), set(), start)
+        return path if here == start else path + self.nearest(here, set(), set(), start)
 
     def nearest(self, start: int, weak: set[int], strong: set[int], end: int | None) -> list[int]:
         """The shortest walk to `end`; if that is None, to a step that meets one more demand.
@@ -128,7 +128,7 @@ class _Cycle:
         A demand is met when the instance is taken; a weak one also where the instance is disabled.
         """
         came: dict[int, int] = {}
-        queue, seen = deque([start]), {start}
+        queue, visited = deque([start]), {start}
         while queue:
             state = queue.popleft()
             for step in self.inner(state):
@@ -136,8 +136,8 @@ class _Cycle:
                 met = label in weak or label in strong
                 if target == end or met or (end is None and not weak <= self.enabled(target, WEAK)):
                     return self.back(came, state, start, step)
-                if target not in seen:
-                    seen.add(target)
+                if target not in visited:
+                    visited.add(target)
                     came[target] = step
                     queue.append(target)
         raise AssertionError("a fair component meets every demand")

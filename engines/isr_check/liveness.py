@@ -40,20 +40,20 @@ class Labels:
     """The instances of all actions, numbered in the order of the model; `first[a]` is action a's first."""
 
     first: tuple[int, ...]
-    named: tuple[tuple[str, Parameters], ...]
+    action_instances: tuple[tuple[str, Parameters], ...]
     fairness: Small
 
     @staticmethod
     def of(instance: Instance, p: Property) -> Labels:
         first: list[int] = []
-        named: list[tuple[str, Parameters]] = []
+        action_instances: list[tuple[str, Parameters]] = []
         fairness: list[int] = []
         for action in instance.actions:
-            first.append(len(named))
-            named += [(action.name, parameters) for parameters in parameter_values(instance, action)]
+            first.append(len(action_instances))
+            action_instances += [(action.name, parameters) for parameters in parameter_values(instance, action)]
             demand = STRONG if action.name in p.strongly_fair else WEAK if action.name in p.fair else UNFAIR
-            fairness += [demand] * (len(named) - len(fairness))
-        return Labels(tuple(first), tuple(named), np.array(fairness, dtype=np.int32))
+            fairness += [demand] * (len(action_instances) - len(fairness))
+        return Labels(tuple(first), tuple(action_instances), np.array(fairness, dtype=np.int32))
 
 
 @attrs.frozen(eq=False)
@@ -98,12 +98,12 @@ Stem = tuple[Parameters, tuple[tuple[str, Parameters], ...], int]
 class Sought:
     """A region; `least_path` gives the least of the shortest paths to some of its states, all of one level.
 
-    `triggered`: some reachable state has the trigger.
+    `has_trigger`: some reachable state has the trigger.
     """
 
     region: Region
     least_path: Callable[[Positions, int], Stem]
-    triggered: bool
+    has_trigger: bool
 
 
 class _Matrix(Protocol):
@@ -141,23 +141,25 @@ def fair_components(region: Region) -> Small:
         alive &= ~offending
 
 
-def _unfair(region: Region, component: Small, origins: Small, inner: Truths, asked: Truths) -> tuple[Truths, Truths]:
+def _unfair(
+    region: Region, component: Small, origins: Small, inner: Truths, fair_steps: Truths
+) -> tuple[Truths, Truths]:
     """Per component whether weak fairness forbids staying in it; per state whether strong fairness forbids it."""
     count = int(component.max(initial=-1)) + 1
     sizes = np.bincount(component, minlength=count)
     lone = sizes[component[origins]] == 1
     unfair: Truths = np.zeros(count, dtype=np.bool_)
-    unfair[component[origins[asked & lone]]] = True  # never taken there, as steps change the state
-    asked = asked & ~lone
-    kinds = len(region.labels.named)
-    keys = component[origins[asked]].astype(np.int64) * kinds + region.steps[asked]
+    unfair[component[origins[fair_steps & lone]]] = True  # never taken there, as steps change the state
+    fair_steps = fair_steps & ~lone
+    kinds = len(region.labels.action_instances)
+    keys = component[origins[fair_steps]].astype(np.int64) * kinds + region.steps[fair_steps]
     enabled, which, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    missed: Truths = np.ones(len(enabled), dtype=np.bool_)
-    missed[which[inner[asked]]] = False
+    never_taken: Truths = np.ones(len(enabled), dtype=np.bool_)
+    never_taken[which[inner[fair_steps]]] = False
     places, demands = enabled // kinds, region.labels.fairness[enabled % kinds]
-    unfair[places[missed & (counts == sizes[places])]] = True  # enabled everywhere, so disabled or taken nowhere
+    unfair[places[never_taken & (counts == sizes[places])]] = True  # enabled everywhere, so disabled or taken nowhere
     offending: Truths = np.zeros(region.size, dtype=np.bool_)
-    offending[origins[asked][(missed & (demands == STRONG))[which]]] = True
+    offending[origins[fair_steps][(never_taken & (demands == STRONG))[which]]] = True
     return unfair, offending
 
 

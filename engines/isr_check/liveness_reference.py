@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from isr_check.engine import Finding, Path, Verdict
-from isr_check.lasso import judged
+from isr_check.lasso import finding_for
 from isr_check.liveness import GOAL, STRONG, UNFAIR, WEAK, Labels, Positions, Region, Sought, Stem
 from isr_check.reference import Evaluator, State
 from isr_lang import Instance, Property
@@ -25,7 +25,7 @@ def decide(instance: Instance, p: Property) -> Finding:
     """The verdict on a liveness property, by the definitions; a violation has the same lasso as from every engine."""
     graph = Graph.of(instance, p)
     behind, states = sought(graph, p)
-    found = judged(p, behind)
+    found = finding_for(p, behind)
     violated = bool(graph.fair(states))
     assert violated is (found.verdict is Verdict.VIOLATED), "the two ways to decide liveness differ"
     return found
@@ -44,7 +44,7 @@ class Graph:
     @staticmethod
     def of(instance: Instance, p: Property) -> Graph:
         evaluator, labels = Evaluator(instance), Labels.of(instance, p)
-        number = {name: i for i, name in enumerate(labels.named)}
+        number = {name: i for i, name in enumerate(labels.action_instances)}
         names = [a.name for a in instance.actions]
         depth = dict.fromkeys((s for _, s in evaluator.initial_states()), 0)
         steps: dict[State, list[Step]] = {}
@@ -75,17 +75,17 @@ class Graph:
 
     def fair(self, region: Iterable[State]) -> list[set[State]]:
         """The greatest sets within the region in which a fair behaviour can stay."""
-        found: list[set[State]] = []
+        fair_sets: list[set[State]] = []
         todo = [set(region)]
         while todo:
             among = todo.pop()
             for component in tarjan(among, lambda s: [t for _, t in self.steps[s]]):
                 forbidden = self.forbidden(component)
                 if not forbidden:
-                    found.append(component)
+                    fair_sets.append(component)
                 elif component - forbidden:
                     todo.append(component - forbidden)
-        return found
+        return fair_sets
 
     def forbidden(self, component: set[State]) -> set[State]:
         """The states that fairness forbids to a behaviour that stays in the component."""
@@ -106,7 +106,7 @@ def tarjan(states: set[State], successors: Callable[[State], Sequence[State]]) -
     low: dict[State, int] = {}
     stack: list[State] = []
     waiting: set[State] = set()
-    found: list[set[State]] = []
+    components: list[set[State]] = []
     for root in states:
         if root in index:
             continue
@@ -125,7 +125,7 @@ def tarjan(states: set[State], successors: Callable[[State], Sequence[State]]) -
                     component: set[State] = set()
                     while state not in component:
                         component.add(stack.pop())
-                    found.append(component)
+                    components.append(component)
                     waiting -= component
             elif target in index:
                 low[state] = min(low[state], index[target])
@@ -134,7 +134,7 @@ def tarjan(states: set[State], successors: Callable[[State], Sequence[State]]) -
                 stack.append(target)
                 waiting.add(target)
                 calls.append((target, iter(successors(target))))
-    return found
+    return components
 
 
 def sought(graph: Graph, p: Property) -> tuple[Sought, list[State]]:
@@ -174,7 +174,7 @@ def _least_path(graph: Graph, ends: dict[State, int], level: int) -> Stem:
     for states in ahead[-2::-1]:
         label, state = next((label, t) for label, t in graph.steps[state] if t in states)
         steps.append(label)
-    return initial, tuple(graph.labels.named[label] for label in steps), ends[state]
+    return initial, tuple(graph.labels.action_instances[label] for label in steps), ends[state]
 
 
 def unfair_in(instance: Instance, p: Property, path: Path) -> list[str]:
@@ -183,7 +183,7 @@ def unfair_in(instance: Instance, p: Property, path: Path) -> list[str]:
     state = dict(graph.evaluator.initial_states())[path.initial]
     states = [state]
     for action, parameters in path.steps:
-        label = graph.labels.named.index((action, parameters))
+        label = graph.labels.action_instances.index((action, parameters))
         states += [t for known, t in graph.steps[states[-1]] if known == label]
     if len(states) != len(path.steps) + 1:
         return ["a step is impossible"]
@@ -199,7 +199,7 @@ def unfair_in(instance: Instance, p: Property, path: Path) -> list[str]:
         enabled = [any(known == label for known, _ in graph.steps[s]) for s in loop]
         taken = any((label, t) in graph.steps[s] for s, t in pairwise(loop))
         if not taken and ((demand == WEAK and all(enabled)) or (demand == STRONG and any(enabled))):
-            action, parameters = graph.labels.named[label]
+            action, parameters = graph.labels.action_instances[label]
             often = "for ever" if demand == WEAK else "again and again"
             complaints.append(f"{action}{parameters} is possible {often} and never taken")
     return complaints

@@ -36,7 +36,7 @@ from isr_check.reference import Evaluator, State
 from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
 from isr_lang.instance import reads
 from isr_lang.nodes import after, apply, literal
-from isr_lang.override import Override, called
+from isr_lang.override import Override, called_definitions
 from isr_lang.types import BOOL
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ PROMISES = ("always", "step")
 ROOM, ROOM_OF_LARGE, LARGE = 20, 2, 10_000_000
 """A mutant that exceeds ROOM times the states of the design is given up as undecided. If that is more than LARGE, the
 limit is LARGE, or ROOM_OF_LARGE times the states of the design if that is more."""
-COMPARED = 40_000
+COMPARISON_LIMIT = 40_000
 """A mutant is compared with the design at the choices where the design has at most so many states."""
 MANY = 1_000_000
 
@@ -94,13 +94,13 @@ class Mutant:
 class Baseline:
     """The design itself at one choice of constants: which promises it keeps there, and how many states it has.
 
-    `met`: the probes of which it has a witness. `comes`: the promises of liveness that it keeps.
+    `witnessed_probes`: the probes of which it has a witness. `comes`: the promises of liveness that it keeps.
     """
 
-    kept: tuple[str, ...]
+    promises: tuple[str, ...]
     complete: bool
     distinct: int
-    met: tuple[str, ...] = ()
+    witnessed_probes: tuple[str, ...] = ()
     comes: tuple[str, ...] = ()
 
 
@@ -151,17 +151,17 @@ class Campaign:
         met, comes = (tuple(name for name in held if name in those) for those in (probes, live))
         return Baseline(kept, found.complete, found.distinct, met, comes)
 
-    def run(self, mutant: Mutant, known: Sequence[Baseline]) -> Outcome:
+    def run(self, mutant: Mutant, design_baselines: Sequence[Baseline]) -> Outcome:
         """The outcome of one mutant: at the first choice of constants that kills it, or else the strongest of all.
 
         What only a probe notices at one choice, a promise may yet break at another; the large ones are not asked.
         """
         mutated = without_part(self.design, mutant)
-        if mutant.part is Part.ASSIGNMENT and (same := self._same(mutant, mutated, known)) is not None:
+        if mutant.part is Part.ASSIGNMENT and (same := self._same(mutant, mutated, design_baselines)) is not None:
             return same
         worst = Outcome(mutant, Fate.SETTLED)
-        for choice, baseline in enumerate(known):
-            if worst.fate is Fate.KILLED and baseline.distinct > COMPARED:
+        for choice, baseline in enumerate(design_baselines):
+            if worst.fate is Fate.KILLED and baseline.distinct > COMPARISON_LIMIT:
                 continue
             outcome = self._run(mutant, mutated, choice, baseline)
             if outcome.fate is Fate.KILLED and outcome.depth is not None:
@@ -170,11 +170,15 @@ class Campaign:
                 worst = outcome
         if mutant.part is not Part.ASSIGNMENT or worst.fate is not Fate.SURVIVED:
             return worst
-        return self._starved(mutant, mutated, known) or self._narrower(mutant, mutated, known) or worst
+        return (
+            self._starvation(mutant, mutated, design_baselines)
+            or self._narrower(mutant, mutated, design_baselines)
+            or worst
+        )
 
-    def _starved(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
+    def _starvation(self, mutant: Mutant, mutated: Design, design_baselines: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant in which something never comes to pass that does in the design."""
-        for choice, baseline in enumerate(known):
+        for choice, baseline in enumerate(design_baselines):
             if not baseline.comes:
                 continue
             limits = attrs.evolve(self.limits, max_states=room_for(baseline.distinct))
@@ -185,23 +189,23 @@ class Campaign:
                 return Outcome(mutant, Fate.KILLED, tuple(f.name for f in broken), depth, choice, found.distinct)
         return None
 
-    def _narrower(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
+    def _narrower(self, mutant: Mutant, mutated: Design, design_baselines: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant that shows promises nothing that the design does not, at any choice small enough.
 
         Either what promises read has only values that it has there, or the design can take each of its steps beside it.
         """
-        return self._compared(mutant, mutated, known, _shows_no_more, Fate.NARROWER)
+        return self._comparison(mutant, mutated, design_baselines, _shows_no_more, Fate.NARROWER)
 
-    def _same(self, mutant: Mutant, mutated: Design, known: Sequence[Baseline]) -> Outcome | None:
+    def _same(self, mutant: Mutant, mutated: Design, design_baselines: Sequence[Baseline]) -> Outcome | None:
         """The outcome of a mutant that nothing can tell from the design at any choice small enough to compare them."""
-        return self._compared(mutant, mutated, known, equivalent, Fate.EQUIVALENT)
+        return self._comparison(mutant, mutated, design_baselines, equivalent, Fate.EQUIVALENT)
 
-    def _compared(
-        self, mutant: Mutant, mutated: Design, known: Sequence[Baseline], alike: Comparison, fate: Fate
+    def _comparison(
+        self, mutant: Mutant, mutated: Design, design_baselines: Sequence[Baseline], alike: Comparison, fate: Fate
     ) -> Outcome | None:
-        compared = None
-        for choice, baseline in enumerate(known):
-            if baseline.distinct > COMPARED:
+        largest_choice = None
+        for choice, baseline in enumerate(design_baselines):
+            if baseline.distinct > COMPARISON_LIMIT:
                 continue
             if choice not in self._own:
                 self._own[choice] = Own(self._instance(self.design, choice))
@@ -210,54 +214,56 @@ class Campaign:
                 continue
             if not alike(own, other, room_for(baseline.distinct)):
                 return None
-            if compared is None or baseline.distinct > known[compared].distinct:
-                compared = choice
-        if compared is None:
+            if largest_choice is None or baseline.distinct > design_baselines[largest_choice].distinct:
+                largest_choice = choice
+        if largest_choice is None:
             return None
-        return Outcome(mutant, fate, choice=compared, distinct=known[compared].distinct)
+        return Outcome(mutant, fate, choice=largest_choice, distinct=design_baselines[largest_choice].distinct)
 
     def _run(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> Outcome:
-        promise = one_promise([p for p in mutated.properties if p.name in baseline.kept], mutated.initial.where)
+        promise = one_promise([p for p in mutated.properties if p.name in baseline.promises], mutated.initial.where)
         asked = self._instance(attrs.evolve(mutated, properties=(promise,)), choice)
         if _unchanged(self._instance(self.design, choice), asked, mutant):
             return Outcome(mutant, Fate.SETTLED, choice=choice)
-        found = self._explored(asked, baseline)
-        broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
-        if not broken:
-            if unmet := self._unmet(mutant, mutated, choice, baseline) if found.complete else ():
-                return Outcome(mutant, Fate.KILLED, unmet, None, choice, found.distinct)
-            fate = Fate.SURVIVED if found.complete else Fate.UNDECIDED
-            return Outcome(mutant, fate, choice=choice, distinct=found.distinct)
-        first = min(broken, key=lambda f: len(cast("Path", f.path).steps))
+        exploration = self._explored(asked, baseline)
+        violations = [f for f in exploration.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
+        if not violations:
+            if unmet := self._unmet(mutant, mutated, choice, baseline) if exploration.complete else ():
+                return Outcome(mutant, Fate.KILLED, unmet, None, choice, exploration.distinct)
+            fate = Fate.SURVIVED if exploration.complete else Fate.UNDECIDED
+            return Outcome(mutant, fate, choice=choice, distinct=exploration.distinct)
+        first = min(violations, key=lambda f: len(cast("Path", f.path).steps))
         path, full = cast("Path", first.path), self._instance(mutated, choice)
-        killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(full, path, baseline.kept)
-        return Outcome(mutant, Fate.KILLED, killers, len(path.steps), choice, found.distinct)
+        killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(full, path, baseline.promises)
+        return Outcome(mutant, Fate.KILLED, killers, len(path.steps), choice, exploration.distinct)
 
     def _unmet(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> tuple[str, ...]:
         """The probes of which the design has a witness, and the mutant, explored to the end, has none."""
-        if mutant.part is Part.GUARD or not baseline.met:
+        if mutant.part is Part.GUARD or not baseline.witnessed_probes:
             return ()
-        found = self._search(self._instance(mutated, choice), baseline, baseline.met, self.limits)
+        found = self._search(self._instance(mutated, choice), baseline, baseline.witnessed_probes, self.limits)
         return tuple(f.name for f in found.findings if f.verdict is Verdict.VACUOUS)
 
     def _explored(self, mutant: Instance, baseline: Baseline) -> Exploration:
-        wanted, room = (EVERY_PROMISE, TYPE_OK), room_for(baseline.distinct)
+        property_names, room = (EVERY_PROMISE, TYPE_OK), room_for(baseline.distinct)
         given = self.limits.max_states
         limits = attrs.evolve(self.limits, max_states=room if given is None else min(room, given))
         try:
-            return self._search(mutant, baseline, wanted, limits)
+            return self._search(mutant, baseline, property_names, limits)
         except OverflowError:  # far out of range, where only unbounded numbers can follow
-            return reference(mutant, wanted, limits)
+            return reference(mutant, property_names, limits)
 
-    def _search(self, mutant: Instance, baseline: Baseline, wanted: tuple[str, ...], limits: Limits) -> Exploration:
+    def _search(
+        self, mutant: Instance, baseline: Baseline, property_names: tuple[str, ...], limits: Limits
+    ) -> Exploration:
         """Explore, many states by symmetry where that is sound; `distinct` counts states all the same."""
         if self.orbits is not None and baseline.distinct > MANY:
             try:
-                found = self.orbits(mutant, wanted, limits, lambda _: None)
-                return attrs.evolve(found, distinct=found.unreduced or found.distinct)
+                found = self.orbits(mutant, property_names, limits, lambda _: None)
+                return attrs.evolve(found, distinct=found.states_in_orbits or found.distinct)
             except Unsound:
                 pass
-        return self.engine(mutant, wanted, limits, lambda _: None)
+        return self.engine(mutant, property_names, limits, lambda _: None)
 
     def _instance(self, design: Design, choice: int) -> Instance:
         """The design or a mutant of it at a choice; a mutant may have lost the only mention of a constant."""
@@ -269,7 +275,7 @@ class Own(Original):
     """The design itself at one choice of constants, few enough states to compare mutants with."""
 
     @cached_property
-    def shown(self) -> set[State]:
+    def visible_values(self) -> set[State]:
         """What promises about states read, as it is in its states; empty if they break type-ok."""
         return values(self.instance, self.read, Limits()) or set()
 
@@ -287,7 +293,7 @@ def _shows_no_more(own: Own, other: Instance, most: int) -> bool:
 def _among(own: Own, other: Instance, most: int) -> bool:
     """Whether the other shows promises about states only what its own design shows them, too."""
     found = values(other, own.read, Limits(max_states=most))
-    return found is not None and found <= own.shown
+    return found is not None and found <= own.visible_values
 
 
 def _probes(instance: Instance) -> tuple[str, ...]:
@@ -308,16 +314,16 @@ def room_for(distinct: int) -> int:
 
 def mutants(design: Design, parts: Collection[Part] = (Part.GUARD,)) -> list[Mutant]:
     """The mutants of a design, one for each part of these kinds, in the order of the model, terms last."""
-    found: list[Mutant] = []
+    all_mutants: list[Mutant] = []
     for a in design.actions:
         if Part.GUARD in parts:
-            found += [Mutant(a.name, i, text(g.condition)) for i, g in enumerate(a.guards)]
+            all_mutants += [Mutant(a.name, i, text(g.condition)) for i, g in enumerate(a.guards)]
         if Part.ASSIGNMENT in parts:
-            found += [Mutant(a.name, i, _assignment(u), Part.ASSIGNMENT) for i, u in enumerate(a.updates)]
+            all_mutants += [Mutant(a.name, i, _assignment(u), Part.ASSIGNMENT) for i, u in enumerate(a.updates)]
     if Part.TERM in parts:
         for d in _called_by_actions(design):
-            found += [Mutant(d.name, i, text(term), Part.TERM) for i, (_, term) in enumerate(_terms(d))]
-    return found
+            all_mutants += [Mutant(d.name, i, text(term), Part.TERM) for i, (_, term) in enumerate(_terms(d))]
+    return all_mutants
 
 
 def without_part(design: Design, mutant: Mutant) -> Design:
@@ -349,7 +355,7 @@ def _called_by_actions(design: Design) -> list[Definition]:
     """The definitions that actions call, those called by others first; those of promises alone are left out."""
     conditions = [g.condition for a in design.actions for g in a.guards]
     values = [n for a in design.actions for u in a.updates for n in (*u.path, u.value)]
-    used = frozenset[Definition]().union(*map(called, (*conditions, *values)))
+    used = frozenset[Definition]().union(*map(called_definitions, (*conditions, *values)))
     return [d for d in design.definitions() if d in used]
 
 
@@ -362,16 +368,16 @@ CHAINS = ("and", "union")
 
 def _terms(definition: Definition) -> list[tuple[Node, Node]]:
     """The operands of every conjunction and union in a definition, each with the whole that it is an operand of."""
-    found: dict[tuple[Node, Node], None] = {}
+    terms: dict[tuple[Node, Node], None] = {}
 
     def visit(node: Node, above: str) -> None:
         if node.op in CHAINS and node.op != above:
-            found.update(dict.fromkeys((node, term) for term in _operands(node, node.op)))
+            terms.update(dict.fromkeys((node, term) for term in _operands(node, node.op)))
         for n in node.args:
             visit(n, node.op)
 
     visit(definition.body, "")
-    return list(found)
+    return list(terms)
 
 
 def _operands(node: Node, op: str) -> list[Node]:
@@ -410,13 +416,13 @@ def baselines(job: Campaign, workers: int = 1) -> Iterator[Baseline]:
     yield from _shared(job, (), _baseline, range(len(job.choices)), workers)
 
 
-def outcomes(job: Campaign, known: Sequence[Baseline], workers: int = 1) -> Iterator[Outcome]:
+def outcomes(job: Campaign, design_baselines: Sequence[Baseline], workers: int = 1) -> Iterator[Outcome]:
     """The outcome of every mutant in the order of the model, whatever the number of processes."""
-    yield from _shared(job, known, _outcome, job.mutants(), workers)
+    yield from _shared(job, design_baselines, _outcome, job.mutants(), workers)
 
 
 def _shared(
-    job: Campaign, known: Sequence[Baseline], function: Callable[[T], R], items: Sequence[T], workers: int
+    job: Campaign, design_baselines: Sequence[Baseline], function: Callable[[T], R], items: Sequence[T], workers: int
 ) -> Iterator[R]:
     """Apply the function to the items in `workers` processes; results come in the order of the items.
 
@@ -424,7 +430,7 @@ def _shared(
     A fork of a process with threads can hang, so this process must have none: it leaves all exploration to the others.
     """
     global _current
-    _current = job, known
+    _current = job, design_baselines
     if workers == 1:
         yield from map(function, items)
         return

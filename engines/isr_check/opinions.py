@@ -45,7 +45,7 @@ class Opinion:
     """The answer of one solver: 'unsat' confirms the proof, 'sat' is a counterexample, 'unknown' has a `reason`."""
 
     query: str
-    said: str
+    answer: str
     seconds: float
     reason: str = ""
 
@@ -139,7 +139,7 @@ def ask_z3(query: Query, seconds: float) -> tuple[str, str]:
 
 def contradictory(query: Query, seconds: float) -> bool:
     """Whether z3 refutes the query within the time."""
-    return next(opinions([query], "z3", seconds, 1)).said == "unsat"
+    return next(opinions([query], "z3", seconds, 1)).answer == "unsat"
 
 
 def ask_cvc5(query: Query, seconds: float) -> tuple[str, str]:
@@ -201,14 +201,14 @@ def opinions(queries: Sequence[Query], solver: str, seconds: float, workers: int
             process.kill()
 
 
-def _opinion(connection: Connection, query: Query, taken: float, ready: bool) -> Opinion:
+def _opinion(connection: Connection, query: Query, seconds: float, ready: bool) -> Opinion:
     if not ready:
-        return Opinion(query.name, "unknown", taken, "it did not keep to its time limit")
+        return Opinion(query.name, "unknown", seconds, "it did not keep to its time limit")
     try:
         said, reason = cast("tuple[str, str]", connection.recv())
     except EOFError:
         said, reason = "unknown", "its process ended (memory?)"
-    return Opinion(query.name, said, taken, reason)
+    return Opinion(query.name, said, seconds, reason)
 
 
 def _answer(theirs: Connection, solver: str, query: Query, seconds: float) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from isr_check.engine import Unsound, selected
+from isr_check.engine import Unsound, properties_to_check
 from isr_check.inlining import Inliner
 from isr_check.reduction_rules import Joined, Model, Passed, joined_rules, passed_rules
 from isr_check.reference import State
@@ -21,10 +21,10 @@ from isr_lang.types import MapType
 class Reduction:
     """The rules of an instance, perhaps none; Unsound if liveness is asked about."""
 
-    def __init__(self, instance: Instance, wanted: Sequence[str] = ()) -> None:
+    def __init__(self, instance: Instance, property_names: Sequence[str] = ()) -> None:
         self.instance = instance
         kinds = {p.name: p.kind for p in instance.properties}
-        live = [name for name in wanted if kinds.get(name) == "eventually"]
+        live = [name for name in property_names if kinds.get(name) == "eventually"]
         if live:
             raise Unsound(
                 f"{live[0]} is a liveness property, of which a reduction keeps neither the states nor the steps"
@@ -33,24 +33,28 @@ class Reduction:
         self._types = {v.name: v.type for v in instance.variables}
         inliner = Inliner(instance)
         actions = [inliner.action(a) for a in instance.actions]
-        model = Model(instance, actions, [inliner.node(p.condition) for p in selected(instance, tuple(wanted))])
-        self.passed: Sequence[Passed] = passed_rules(model)
-        self.joined: Sequence[Joined] = joined_rules(model, self.passed)
+        model = Model(
+            instance, actions, [inliner.node(p.condition) for p in properties_to_check(instance, tuple(property_names))]
+        )
+        self.version_rules: Sequence[Passed] = passed_rules(model)
+        self.join_rules: Sequence[Joined] = joined_rules(model, self.version_rules)
 
     def representative(self, state: State) -> State:
         """The state that stands for all that differ from it only in what makes no difference."""
         values = dict(zip(self._places, state, strict=True))
-        for rule in self.passed:
-            passed = self._where_passed(rule, values)
+        for rule in self.version_rules:
+            passed_mask = self._where_passed(rule, values)
             for name in rule.blank:
                 first, old = self.first(name), cast("tuple[object, ...]", values[name])
-                values[name] = tuple(first if p else v for p, v in zip(passed, old, strict=True))
-        for join in self.joined:
+                values[name] = tuple(first if p else v for p, v in zip(passed_mask, old, strict=True))
+        for join in self.join_rules:
             members, beside, phase = (
                 cast("tuple[int, ...]", values[n]) for n in (join.members, join.beside, join.phase)
             )
-            passed = [any(p) for p in zip(*(self._where_passed(r, values) for r in join.passed), strict=True)]
-            free = [p in join.phases or (p in join.waiting and passed[k]) for k, p in enumerate(phase)]
+            passed_mask = [
+                any(p) for p in zip(*(self._where_passed(r, values) for r in join.version_rules), strict=True)
+            ]
+            free = [p in join.phases or (p in join.waiting and passed_mask[k]) for k, p in enumerate(phase)]
             values[join.members] = tuple(b | m if f and m else m for f, b, m in zip(free, beside, members, strict=True))
         return tuple(values.values())
 

@@ -25,7 +25,7 @@ from isr_check.inlining import (
     cell,
     conjuncts,
     is_variable,
-    replaced,
+    replace_parts,
     subsets,
     variables,
     whole,
@@ -55,7 +55,7 @@ class Passed:
 class Joined:
     """Where `phase[k]` is in `phases`, `members[k]` counts only by being empty and in `beside[k] | members[k]`.
 
-    So it does where `phase[k]` is in `waiting` and one of `passed` holds at k. It holds where
+    So it does where `phase[k]` is in `waiting` and one of `version_rules` holds at k. It holds where
 
     - what reads `members` otherwise is an action that asks for another phase at the same key;
     - no such phase is reached from these, unless `members[k]` is overwritten;
@@ -67,7 +67,7 @@ class Joined:
     phase: str
     phases: tuple[int, ...]
     waiting: tuple[int, ...]
-    passed: tuple[Passed, ...]
+    version_rules: tuple[Passed, ...]
 
 
 class Model:
@@ -83,32 +83,32 @@ class Model:
         """The updates of a variable."""
         return ((a, u) for a in self.actions for u in a.updates if u.variable == name)
 
-    def known(self, nodes: Sequence[Node], truths: Mapping[Node, bool]) -> list[Node]:
+    def fold_nodes(self, nodes: Sequence[Node], truths: Mapping[Node, bool]) -> list[Node]:
         """The expressions where these conditions are known to hold or not."""
         meaning = {n: TRUE if truth else FALSE for n, truth in truths.items()}
-        return [self.instance.fold(replaced(n, meaning)) for n in nodes]
+        return [self.instance.fold(replace_parts(n, meaning)) for n in nodes]
 
 
 # versions that have been passed
 
 
 def passed_rules(model: Model) -> list[Passed]:
-    found = (_passed(model, versions, current) for versions, current in _comparisons(model))
+    found = (_version_rule(model, versions, current) for versions, current in _comparisons(model))
     return [rule for rule in found if rule.blank]
 
 
 def _comparisons(model: Model) -> list[tuple[str, str]]:
     """(versions, current) for each guard `versions[k] == current` of the model."""
-    found: dict[tuple[str, str], None] = {}
+    comparisons: dict[tuple[str, str], None] = {}
     for n in walk(*chain.from_iterable(a.guards for a in model.actions)):
         if n.op == "equal" and isinstance(n.args[0].type, NumberType):
             for one, other in (n.args, n.args[::-1]):
                 if cell(one) and other.op == "variable":
-                    found[cell(one), other.attr[0]] = None
-    return list(found)
+                    comparisons[cell(one), other.attr[0]] = None
+    return list(comparisons)
 
 
-def _passed(model: Model, versions: str, current: str) -> Passed:
+def _version_rule(model: Model, versions: str, current: str) -> Passed:
     """The rule with the most variables that may be blank: of all, those are struck that may not."""
     observed, key = variables(model.conditions) | model.whole, model.maps[versions].key
     fit = [n for n, t in model.maps.items() if t.key == key and _is_one_cell(t.value) and n not in observed]
@@ -116,7 +116,7 @@ def _passed(model: Model, versions: str, current: str) -> Passed:
         fit = []
     while True:
         rule = Passed(versions, current, tuple(fit))
-        struck = {n for a in model.actions for n in _struck(model, a, rule)} if fit else set[str]()
+        struck = {n for a in model.actions for n in _relevant_variables(model, a, rule)} if fit else set[str]()
         if not struck:
             return rule
         fit = [n for n in fit if n not in struck]
@@ -138,7 +138,7 @@ def _grows(value: Node, variable: str) -> bool:
             return is_variable(value, variable)
 
 
-def _struck(model: Model, action: Inlined, rule: Passed) -> Iterator[str]:
+def _relevant_variables(model: Model, action: Inlined, rule: Passed) -> Iterator[str]:
     """Those of the rule's blank variables whose cells make a difference to this action."""
     for update in action.updates:
         if update.variable == rule.versions:
@@ -146,7 +146,7 @@ def _struck(model: Model, action: Inlined, rule: Passed) -> Iterator[str]:
             yield from (n for n in rule.blank if n not in also)
     every = list(dict.fromkeys(n.args[1] for n in walk(*action.parts) if cell(n) in rule.blank))
     for keys in subsets(every):
-        parts = model.known(action.parts, where_passed(action.parts, rule, keys))
+        parts = model.fold_nodes(action.parts, where_passed(action.parts, rule, keys))
         if FALSE not in parts[: len(action.guards)]:
             others = [k for k in every if k not in keys]
             read = (n for n in walk(*parts) if cell(n) in rule.blank)
@@ -155,38 +155,38 @@ def _struck(model: Model, action: Inlined, rule: Passed) -> Iterator[str]:
 
 def where_passed(parts: Sequence[Node], rule: Passed, keys: Sequence[Node]) -> dict[Node, bool]:
     """What is known of the comparisons in these expressions where the versions at the keys have been passed."""
-    known: dict[Node, bool] = {}
+    truths: dict[Node, bool] = {}
     for n in walk(*parts):
         if n.op in ("equal", "less", "at_most"):
             for (one, other), truth in ((n.args, n.op != "equal"), (n.args[::-1], False)):
                 if cell(one) == rule.versions and one.args[1] in keys and is_variable(other, rule.current):
-                    known[n] = truth
-    return known
+                    truths[n] = truth
+    return truths
 
 
 # members that count only beside others
 
 
-def joined_rules(model: Model, passed: Sequence[Passed]) -> list[Joined]:
-    found = list[Joined]()
+def joined_rules(model: Model, version_rules: Sequence[Passed]) -> list[Joined]:
+    rules = list[Joined]()
     for members, beside in _unions(model):
         phase, asked = _phase_of_readers(model, members, beside)
-        if phase and members not in {n for r in passed for n in r.blank}:
-            found += _Phases(model, members, beside, phase, asked).rules(passed)
-    return found
+        if phase and members not in {n for r in version_rules for n in r.blank}:
+            rules += _Phases(model, members, beside, phase, asked).rules(version_rules)
+    return rules
 
 
 def _unions(model: Model) -> list[tuple[str, str]]:
     """(members, beside) for every union of two sets at one key, where a write to the second overwrites the first."""
-    found: dict[tuple[str, str], None] = {}
+    unions: dict[tuple[str, str], None] = {}
     for n in walk(*model.parts):
         if n.op == "union" and cell(n.args[0]) and cell(n.args[1]) and n.args[0].args[1] is n.args[1].args[1]:
             for one, other in (n.args, n.args[::-1]):
                 members, beside = cell(one), cell(other)
                 paths = [(a, u.path) for a, u in model.writes(beside)]
                 if members != beside and all(len(p) == 1 and members in a.overwritten(p) for a, p in paths):
-                    found[members, beside] = None
-    return [pair for pair in found if not model.whole & set(pair)]
+                    unions[members, beside] = None
+    return [pair for pair in unions if not model.whole & set(pair)]
 
 
 def _phase_of_readers(model: Model, members: str, beside: str) -> tuple[str, set[int]]:
@@ -196,15 +196,15 @@ def _phase_of_readers(model: Model, members: str, beside: str) -> tuple[str, set
     """
     if any(_otherwise(model.conditions, members, beside)):
         return "", set()
-    phases, asked = set[str](), set[int]()
+    phases, reader_phases = set[str](), set[int]()
     for action in model.actions:
         for key in set(_otherwise(action.parts, members, beside)):
             found = [c for c in conjuncts(action.guards) if _asks(c, key)]
             if not found:
                 return "", set()
             phases.add(cell(found[0].args[0]))
-            asked.add(found[0].args[1].attr)
-    return (phases.pop(), asked) if len(phases) == 1 else ("", set())
+            reader_phases.add(found[0].args[1].attr)
+    return (phases.pop(), reader_phases) if len(phases) == 1 else ("", set())
 
 
 def _asks(condition: Node, key: Node) -> bool:
@@ -232,66 +232,72 @@ def _otherwise(parts: Sequence[Node], members: str, beside: str) -> Iterator[Nod
 class _Phases:
     """Which phases lead to one that is asked for."""
 
-    def __init__(self, model: Model, members: str, beside: str, phase: str, asked: set[int]) -> None:
-        self.model, self.members, self.beside, self.phase, self.asked = model, members, beside, phase, asked
+    def __init__(self, model: Model, members: str, beside: str, phase: str, reader_phases: set[int]) -> None:
+        self.model, self.members, self.beside, self.phase, self.reader_phases = (
+            model,
+            members,
+            beside,
+            phase,
+            reader_phases,
+        )
         type = cast("ChoiceType", model.maps[phase].value)
-        self.values = [v for v in range(len(type.members)) if v not in asked]
+        self.values = [v for v in range(len(type.members)) if v not in reader_phases]
 
-    def rules(self, passed: Sequence[Passed]) -> list[Joined]:
+    def rules(self, version_rules: Sequence[Passed]) -> list[Joined]:
         """One rule, if there is a phase for it."""
         closed = set(self.values)
         while bad := {v for v in closed if not self._stays(v, closed)}:
             closed -= bad
         rest = [v for v in self.values if v not in closed]
-        waiting = {v: [r for r in passed if self._stays(v, closed, r)] for v in rest}
-        usable = [r for r in passed if any(r in rules for rules in waiting.values())]
+        waiting = {v: [r for r in version_rules if self._stays(v, closed, r)] for v in rest}
+        usable = [r for r in version_rules if any(r in rules for rules in waiting.values())]
         kept = [v for v in rest if usable and all(r in waiting[v] for r in usable)]
         if not closed and not kept:
             return []
         return [Joined(self.members, self.beside, self.phase, tuple(closed), tuple(kept), tuple(usable))]
 
-    def _stays(self, value: int, closed: set[int], passed: Passed | None = None) -> bool:
+    def _stays(self, value: int, closed: set[int], version_rule: Passed | None = None) -> bool:
         """Whether no action leads from this phase out of the closed ones, but by overwriting `members`.
 
-        With `passed`, where that holds, and the action may also leave both the phase and the version as they are.
+        With `version_rule`, where that holds, and the action may also leave both the phase and the version as they are.
         """
-        watched = {self.phase} | ({passed.versions} if passed else set[str]())
+        watched = {self.phase} | ({version_rule.versions} if version_rule else set[str]())
         for action in self.model.actions:
             for update in action.updates:
-                if update.variable in watched and not self._may_write(action, update.path, value, closed, passed):
+                if update.variable in watched and not self._may_write(action, update.path, value, closed, version_rule):
                     return False
         return True
 
     def _may_write(
-        self, action: Inlined, path: tuple[Node, ...], value: int, closed: set[int], passed: Passed | None
+        self, action: Inlined, path: tuple[Node, ...], value: int, closed: set[int], version_rule: Passed | None
     ) -> bool:
         if len(path) != 1:
             return False
-        written = action.overwritten(path)
-        if self.members in written:
+        variables_written = action.overwritten(path)
+        if self.members in variables_written:
             return True
         (key,) = path
-        known = {n: n.args[1].attr == value for n in walk(*action.parts) if self._asks_phase(n, key)}
-        if passed:
-            known |= where_passed(action.parts, passed, path)
-        if FALSE in self.model.known(action.guards, known):
+        truths = {n: n.args[1].attr == value for n in walk(*action.parts) if self._asks_phase(n, key)}
+        if version_rule:
+            truths |= where_passed(action.parts, version_rule, path)
+        if FALSE in self.model.fold_nodes(action.guards, truths):
             return True
-        unchanged = {value} if passed and passed.versions not in written else set[int]()
+        unchanged = {value} if version_rule and version_rule.versions not in variables_written else set[int]()
         news = [u.value for u in action.updates if u.variable == self.phase and u.path == path]
         if not news:
             return False
-        (written_phase,) = self.model.known(news, known)
+        (written_phase,) = self.model.fold_nodes(news, truths)
         return self._outcomes(written_phase, key, value) <= closed | unchanged
 
     def _asks_phase(self, node: Node, key: Node) -> bool:
         return _asks(node, key) and cell(node.args[0]) == self.phase
 
-    def _outcomes(self, written: Node, key: Node, value: int) -> set[int]:
+    def _outcomes(self, expression: Node, key: Node, value: int) -> set[int]:
         """The phases that an expression may stand for."""
-        if written.op == "when":
-            return self._outcomes(written.args[1], key, value) | self._outcomes(written.args[2], key, value)
-        if written.op == "literal":
-            return {cast("int", written.attr)}
-        if cell(written) == self.phase and written.args[1] is key:
+        if expression.op == "when":
+            return self._outcomes(expression.args[1], key, value) | self._outcomes(expression.args[2], key, value)
+        if expression.op == "literal":
+            return {cast("int", expression.attr)}
+        if cell(expression) == self.phase and expression.args[1] is key:
             return {value}
-        return {*self.values, *self.asked}
+        return {*self.values, *self.reader_phases}

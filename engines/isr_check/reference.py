@@ -145,13 +145,13 @@ class _Writer:
             fields["x"] = self.bound[node.attr] = f"{node.attr.name}_{len(self.bound)}"
             fields["low"] = self.instance.bounds(cast("SetType", domain.type).of)[0]
             fields["range"] = self.range(domain)
-        if (counted := _counted(node)) is not None:
-            fields.update(low=self.instance.bounds(counted)[0], size=self.instance.positions(counted))
+        if (position_type := _position_type(node)) is not None:
+            fields.update(low=self.instance.bounds(position_type)[0], size=self.instance.positions(position_type))
         if op in ("get", "at"):
             fields["first"] = repr(self.instance.first(node.type))
         if op == "every":
             fields["full"] = (1 << self.instance.positions(cast("SetType", node.type).of)) - 1
-        named = isinstance(counted, SortType | ChoiceType) and op in OF_NAMES
+        named = isinstance(position_type, SortType | ChoiceType) and op in OF_NAMES
         return (OF_NAMES if named else MEANING)[op].format(*(self.expression(a) for a in node.args), **fields)
 
     def range(self, domain: Node) -> str:
@@ -212,7 +212,7 @@ class _Writer:
         return f"range({low}, {high + 1})"
 
 
-def _counted(node: Node) -> Scalar | None:
+def _position_type(node: Node) -> Scalar | None:
     """The scalar type whose positions an operator computes with; None if it has none."""
     if node.op == "some":
         return cast("Scalar", node.args[0].type)

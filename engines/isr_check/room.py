@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
-from isr_check.best_first import Looked, best_first
+from isr_check.best_first import SearchProgress, best_first
 from isr_check.engine import Engine, Limits, Path, Progress, silent
 from isr_lang import Design, Instance, Property, Value
 
-EXPANDED = 30_000
+MOST_EXPANSIONS = 30_000
 """The most states that the best-first search expands, which takes seconds; usual bounds need a few hundred."""
 
 
@@ -43,18 +43,18 @@ def room(
     engine: Engine,
     limits: Limits,
     progress: Callable[[Progress], None] = silent,
-    looked: Looked = lambda expanded, most: None,
+    search_progress: SearchProgress = lambda expanded, most: None,
 ) -> Room:
     """Whether the last milestone can be reached under these constants; if not, the bounds in `larger` are tried.
 
-    `progress` hears of the exploration, if one is needed, and `looked` of each search for a witness.
+    `progress` hears of the exploration, if one is needed, and `search_progress` of each search for a witness.
     """
     instance = Instance(design, constants)
-    search = best_first(instance, milestones, EXPANDED, limits.stop, looked)
-    if search.passed == len(milestones):
+    search = best_first(instance, milestones, MOST_EXPANSIONS, limits.stop, search_progress)
+    if search.milestones_passed == len(milestones):
         return Room(search.path)
-    lacking = milestones[search.passed]
-    complete = search.exhausted
+    lacking = milestones[search.milestones_passed]
+    complete = search.complete
     if not complete:
         found = engine(instance, (milestones[-1].name,), limits, progress)
         witness = found.finding(milestones[-1].name).path
@@ -63,10 +63,10 @@ def room(
         complete = found.complete
     enough = {name: value for name, value in larger.items() if value != constants[name]}
 
-    def reached(tried: Mapping[str, Value]) -> bool:
-        return tried != constants and _reached(design, milestones, limits, looked, tried)
+    def has_witness(candidate: Mapping[str, Value]) -> bool:
+        return candidate != constants and _has_witness(design, milestones, limits, search_progress, candidate)
 
-    if not reached({**constants, **enough}):
+    if not has_witness({**constants, **enough}):
         return Room(lacking=lacking, complete=complete)
     for name, value in tuple(enough.items()):
         least, most = constants[name], value
@@ -75,13 +75,19 @@ def room(
         enough[name] = next(
             tried
             for tried in range(min(least, most), most + 1)
-            if tried == most or reached({**constants, **enough, name: tried})
+            if tried == most or has_witness({**constants, **enough, name: tried})
         )
     enough = {name: value for name, value in enough.items() if value != constants[name]}
     return Room(None, lacking, {name: constants[name] for name in enough}, enough, complete)
 
 
-def _reached(
-    design: Design, milestones: Sequence[Property], limits: Limits, looked: Looked, constants: Mapping[str, Value]
+def _has_witness(
+    design: Design,
+    milestones: Sequence[Property],
+    limits: Limits,
+    search_progress: SearchProgress,
+    constants: Mapping[str, Value],
 ) -> bool:
-    return best_first(Instance(design, constants), milestones, EXPANDED, limits.stop, looked).passed == len(milestones)
+    return best_first(
+        Instance(design, constants), milestones, MOST_EXPANSIONS, limits.stop, search_progress
+    ).milestones_passed == len(milestones)

@@ -25,10 +25,10 @@ Step = tuple[str, Parameters]
 
 @attrs.frozen
 class Samples:
-    """The chosen behaviours; `taken`: how often each action occurs in them; `missing`: actions in none of them."""
+    """The chosen behaviours. `steps_by_action`: how often each action occurs in them. `missing`: actions in none."""
 
     paths: tuple[Path, ...]
-    taken: dict[str, int]
+    steps_by_action: dict[str, int]
     missing: tuple[str, ...]
 
 
@@ -49,17 +49,17 @@ def sample(
     for done in range(n * WALKS_PER_SAMPLE):
         progress(done, n * WALKS_PER_SAMPLE)
         walks.append(walker.walk(longest))
-    left = list(dict.fromkeys(w for w in walks if w is not None and w.steps))
-    chosen: list[Path] = []
-    shown: set[tuple[str, str]] = set()
-    while left and len(chosen) < n:
-        best = max(left, key=lambda w: len(_pairs(w) - shown))
-        left.remove(best)
-        chosen.append(best)
-        shown |= _pairs(best)
-    counts = Counter(name for path in chosen for name, _ in path.steps)
+    candidates = list(dict.fromkeys(w for w in walks if w is not None and w.steps))
+    selection: list[Path] = []
+    pairs_covered: set[tuple[str, str]] = set()
+    while candidates and len(selection) < n:
+        best = max(candidates, key=lambda w: len(_pairs(w) - pairs_covered))
+        candidates.remove(best)
+        selection.append(best)
+        pairs_covered |= _pairs(best)
+    counts = Counter(name for path in selection for name, _ in path.steps)
     taken = {a.name: counts[a.name] for a in instance.actions}
-    return Samples(tuple(chosen), taken, tuple(name for name, count in taken.items() if not count))
+    return Samples(tuple(selection), taken, tuple(name for name, count in taken.items() if not count))
 
 
 def _pairs(path: Path) -> set[tuple[str, str]]:
@@ -74,7 +74,7 @@ class _Walker:
         tests = list(zip(instance.properties, evaluator.properties, strict=True))
         self.on_states: list[Callable[..., bool]] = [t for p, t in tests if p.kind == "always"]
         self.on_steps: list[Callable[..., bool]] = [t for p, t in tests if p.kind == "step"]
-        self.seen: Counter[int] = Counter()
+        self.action_counts: Counter[int] = Counter()
 
     def walk(self, longest: int) -> Path | None:
         """One behaviour; it ends early where no passing step leads to a state that is new to it."""
@@ -90,10 +90,10 @@ class _Walker:
                     options.setdefault(action, []).append((parameters, successor))
             if not options:
                 break
-            weights = [1 / (1 + self.seen[action]) ** 2 for action in options]
+            weights = [1 / (1 + self.action_counts[action]) ** 2 for action in options]
             action = self.random.choices(list(options), weights)[0]
             parameters, state = self.random.choice(options[action])
-            self.seen[action] += 1
+            self.action_counts[action] += 1
             visited.add(state)
             steps.append((self.instance.actions[action].name, tuple(parameters)))
         return Path(tuple(initial), tuple(steps))

@@ -21,8 +21,8 @@ from isr_check.engine import (
     Path,
     Progress,
     Verdict,
-    awaited,
-    selected,
+    liveness_properties,
+    properties_to_check,
     silent,
 )
 from isr_check.reference import Evaluator, Parameters, State
@@ -38,7 +38,7 @@ LAST_SHIFT = 31
 Step = tuple[str, Parameters]
 
 
-def mixed(word: int) -> int:
+def mix_word(word: int) -> int:
     """A bijection of 64-bit words, each bit of whose result depends on every bit of the word."""
     for shift, factor in ROUNDS:
         word = (word ^ word >> shift) * factor & WORD
@@ -49,30 +49,33 @@ class Dice:
     """The random numbers of one walk, by splitmix64 (Steele, Lea and Flood, OOPSLA 2014)."""
 
     def __init__(self, seed: int, walk: int) -> None:
-        self.state = mixed(mixed(seed & WORD) + walk & WORD)
+        self.state = mix_word(mix_word(seed & WORD) + walk & WORD)
 
     def below(self, count: int) -> int:
         """One of 0..count-1, all equally probable but for a part in 2**32; count is less than 2**32."""
         self.state = self.state + GAMMA & WORD
-        return (mixed(self.state) >> 32) * count >> 32
+        return (mix_word(self.state) >> 32) * count >> 32
 
 
 class Walks:
     """What random walks have found so far: the counterexample or witness of each decided property, and counts."""
 
-    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
+    def __init__(self, instance: Instance, property_names: tuple[str, ...]) -> None:
         self.instance = instance
-        self.properties, self.awaited = selected(instance, wanted), awaited(instance, wanted)
+        self.properties, self.liveness_properties = (
+            properties_to_check(instance, property_names),
+            liveness_properties(instance, property_names),
+        )
         self.names = [(p.name, p.kind) for p in self.properties]
-        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
-        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
-        self.found: dict[str, Path] = {}
-        self.taken: Counter[int] = Counter()
+        self.names += [(TYPE_OK, "always")] * (not property_names or TYPE_OK in property_names)
+        self.names += [(DEADLOCK, "always")] * (DEADLOCK in property_names)
+        self.evidence: dict[str, Path] = {}
+        self.steps_by_action: Counter[int] = Counter()
         self.distinct = self.generated = self.deepest = 0
-        self.estimated = False
+        self.is_estimate = False
 
-    def decided(self) -> bool:
-        return bool(self.names) and len(self.found) == len(self.names)
+    def is_decided(self) -> bool:
+        return bool(self.names) and len(self.evidence) == len(self.names)
 
     def progress(self, seconds: float) -> Progress:
         return Progress(self.deepest, 1, self.distinct, self.generated, seconds)
@@ -81,13 +84,13 @@ class Walks:
         """The answer; `enough`: all walks that were asked for were made."""
         findings: list[Finding] = []
         for name, kind in self.names:
-            path = self.found.get(name)
+            path = self.evidence.get(name)
             verdict = Verdict.SAMPLED if enough or path is not None else Verdict.BUDGETED
             if path is not None and not kind.startswith("sometimes"):
                 verdict = Verdict.VIOLATED
             findings.append(Finding(name, kind, verdict, path))
-        findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.awaited]
-        taken = {a.name: self.taken[i] for i, a in enumerate(self.instance.actions)}
+        findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.liveness_properties]
+        steps_by_action = {a.name: self.steps_by_action[i] for i, a in enumerate(self.instance.actions)}
         return Exploration(
             tuple(findings),
             complete=False,
@@ -96,15 +99,15 @@ class Walks:
             depth=self.deepest,
             seconds=seconds,
             levels=(),
-            taken=taken,
+            steps_by_action=steps_by_action,
             guards=(),
-            estimated=self.estimated,
+            is_estimate=self.is_estimate,
         )
 
 
 def simulate(
     instance: Instance,
-    wanted: tuple[str, ...],
+    property_names: tuple[str, ...],
     walks: int,
     seed: int,
     limits: Limits | None = None,
@@ -115,29 +118,29 @@ def simulate(
     A counterexample is the walk as it was made, not a shortest one.
     """
     limits, start = limits or Limits(), time.monotonic()
-    search = Simulation(instance, wanted)
-    done = told = 0
-    while done < walks and not search.decided() and not limits.stop():
+    search = Simulation(instance, property_names)
+    walks_made = reports = 0
+    while walks_made < walks and not search.is_decided() and not limits.stop():
         elapsed = time.monotonic() - start
         if limits.max_seconds is not None and elapsed >= limits.max_seconds:
             break
         if limits.max_states is not None and search.distinct >= limits.max_states:
             break
-        if elapsed > told * TELL_EVERY:
-            told += 1
+        if elapsed > reports * TELL_EVERY:
+            reports += 1
             progress(search.progress(elapsed))
-        search.walk(Dice(seed, done))
-        done += 1
-    return search.exploration(time.monotonic() - start, enough=done == walks)
+        search.walk(Dice(seed, walks_made))
+        walks_made += 1
+    return search.exploration(time.monotonic() - start, enough=walks_made == walks)
 
 
 class Simulation(Walks):
     """Random walks by the reference evaluator."""
 
-    def __init__(self, instance: Instance, wanted: tuple[str, ...]) -> None:
-        super().__init__(instance, wanted)
+    def __init__(self, instance: Instance, property_names: tuple[str, ...]) -> None:
+        super().__init__(instance, property_names)
         self.evaluator = Evaluator(instance)
-        self.seen: set[State] = set()
+        self.visited: set[State] = set()
 
     def walk(self, dice: Dice) -> None:
         starts = self.evaluator.initial_states()
@@ -159,19 +162,19 @@ class Simulation(Walks):
             action = list(options)[dice.below(len(options))]
             before = state
             parameters, state = options[action][dice.below(len(options[action]))]
-            self.taken[action] += 1
+            self.steps_by_action[action] += 1
             steps.append((self.instance.actions[action].name, tuple(parameters)))
         self.deepest = max(self.deepest, len(steps))
 
     def look(self, before: State | None, state: State, initial: Parameters, steps: list[Step]) -> None:
         """Test the undecided properties on this state and on the step to it."""
-        new = state not in self.seen
-        self.seen.add(state)
-        self.distinct = len(self.seen)
+        new = state not in self.visited
+        self.visited.add(state)
+        self.distinct = len(self.visited)
         if new and not self.evaluator.in_range(state):
             self.decide(TYPE_OK, initial, steps)
         for p in self.properties:
-            if p.name in self.found:
+            if p.name in self.evidence:
                 continue
             seek = p.kind.startswith("sometimes")
             if p.kind in ("always", "sometimes"):
@@ -182,4 +185,4 @@ class Simulation(Walks):
 
     def decide(self, name: str, initial: Parameters, steps: list[Step]) -> None:
         if name in dict(self.names):
-            self.found.setdefault(name, Path(tuple(initial), tuple(steps)))
+            self.evidence.setdefault(name, Path(tuple(initial), tuple(steps)))

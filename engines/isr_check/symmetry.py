@@ -30,7 +30,7 @@ Renaming = Mapping[SortType, tuple[int, ...]]
 class Symmetry:
     """The renamings of an instance; Unsound if the model tells names apart, or if it has no names or too many."""
 
-    def __init__(self, instance: Instance, wanted: Sequence[str] = ()) -> None:
+    def __init__(self, instance: Instance, property_names: Sequence[str] = ()) -> None:
         self.instance = instance
         found: dict[SortType, None] = {}
         for variable in instance.variables:
@@ -38,7 +38,7 @@ class Symmetry:
         self.sorts = tuple(s for s in found if s.symmetric and instance.positions(s) > 1)
         self.sizes = tuple(instance.positions(s) for s in self.sorts)
         self.order = prod(factorial(n) for n in self.sizes)
-        problem = self._refused(wanted)
+        problem = self._obstacle(property_names)
         if problem:
             raise Unsound(f"{instance.design.name} cannot be explored by symmetry: {problem}")
         self.group = tuple(
@@ -50,7 +50,7 @@ class Symmetry:
         """The state under every renaming."""
         types = [v.type for v in self.instance.variables]
         for renaming in self.group:
-            yield tuple(renamed(t, v, renaming) for t, v in zip(types, state, strict=True))
+            yield tuple(rename_elements(t, v, renaming) for t, v in zip(types, state, strict=True))
 
     def representative(self, state: State) -> State:
         """The least of the orbit."""
@@ -62,9 +62,9 @@ class Symmetry:
 
     # what is refused
 
-    def _refused(self, wanted: Sequence[str]) -> str:
+    def _obstacle(self, property_names: Sequence[str]) -> str:
         kinds = {p.name: p.kind for p in self.instance.properties}
-        live = [name for name in wanted if kinds.get(name) == "eventually"]
+        live = [name for name in property_names if kinds.get(name) == "eventually"]
         if live:
             return f"{live[0]} is a liveness property, and a cycle of orbits need not be one of states"
         if not self.sorts:
@@ -74,9 +74,9 @@ class Symmetry:
         for variable in self.instance.variables:
             if isinstance(variable.type, SeqType) and variable.type.of in self.sorts:
                 return f"{variable.name} is a sequence of {variable.type.of}"
-        return self._named()
+        return self._naming_obstacle()
 
-    def _named(self) -> str:
+    def _naming_obstacle(self) -> str:
         """A sentence about an expression that could name an element; empty if there is none."""
         for where, node in self._expressions():
             for n in walk(node):
@@ -91,7 +91,7 @@ class Symmetry:
         for sort, size in zip(self.sorts, self.sizes, strict=True):
             for i in range(size - 1):
                 exchange = (*range(i), i + 1, i, *range(i + 2, size))
-                if renamed(type, value, {sort: exchange}) != value:
+                if rename_elements(type, value, {sort: exchange}) != value:
                     return True
         return False
 
@@ -102,14 +102,14 @@ class Symmetry:
             roots += [(action.name, node) for node in _parts(action)]
         for p in self.instance.properties:
             roots += [(p.name, node) for node in (p.condition, p.trigger) if node is not None]
-        seen: set[Definition] = set()
+        visited: set[Definition] = set()
         while roots:
             where, node = roots.pop()
             yield where, node
             for n in walk(node):
-                if n.op == "call" and n.attr[0] not in seen:
+                if n.op == "call" and n.attr[0] not in visited:
                     definition = cast("Definition", n.attr[0])
-                    seen.add(definition)
+                    visited.add(definition)
                     roots.append((definition.name, self.instance.body(definition)))
 
 
@@ -132,7 +132,7 @@ def _sorts(type: Type) -> Iterator[SortType]:
             pass
 
 
-def renamed(type: Type, value: object, renaming: Renaming) -> object:
+def rename_elements(type: Type, value: object, renaming: Renaming) -> object:
     """The value with every element called by its new name."""
     match type:
         case SortType() if type in renaming:
@@ -143,9 +143,9 @@ def renamed(type: Type, value: object, renaming: Renaming) -> object:
             members = cast("int", value)
             return sum(1 << new for old, new in enumerate(renaming[of]) if members >> old & 1)
         case SeqType():
-            return tuple(renamed(type.of, item, renaming) for item in cast("tuple[object, ...]", value))
+            return tuple(rename_elements(type.of, item, renaming) for item in cast("tuple[object, ...]", value))
         case MapType():
-            values = [renamed(type.value, part, renaming) for part in cast("tuple[object, ...]", value)]
+            values = [rename_elements(type.value, part, renaming) for part in cast("tuple[object, ...]", value)]
             if isinstance(type.key, SortType) and type.key in renaming:
                 places = renaming[type.key]
                 return tuple(values[places.index(i)] for i in range(len(values)))

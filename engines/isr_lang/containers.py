@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar, cast, get_args, get_origin
 
 from isr_lang.errors import ModelError
-from isr_lang.expr import Expr, Nothing, bind, containers, fits, lift, unchecked, wrap
+from isr_lang.expr import Expr, Nothing, as_object, bind, containers, fits, lift, wrap
 from isr_lang.nodes import Binder, Node, apply, literal
 from isr_lang.scalars import Bool, Choice, Count, Number, Scalar, Sort, equal
 from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SetType, Type
@@ -137,7 +137,7 @@ class Map(Expr, Generic[K, V]):
 
     def __getitem__(self, key: K) -> V:
         kind = cast("MapType", self.node.type).key
-        if isinstance(found := unchecked(key), Expr) and not fits(found.node.type, kind):
+        if isinstance(found := as_object(key), Expr) and not fits(found.node.type, kind):
             raise ModelError(f"{self!r} is indexed by {kind}, and {key!r} is a {found.node.type}")
         return cast("V", wrap(apply("get", self.node, lift(key, kind))))
 

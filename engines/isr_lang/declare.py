@@ -15,7 +15,7 @@ import attrs
 from isr_lang.constants import Constant, Value, bound, setting, switch
 from isr_lang.containers import type_of
 from isr_lang.errors import ModelError, Where, def_line
-from isr_lang.expr import Expr, fits, unchecked, wrap
+from isr_lang.expr import Expr, as_object, fits, wrap
 from isr_lang.nodes import Node, walk
 from isr_lang.quantify import rename_apart
 from isr_lang.scalars import Bool
@@ -179,19 +179,19 @@ def define(function: Callable[P, T]) -> Callable[P, T]:
         if len(actuals) != len(formals):
             names = ", ".join(inspect.signature(function).parameters)
             raise ModelError(f"{definition.name} takes {len(formals)} arguments, ({names}), not {len(actuals)}")
-        primed = False
+        is_primed = False
         args: list[Node] = []
         for formal, actual in zip(formals, actuals, strict=True):
             if isinstance(formal, Struct):
                 if not isinstance(actual, type(formal)):
                     raise ModelError(f"{definition.name} takes the state as its first argument")
-                primed = actual.primed
+                is_primed = actual.primed
             elif isinstance(actual, Expr) and fits(actual.node.type, formal.node.type):
                 args.append(actual.node)
             else:
                 shown = f"{actual!r}: {actual.node.type}" if isinstance(actual, Expr) else repr(actual)
                 raise ModelError(f"'{formal!r}' of {definition.name} is a {formal.node.type}, not {shown}")
-        return wrap(Node("call", tuple(args), (definition, primed), definition.body.type))
+        return wrap(Node("call", tuple(args), (definition, is_primed), definition.body.type))
 
     call.__name__, call.__doc__ = function.__name__, function.__doc__
     vars(call)["definition"] = definition  # for Design.replacing
@@ -229,30 +229,30 @@ def action(function: Callable[..., Step]) -> Action:
 
 def initial(function: Callable[..., Step]) -> Action:
     """The initial states: new.x == value for every variable; a parameter makes one state per value."""
-    made = _trace_action(function, (True,))
-    for guard in made.guards:
+    start = _trace_action(function, (True,))
+    for guard in start.guards:
         raise ModelError("the initial condition is new.x == value, once for every variable", guard.where)
-    if partial := [u.variable for u in made.updates if u.path]:
+    if partial := [u.variable for u in start.updates if u.path]:
         raise ModelError(
-            f"the initial condition gives all of {partial[0]}: new.{partial[0]} == Map.build(...)", made.where
+            f"the initial condition gives all of {partial[0]}: new.{partial[0]} == Map.build(...)", start.where
         )
-    return made
+    return start
 
 
 def _conjuncts(function: Callable[..., Step], formals: list[Expr | Struct]) -> list[Bool]:
-    given = unchecked(function(*formals))
-    if not isinstance(given, tuple):
-        shown = "nothing" if given is None else f"a {type(given).__name__}"
-        where = given.site if isinstance(given, Expr) else def_line(function)
+    result = as_object(function(*formals))
+    if not isinstance(result, tuple):
+        shown = "nothing" if result is None else f"a {type(result).__name__}"
+        where = result.site if isinstance(result, Expr) else def_line(function)
         raise ModelError(f"{function.__name__} returns a tuple of conjuncts, return (a, b) or (a,), not {shown}", where)
-    found: list[Bool] = []
-    for conjunct in cast("tuple[object, ...]", given):
+    conjuncts: list[Bool] = []
+    for conjunct in cast("tuple[object, ...]", result):
         if not isinstance(conjunct, Bool):
             where = conjunct.site if isinstance(conjunct, Expr) else def_line(function)
             unpack = "; unpack a step with *" if isinstance(conjunct, tuple) else ""
             raise ModelError(f"a conjunct of {function.__name__} is {conjunct!r}, not a condition{unpack}", where)
-        found.append(conjunct)
-    return found
+        conjuncts.append(conjunct)
+    return conjuncts
 
 
 def _trace_action(function: Callable[..., Step], primes: tuple[bool, ...]) -> Action:

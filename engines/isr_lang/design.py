@@ -73,16 +73,18 @@ class Design:
         for slot in actions:
             self.action_named(slot)
         changes = len(actions) < len(parts)
-        known = {d.name: d for d in self.definitions()} if changes else {}
-        replaced: dict[Definition, Definition] = {}
+        definitions_by_name = {d.name: d for d in self.definitions()} if changes else {}
+        replacements: dict[Definition, Definition] = {}
         for slot, part in parts.items():
             if not isinstance(part, Action):
-                if slot not in known:
-                    raise ModelError(f"{self.name} has no definition '{slot}'{nearest(slot, list(known))}")
-                replaced[known[slot]] = self._restated_definition(definition_of(part))
-        override = Override(replaced)
+                if slot not in definitions_by_name:
+                    raise ModelError(
+                        f"{self.name} has no definition '{slot}'{nearest(slot, list(definitions_by_name))}"
+                    )
+                replacements[definitions_by_name[slot]] = self._restated_definition(definition_of(part))
+        override = Override(replacements)
         brought = {slot: attrs.evolve(self._restated_action(a), name=slot) for slot, a in actions.items()}
-        changed = (brought.get(a.name, a) for a in self.actions)
+        new_actions = (brought.get(a.name, a) for a in self.actions)
         return attrs.evolve(
             self,
             name=name,
@@ -90,12 +92,12 @@ class Design:
             because=because,
             expected={},
             based_on=self,
-            actions=tuple(override.action(a) for a in changed),
+            actions=tuple(override.action(a) for a in new_actions),
             properties=tuple(override.property(p) for p in self.properties),
             overrides=(*self.overrides, override),
         )
 
-    def restated(self, p: Property) -> Property:
+    def restated_property(self, p: Property) -> Property:
         """A property of the design from which this one was made, restated so that it calls this one's definitions."""
         for override in self.overrides:
             p = override.property(p)
@@ -137,14 +139,14 @@ class Design:
             if any(known.get(name) != type for name, type in extra.parameters):
                 raise ModelError(f"{extra.name} has a parameter that {slot} has not", extra.where)
 
-        def extended(a: Action) -> Action:
+        def extended_action(a: Action) -> Action:
             extra = more.get(a.name)
             if extra is None:
                 return a
             extra = self._restated_action(extra)
             return attrs.evolve(a, guards=(*a.guards, *extra.guards), updates=(*a.updates, *extra.updates))
 
-        return attrs.evolve(self, actions=tuple(map(extended, self.actions)))
+        return attrs.evolve(self, actions=tuple(map(extended_action, self.actions)))
 
     def promising(self, *properties: Property) -> Design:
         """The design with more promises. Where they call a definition that it has replaced, they call the new one."""
@@ -153,7 +155,7 @@ class Design:
             if p.name in taken:
                 raise ModelError(f"{self.name} has a property '{p.name}' already; give this one another name", p.where)
             taken[p.name] = p
-        return attrs.evolve(self, properties=(*self.properties, *map(self.restated, properties)))
+        return attrs.evolve(self, properties=(*self.properties, *map(self.restated_property, properties)))
 
     def observed(
         self, state: type[Struct], start: Action, observes: Action, properties: tuple[Property, ...]
@@ -173,7 +175,7 @@ class Design:
             state=state,
             initial=attrs.evolve(self.initial, updates=(*self.initial.updates, *start.updates)),
             actions=tuple(attrs.evolve(a, updates=(*a.updates, *observes.updates)) for a in self.actions),
-            properties=tuple(map(self.restated, properties)),
+            properties=tuple(map(self.restated_property, properties)),
             expected={},
         )
 
@@ -193,7 +195,7 @@ class Design:
     def with_fairness(self, *, unfair: Collection[str] = (), strong: Collection[str] = ()) -> Design:
         """The design with other fairness in its liveness properties: none for `unfair` actions, strong for `strong`."""
 
-        def changed(p: Property) -> Property:
+        def property_with_fairness(p: Property) -> Property:
             if p.kind != "eventually":
                 return p
             weakly = tuple(a for a in p.fair if a not in unfair and a not in strong)
@@ -202,7 +204,7 @@ class Design:
 
         for name in (*unfair, *strong):
             self.action_named(name)
-        return attrs.evolve(self, properties=tuple(map(changed, self.properties)))
+        return attrs.evolve(self, properties=tuple(map(property_with_fairness, self.properties)))
 
     def property_named(self, name: str) -> Property:
         found = next((p for p in self.properties if p.name == name), None)
@@ -247,33 +249,33 @@ class Design:
 
 @cache
 def _definitions(design: Design) -> tuple[Definition, ...]:
-    found: dict[Definition, None] = {}
+    definitions: dict[Definition, None] = {}
 
     def visit(*nodes: Node) -> None:
         for n in walk(*nodes):
-            if n.op == "call" and n.attr[0] not in found:
+            if n.op == "call" and n.attr[0] not in definitions:
                 visit(n.attr[0].body)
-                found.setdefault(n.attr[0])
+                definitions.setdefault(n.attr[0])
 
     visit(*design.roots())
-    return tuple(found)
+    return tuple(definitions)
 
 
 @cache
 def _constants(design: Design) -> tuple[Constant, ...]:
-    found: dict[Constant, None] = {}
+    constants: dict[Constant, None] = {}
 
     bounds = [node for type in design.types() for node in (getattr(type, "size", None), getattr(type, "high", None))]
     sizes = [node for node in bounds if isinstance(node, Node)]
     for n in walk(*sizes, *design.roots(), *(d.body for d in design.definitions())):
         if n.op == "constant":
-            found.setdefault(n.attr)
-    return tuple(found)
+            constants.setdefault(n.attr)
+    return tuple(constants)
 
 
 @cache
 def _types(design: Design) -> tuple[Scalar, ...]:
-    found: dict[Scalar, None] = {}
+    scalar_types: dict[Scalar, None] = {}
 
     def visit(type: Type) -> None:
         match type:
@@ -286,7 +288,7 @@ def _types(design: Design) -> tuple[Scalar, ...]:
                 visit(type.index)
                 visit(type.of)
             case _ if type != COUNT:
-                found.setdefault(type)
+                scalar_types.setdefault(type)
             case _:
                 pass
 
@@ -297,7 +299,7 @@ def _types(design: Design) -> tuple[Scalar, ...]:
             visit(type)
     for node in walk(*design.roots(), *(d.body for d in design.definitions())):
         visit(node.type)
-    return tuple(found)
+    return tuple(scalar_types)
 
 
 @cache

@@ -106,15 +106,15 @@ def _construct(tree: ast.Module, positions: Positions | None) -> str:
     if positions is None or None in positions:
         return ""
     place = _Extent(*(p or 0 for p in positions))
-    found, best = "", _Extent(0, sys.maxsize, 0, 0)
+    construct, best = "", _Extent(0, sys.maxsize, 0, 0)
     for node in ast.walk(tree):
         for kind, part in _askers(node):
             extent = _extent(part)
             if place in extent and extent in best:
-                found, best = kind, extent
+                construct, best = kind, extent
             elif isinstance(node, ast.expr | ast.stmt) and place == _extent(node) and place in best:
-                found, best = kind, place
-    return found
+                construct, best = kind, place
+    return construct
 
 
 @attrs.frozen

@@ -56,15 +56,15 @@ class Expr:
 
     if not TYPE_CHECKING:  # the type checkers know better: these operators do not exist
 
-        def _refused(self, other=None):
+        def _refuse_operator(self, other=None):
             raise ModelError(
                 f"this operator does not apply to {self.node!r}: {self.node.type}. "
                 "If an & or | is meant, put each comparison in parentheses: (a == b) & (c == d)"
             )
 
-        __and__ = __rand__ = __or__ = __ror__ = __add__ = __radd__ = __sub__ = __rsub__ = _refused
-        __lt__ = __le__ = __gt__ = __ge__ = _refused
-        __mul__ = __rmul__ = __mod__ = __floordiv__ = __truediv__ = __xor__ = __neg__ = _refused
+        __and__ = __rand__ = __or__ = __ror__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse_operator
+        __lt__ = __le__ = __gt__ = __ge__ = _refuse_operator
+        __mul__ = __rmul__ = __mod__ = __floordiv__ = __truediv__ = __xor__ = __neg__ = _refuse_operator
 
         def __invert__(self):
             raise ModelError(f"~ negates a condition, and {self.node!r} is a {self.node.type}: ~(a == b)")
@@ -118,10 +118,10 @@ class Nothing:
 NONE = Nothing()
 
 
-def fits(found: Type, wanted: Type) -> bool:
+def fits(actual_type: Type, expected_type: Type) -> bool:
     """Whether a value of one type can stand where the other is wanted."""
-    numbers = isinstance(found, NumberType) and isinstance(wanted, NumberType)
-    return found == wanted or (numbers and COUNT in (found, wanted))
+    numbers = isinstance(actual_type, NumberType) and isinstance(expected_type, NumberType)
+    return actual_type == expected_type or (numbers and COUNT in (actual_type, expected_type))
 
 
 def lift(value: object, type: Type) -> Node:
@@ -171,7 +171,7 @@ def bind(body: Callable[[E], Expr], type: Scalar) -> tuple[Binder, Node]:
     if len(names) != 1:
         raise ModelError("write a function of one parameter: lambda x: ...")
     binder = Binder(type, names[0].strip("_") or "x")
-    result = unchecked(body(cast("E", wrap(Node("bound", (), binder, type)))))
+    result = as_object(body(cast("E", wrap(Node("bound", (), binder, type)))))
     if isinstance(result, bool):
         return binder, literal(result, BOOL)
     if not isinstance(result, Expr):
@@ -179,7 +179,7 @@ def bind(body: Callable[[E], Expr], type: Scalar) -> tuple[Binder, Node]:
     return binder, result.node
 
 
-def unchecked(value: object) -> object:
+def as_object(value: object) -> object:
     """The same value, but of unknown type: a model without annotations may return something else than they promise."""
     return value
 

@@ -102,8 +102,8 @@ class Instance:
         folded = [(a.name, self._action(a)) for a in design.actions]
         self.actions = tuple(a for _, a in folded if a is not None)
         self.off_actions = tuple(name for name, a in folded if a is None)
-        self.properties = tuple(self._property(p) for p in design.properties if self._promised(p))
-        self.off_properties = tuple(p.name for p in design.properties if not self._promised(p))
+        self.properties = tuple(self._property(p) for p in design.properties if self._is_promised(p))
+        self.off_properties = tuple(p.name for p in design.properties if not self._is_promised(p))
 
     def promising(self, *properties: Property) -> Instance:
         """The same question with more properties, each restated for the design.
@@ -112,11 +112,11 @@ class Instance:
         what an engine finds of one instance is found of the other.
         """
         wider, old = copy(self), self.design
-        wider.design = attrs.evolve(old, properties=(*old.properties, *map(old.restated, properties)))
+        wider.design = attrs.evolve(old, properties=(*old.properties, *map(old.restated_property, properties)))
         wider.constants = {**check_constants(wider.design, {}), **self.constants}
         more = wider.design.properties[len(old.properties) :]
-        wider.properties += tuple(wider._property(p) for p in more if wider._promised(p))
-        wider.off_properties += tuple(p.name for p in more if not wider._promised(p))
+        wider.properties += tuple(wider._property(p) for p in more if wider._is_promised(p))
+        wider.off_properties += tuple(p.name for p in more if not wider._is_promised(p))
         return wider
 
     def _check_assumptions(self) -> None:
@@ -126,7 +126,7 @@ class Instance:
                 raise ModelError(f"the constants do not decide the assumption {text(a.condition)}")
             if not condition.attr:
                 named = (cast("Constant", n.attr) for n in walk(a.condition) if n.op == "constant")
-                given = ", ".join(f"{c.option} {_shown(self.constants[c.name])}" for c in named)
+                given = ", ".join(f"{c.option} {_value_text(self.constants[c.name])}" for c in named)
                 raise SettingError(f"{a.sentence} ({given})")
 
     # sizes
@@ -244,7 +244,7 @@ class Instance:
         updates = tuple(self._update(u) for u in action.updates if u.variable not in self._off)
         return FoldedAction(action, tuple(guards), updates)
 
-    def _promised(self, p: Property) -> bool:
+    def _is_promised(self, p: Property) -> bool:
         return p.when is None or self.fold(p.when).attr is not False
 
     def _property(self, p: Property) -> Property:
@@ -253,23 +253,25 @@ class Instance:
 
 
 def check_constants(
-    design: Design, given: Mapping[str, Value], unbounded: Mapping[str, int] | None = None
+    design: Design, constants: Mapping[str, Value], unbounded: Mapping[str, int] | None = None
 ) -> dict[str, Value]:
     """The value of every constant: as given, else the design's default, else the constant's own default.
 
     Constants in `unbounded` have the value there; only the lower limit is checked. Raises SettingError.
     """
-    known = {c.name: c for c in design.constants()}
+    constants_by_name = {c.name: c for c in design.constants()}
     wide = unbounded or {}
-    for name in (*given, *wide):
-        if name not in known:
-            raise SettingError(f"{design.name} has no bound or setting '{name}'{nearest(name, list(known))}")
-    for c in (known[name] for name in wide):
+    for name in (*constants, *wide):
+        if name not in constants_by_name:
+            raise SettingError(
+                f"{design.name} has no bound or setting '{name}'{nearest(name, list(constants_by_name))}"
+            )
+    for c in (constants_by_name[name] for name in wide):
         if c.names or wide[c.name] < c.low:
             raise SettingError(f"{c.option} cannot be {wide[c.name]}, bounded or not")
     values: dict[str, Value] = {}
-    for name, c in known.items():
-        value = given.get(name, design.defaults.get(name, c.default))
+    for name, c in constants_by_name.items():
+        value = constants.get(name, design.defaults.get(name, c.default))
         if c.names and c.choice is None:
             value = c.names.index(value) == 1 if isinstance(value, str) and value in c.names else value
             if not isinstance(value, bool):
@@ -286,7 +288,7 @@ def check_constants(
     return values
 
 
-def _shown(value: Value) -> str:
+def _value_text(value: Value) -> str:
     return ("off", "on")[value] if isinstance(value, bool) else str(value)
 
 
@@ -409,10 +411,10 @@ SIMPLIFY: dict[str, Rule] = {
 
 def reads(node: Node, instance: Instance) -> set[str]:
     """The variables that a folded expression reads, itself or through the definitions that it calls."""
-    found: set[str] = set()
+    variable_names: set[str] = set()
     for n in walk(node):
         if n.op == "variable":
-            found.add(n.attr[0])
+            variable_names.add(n.attr[0])
         elif n.op == "call":
-            found |= reads(instance.body(n.attr[0]), instance)
-    return found
+            variable_names |= reads(instance.body(n.attr[0]), instance)
+    return variable_names

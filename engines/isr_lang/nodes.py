@@ -69,7 +69,7 @@ class Binder:
     type: Type
     name: str = "?"
 
-    def renamed(self, name: str) -> None:
+    def set_name(self, name: str) -> None:
         object.__setattr__(self, "name", name)
 
 
@@ -278,14 +278,14 @@ def after(node: Node) -> Node:
 
 def walk(*nodes: Node) -> list[Node]:
     """The nodes and everything below them, each once, children first."""
-    seen: dict[int, Node] = {}
+    visited: dict[int, Node] = {}
 
     def visit(n: Node) -> None:
-        if id(n) not in seen:
+        if id(n) not in visited:
             for child in n.args:
                 visit(child)
-            seen[id(n)] = n
+            visited[id(n)] = n
 
     for node in nodes:
         visit(node)
-    return list(seen.values())
+    return list(visited.values())

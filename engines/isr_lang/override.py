@@ -24,32 +24,32 @@ def definition_of(function: DefinitionFunction) -> Definition:
 
 
 @cache
-def called(node: Node) -> frozenset[Definition]:
+def called_definitions(node: Node) -> frozenset[Definition]:
     """The definitions that an expression calls, itself or in the bodies of those that it calls."""
-    found = frozenset[Definition]().union(*(called(argument) for argument in node.args))
+    found = frozenset[Definition]().union(*(called_definitions(argument) for argument in node.args))
     if node.op != "call":
         return found
     definition: Definition = node.attr[0]
-    return found | {definition} | called(definition.body)
+    return found | {definition} | called_definitions(definition.body)
 
 
 class Override:
     """Rewrites expressions so that they call other definitions; a replacement may still call what it replaces."""
 
-    def __init__(self, replaced: Mapping[Definition, Definition]) -> None:
-        for old, new in replaced.items():
+    def __init__(self, replacements: Mapping[Definition, Definition]) -> None:
+        for old, new in replacements.items():
             if [t for _, t in old.parameters] != [t for _, t in new.parameters] or old.body.type != new.body.type:
                 raise ModelError(
                     f"{new.name} cannot stand for {old.name}: its parameters or its result differ", new.where
                 )
-        self.replaced = replaced
-        self._stands_for = {new: old for old, new in replaced.items()}
-        self._moving = self.replaced.keys() | self._stands_for.keys()
+        self.replacements = replacements
+        self._stands_for = {new: old for old, new in replacements.items()}
+        self._moving = self.replacements.keys() | self._stands_for.keys()
         self._nodes: dict[Node, Node] = {}
         self._definitions: dict[Definition, Definition] = {}
 
     def node(self, node: Node) -> Node:
-        if self._moving.isdisjoint(called(node)):
+        if self._moving.isdisjoint(called_definitions(node)):
             return node
         if node not in self._nodes:
             attr: object = node.attr
@@ -65,8 +65,8 @@ class Override:
         """
         definition = self._stands_for.get(definition, definition)
         if definition not in self._definitions:
-            new = self.replaced.get(definition)
-            others = {o: n for o, n in self.replaced.items() if o is not definition}
+            new = self.replacements.get(definition)
+            others = {o: n for o, n in self.replacements.items() if o is not definition}
             rewrite = self if new is None else Override(others)
             self._definitions[definition] = rewrite.within(definition if new is None else new)
         return self._definitions[definition]
@@ -77,7 +77,7 @@ class Override:
         return definition if body is definition.body else attrs.evolve(definition, body=body)
 
     def action(self, action: Action) -> Action:
-        if not self.replaced:
+        if not self.replacements:
             return action
         guards = tuple(Guard(self.node(g.condition), g.where) for g in action.guards)
         updates = tuple(
@@ -86,7 +86,7 @@ class Override:
         return attrs.evolve(action, guards=guards, updates=updates)
 
     def property(self, p: Property) -> Property:
-        if not self.replaced:
+        if not self.replacements:
             return p
         trigger = self.node(p.trigger) if p.trigger is not None else None
         return attrs.evolve(p, condition=self.node(p.condition), trigger=trigger)

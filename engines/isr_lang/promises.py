@@ -13,7 +13,7 @@ import attrs
 
 from isr_lang.declare import Action, Definition, Property, doc_of, symbolic_arguments
 from isr_lang.errors import ModelError, def_line, model_line
-from isr_lang.expr import Expr, unchecked
+from isr_lang.expr import Expr, as_object
 from isr_lang.nodes import Node, apply, literal
 from isr_lang.quantify import rename_apart
 from isr_lang.scalars import Bool
@@ -52,7 +52,7 @@ def _property(kind: str, function: PropertyFunction, when: Bool | None) -> Prope
     if parameters or len(formals) != len(primes):
         expected = "old and new" if len(primes) == 2 else "one state"
         raise ModelError(f"{function.__name__} takes {expected} and nothing else", def_line(function))
-    condition = unchecked(function(*formals))
+    condition = as_object(function(*formals))
     if not isinstance(condition, Bool):
         raise ModelError(f"{function.__name__} returns a condition, not {condition!r}", def_line(function))
     rename_apart(condition.node, frozenset())

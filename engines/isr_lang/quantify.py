@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 from isr_lang.containers import domains, frames
 from isr_lang.errors import ModelError
-from isr_lang.expr import Expr, Nothing, lift, unchecked, wrap
+from isr_lang.expr import Expr, Nothing, as_object, lift, wrap
 from isr_lang.nodes import Binder, Node, apply, literal
 from isr_lang.scalars import Bool, Count, Number
 from isr_lang.types import BOOL
@@ -37,7 +37,7 @@ def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
                 raise ModelError(
                     "iterate a set in the generator itself, forall(... for x in S), not in a list inside it"
                 )
-            binder.renamed(names[binder])
+            binder.set_name(names[binder])
         if not binders or next(cast("Generator[object, None, None]", generator), None) is not None:
             raise ModelError(f"{name} ranges over symbolic sets: {name}(... for x in S)")
     finally:
@@ -91,27 +91,29 @@ def largest(bodies: Iterable[N], *, or_else: N | int) -> N:
 
 def when(condition: Bool, then: V, otherwise: V | Nothing | int | bool) -> V:
     """`then` if the condition holds, else `otherwise`."""
-    if not isinstance(unchecked(condition), Bool) or not isinstance(unchecked(then), Expr):
+    if not isinstance(as_object(condition), Bool) or not isinstance(as_object(then), Expr):
         raise ModelError("write when(condition, a, b) with a symbolic condition and a symbolic a")
     return cast("V", wrap(apply("when", condition.node, then.node, lift(otherwise, then.node.type))))
 
 
-def rename_apart(node: Node, taken: frozenset[str], done: set[tuple[int, frozenset[str]]] | None = None) -> None:
+def rename_apart(
+    node: Node, names_in_use: frozenset[str], visited: set[tuple[int, frozenset[str]]] | None = None
+) -> None:
     """Number bound variables that would hide a name of an enclosing scope, `w` to `w2`.
 
     Python functions that build parts of a model bring their loop variables along. A reader of the printed model must
     be able to tell them apart, and TLA+ forbids one name to hide another.
     """
-    done = set() if done is None else done
-    if (id(node), taken) in done:
+    visited = set() if visited is None else visited
+    if (id(node), names_in_use) in visited:
         return
-    done.add((id(node), taken))
-    inner = taken
+    visited.add((id(node), names_in_use))
+    inner = names_in_use
     if isinstance(node.attr, Binder) and node.op != "bound":
         binder, number, name = node.attr, 1, node.attr.name
-        while binder.name in taken:
+        while binder.name in names_in_use:
             number += 1
-            binder.renamed(f"{name}{number}")
-        inner = taken | {binder.name}
+            binder.set_name(f"{name}{number}")
+        inner = names_in_use | {binder.name}
     for position, argument in enumerate(node.args):
-        rename_apart(argument, inner if position == 1 else taken, done)
+        rename_apart(argument, inner if position == 1 else names_in_use, visited)

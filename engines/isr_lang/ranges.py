@@ -118,13 +118,13 @@ def _of_action(action: Action, types: Mapping[str, Type]) -> Node:
 
 def _beside(action: Action, types: Mapping[str, Type]) -> Action | None:
     """The action that is possible where this one reads out of range; None where it never can."""
-    asked = _of_action(action, types)
-    if asked is TRUE:
+    condition = _of_action(action, types)
+    if condition is TRUE:
         return None
     return attrs.evolve(
         action,
         name=f"{action.name}{SUFFIX}",
-        guards=(Guard(apply("not", asked), action.where),),
+        guards=(Guard(apply("not", condition), action.where),),
         updates=(Update(FLAG, (), literal(True, BOOL)),),
         doc=f"{action.name} would read out of range.",
     )
@@ -145,7 +145,7 @@ def reading_in_range(design: Design) -> Design:
     types = {v.name: v.type for v in design.variables}
     beside = [a for a in (_beside(a, types) for a in design.actions) if a is not None]
     flag = Node("variable", (), (FLAG, False), BOOL)
-    made = attrs.evolve(design.in_state(cast("type[Struct]", state), start), actions=(*design.actions, *beside))
+    wider_design = attrs.evolve(design.in_state(cast("type[Struct]", state), start), actions=(*design.actions, *beside))
     properties = [(p, _of_property(p)) for p in design.properties]
     states = all_of(asked for p, asked in properties if not p.kind.endswith("step"))
     steps = all_of(asked for p, asked in properties if p.kind.endswith("step"))
@@ -154,7 +154,7 @@ def reading_in_range(design: Design) -> Design:
     if steps is not TRUE:
         doc = "No promise about steps reads out of range."
         promises.append(_promise(STEP_PROMISE, "step", steps, doc, first))
-    return attrs.evolve(made, properties=tuple(promises), expected={})
+    return attrs.evolve(wider_design, properties=tuple(promises), expected={})
 
 
 def _of_property(p: Property) -> Node:

@@ -34,17 +34,17 @@ def refines(
             f"the map is of {', '.join(sorted(mapping))}, the abstract state has {', '.join(sorted(names))}"
         )
     old, new = state(), state(primed=True)
-    seen = {(n, p): mapping[n](new if p else old).node for n in names for p in (False, True)}
-    done: dict[Node, Node] = {}
+    images = {(n, p): mapping[n](new if p else old).node for n in names for p in (False, True)}
+    results: dict[Node, Node] = {}
 
     def through(node: Node) -> Node:
-        if node not in done:
+        if node not in results:
             if node.op == "variable":
-                done[node] = seen[node.attr]
+                results[node] = images[node.attr]
             elif node.op == "call":
                 raise ModelError(f"the abstract step calls {node.attr[0].name}; write it out", step.where)
             else:
-                done[node] = Node(node.op, tuple(through(a) for a in node.args), node.attr, node.type)
-        return done[node]
+                results[node] = Node(node.op, tuple(through(a) for a in node.args), node.attr, node.type)
+        return results[node]
 
     return attrs.evolve(step, name=name, condition=through(step.condition))

@@ -65,17 +65,17 @@ class Struct:
         hints = get_type_hints(cls)
         inherited = cls.__mro__[1]
         cls._variables = dict(vars(inherited).get("_variables", {}))
-        for name, declared in vars(cls).items():
-            if isinstance(declared, _Declared):
+        for name, declaration in vars(cls).items():
+            if isinstance(declaration, _Declared):
                 if hasattr(Struct, name) or name == "primed":
                     raise ModelError(f"'{name}' cannot be the name of a variable")
                 if name not in hints:
                     raise ModelError(f"variable '{name}' needs a type: {name}: Set[Worker] = var(...)")
-                condition = declared.condition.node if declared.condition is not None else None
+                condition = declaration.condition.node if declaration.condition is not None else None
                 kind = type_of(hints[name])
                 if kind == COUNT:
                     raise ModelError(f"'{name}' needs a range: class Level(Number, high=...)")
-                cls._variables[name] = Variable(name, kind, declared.doc, condition, declared.ghost)
+                cls._variables[name] = Variable(name, kind, declaration.doc, condition, declaration.ghost)
         bare = [name for name in vars(cls).get("__annotations__", {}) if name not in cls._variables]
         if bare:
             raise ModelError(f'say what {bare[0]} means: {bare[0]}: ... = var("...")')

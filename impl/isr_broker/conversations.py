@@ -37,11 +37,11 @@ class Conversation(Protocol):
         """The next request, a frame with its length; None while there is nothing to ask."""
         ...
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """The answer to it, without its length, as messages; BadFrame if it is none."""
         ...
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """The connection is lost, and with it these messages, to which no answer will come."""
         ...
 
@@ -70,23 +70,23 @@ class Conversations:
         self.alters = AlterPartitions(self.me, self.topic_id)
         self.lifecycle = Lifecycle(self.me)
 
-    def takes(self, to: BrokerId, address: Address, sent: Message | Stamped) -> Place | None:
+    def takes(self, to: BrokerId, address: Address, envelope: Message | Stamped) -> Place | None:
         """Say a message in its conversation, and where that is; None if it belongs to none."""
         settings = self.settings
-        match bare(sent):
+        match bare(envelope):
             case FetchRequest(partition=tp) | OffsetForLeaderEpochRequest(partition=tp):
                 fetcher = self.fetchers.get((to, address))
                 if fetcher is None:
                     fetcher = self.fetchers[to, address] = Fetcher(self.me, to, settings, self.topic_id)
                 self.leaves(tp, fetcher)
-                fetcher.put(sent)
+                fetcher.put(envelope)
                 patience = settings.replica_socket_timeout_ms + settings.replica_fetch_wait_max_ms
                 return Place(("fetch", to, address), fetcher, patience)
             case AlterPartitionRequest():
-                self.alters.put(sent)
+                self.alters.put(envelope)
                 return Place(("alter", address), self.alters, settings.controller_socket_timeout_ms)
             case RegisterBroker() | Heartbeat():
-                self.lifecycle.put(sent)
+                self.lifecycle.put(envelope)
                 # A heartbeat without an answer leaves time for another one (KAFKA-14392).
                 return Place(("lives", address), self.lifecycle, max(1, settings.broker_session_timeout_ms // 2))
             case _:

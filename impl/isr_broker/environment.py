@@ -43,15 +43,15 @@ class Outside(Protocol):
 class Steps(Protocol):
     """Who is told of each step of a core, before it has any effect: a trace, or the simulator."""
 
-    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+    def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found on the disk when the process started, with these batches."""
         ...
 
-    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+    def node_stepped(self, before: Node, node_input: NodeInput, step: NodeStep, at: Millis) -> None:
         """The broker's core has taken an input; its effects are not yet performed."""
         ...
 
-    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+    def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input; its effects are not yet performed."""
         ...
 

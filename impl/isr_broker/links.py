@@ -46,11 +46,11 @@ class _Task:
 class Link(_Task):
     """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks.
 
-    `lost` is told of messages that cannot have arrived.
+    `report_loss` is told of messages that cannot have arrived.
     """
 
     address: Address
-    lost: Callable[[list[Parcel]], None]
+    report_loss: Callable[[list[Parcel]], None]
     waiting: list[Parcel] = attrs.field(factory=list[Parcel])
 
     def put(self, parcel: Parcel) -> None:
@@ -66,24 +66,24 @@ class Link(_Task):
             except OSError:
                 await asyncio.sleep(0.05)
                 parcels, self.waiting = self.waiting, []
-                self.lost(parcels)
+                self.report_loss(parcels)
                 return
             # Nothing comes this way, so the reading ends when the other broker has gone.
-            gone = asyncio.get_running_loop().create_task(reader.read())
-            gone.add_done_callback(lambda _: self.wake.set())
+            reader_task = asyncio.get_running_loop().create_task(reader.read())
+            reader_task.add_done_callback(lambda _: self.wake.set())
             try:
-                await self._send(reader, writer, gone)
+                await self._send(reader, writer, reader_task)
             except OSError:
                 pass
             finally:
-                gone.cancel()
-                await asyncio.gather(gone, return_exceptions=True)
+                reader_task.cancel()
+                await asyncio.gather(reader_task, return_exceptions=True)
                 writer.close()
 
     async def _send(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gone: asyncio.Task[bytes]
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, reader_task: asyncio.Task[bytes]
     ) -> None:
-        while not gone.done() and not _over(reader, writer):
+        while not reader_task.done() and not _over(reader, writer):
             self.wake.clear()
             parcels, self.waiting = self.waiting, []
             for frame in message_json.frames(parcels):
@@ -96,15 +96,16 @@ class Link(_Task):
 class Channel(_Task):
     """A connection for one conversation: a request, its answer, the next (NodeToControllerRequestThread).
 
-    Who does not answer in `patience` has lost the connection. `heard` takes what is answered, `lost` what never will.
+    Who does not answer in `patience` has lost the connection. `deliver_answers` takes what is answered, `report_loss`
+    what never will.
     """
 
     address: Address
     says: Conversation
     patience: Millis
     longest: int
-    heard: Callable[[list[Parcel]], None]
-    lost: Callable[[list[Parcel]], None]
+    deliver_answers: Callable[[list[Parcel]], None]
+    report_loss: Callable[[list[Parcel]], None]
 
     async def _run(self) -> None:
         while True:
@@ -114,14 +115,14 @@ class Channel(_Task):
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.05)
                 self.wake.clear()
-                self.lost(self.says.broken())
+                self.report_loss(self.says.take_loss())
                 if self.wake.is_set():
                     continue
                 return
             try:
                 await self._converse(reader, writer)
             except (OSError, TimeoutError, EOFError, BadFrame):
-                self.lost(self.says.broken())
+                self.report_loss(self.says.take_loss())
             finally:
                 writer.close()
 
@@ -142,4 +143,4 @@ class Channel(_Task):
                 if not 0 <= size <= self.longest:
                     raise BadFrame(f"an answer of {size} bytes")
                 answer = await reader.readexactly(size)
-            self.heard(self.says.answered(answer))
+            self.deliver_answers(self.says.take_answer(answer))

@@ -17,7 +17,7 @@ import attrs
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.controller_state import Controller, snapshot
 from isr_broker.core.effects import (
     CONTROLLER,
@@ -68,7 +68,7 @@ from isr_broker.core.messages import (
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.truncation import refuses_to_say
-from isr_broker.core.watermark import refused
+from isr_broker.core.watermark import fetch_refusal
 from isr_broker.environment import Address as Address
 from isr_broker.environment import Outside, Steps
 from isr_broker.settings import Settings
@@ -79,7 +79,7 @@ from isr_broker.storage.metadata_log import MetadataLog
 Admin: TypeAlias = (
     CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
 )
-Asked: TypeAlias = Produce | Consume | DeleteRecords | Admin
+ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog
 """What is done a little at a time, in the order in which it was asked."""
@@ -94,7 +94,13 @@ _ROUNDS: Final = 1_000
 _FIRST_RETENTION_MS: Final[Millis] = 30_000
 """Logs are looked at for what is too old so long after the start (log.initial.task.delay.ms)."""
 
-_TOLD: Final = ("becomes_leader", "leader_proposes", "follower_truncates", "controller_elects", "controller_moves")
+_LOGGED_ACTIONS: Final = (
+    "becomes_leader",
+    "leader_proposes",
+    "follower_truncates",
+    "controller_elects",
+    "controller_moves",
+)
 """Actions of which people are told, by how they begin."""
 
 _ALARMS: Final = {
@@ -124,9 +130,9 @@ def _nobody(tp: TopicPartition) -> None:
     pass
 
 
-def _partition_of(told: NodeInput) -> TopicPartition | None:
+def _partition_of(node_input: NodeInput) -> TopicPartition | None:
     """The one partition that an input is about; None if it may be about many, or none."""
-    about = told.message if isinstance(told, Received) else told
+    about = node_input.message if isinstance(node_input, Received) else node_input
     tp = getattr(about, "partition", None)
     return tp if isinstance(tp, TopicPartition) else None
 
@@ -180,27 +186,27 @@ class Runtime:
         self._next_retention = now + min(self.settings.log_retention_check_interval_ms, _FIRST_RETENTION_MS)
         if with_controller:
             self.metadata_log, records = MetadataLog.open(self.disk, self.settings.insync_design.cuts_damaged_metadata)
-            self.controller = recovered(self.settings, records, now)
+            self.controller = controller_from_records(self.settings, records, now)
         self.logs = LogDirectory(self.disk, self.settings)
-        clean_epoch, opened = self.logs.load()
+        clean_epoch, opened_logs = self.logs.load()
         self.node = nodes.Node(me=self.me, settings=self.settings)
-        for found in opened:
+        for found in opened_logs:
             if self.trace is not None:
-                self.trace.opened(found, self.logs.logs[found.partition].contents(), now)
+                self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
         self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack), now)
-        self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened)} logs")
+        self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
 
     # Inputs
 
-    def tell(self, told: NodeInput, now: Millis) -> None:
+    def tell(self, node_input: NodeInput, now: Millis) -> None:
         """The broker's core takes an input, and whatever is caused within this process happens."""
-        self._step(told, now)
+        self._step(node_input, now)
         self._drain(now)
         self.after_turn(now)
 
-    def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages arrived from another broker."""
         for source, to, sent in parcels:
             message = bare(sent)
@@ -210,16 +216,16 @@ class Runtime:
         self._drain(now)
         self.after_turn(now)
 
-    def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def report_undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """No answer will come to messages: a follower, or an admin, need not wait long to ask again."""
         for source, to, sent in parcels:
             message = bare(sent)
             if source == self.me and isinstance(message, FetchRequest):
-                self._step(Received(to, refused(to, message, Error.REQUEST_TIMED_OUT)), now)
+                self._step(Received(to, fetch_refusal(to, message, Error.REQUEST_TIMED_OUT)), now)
             elif source == self.me and isinstance(message, OffsetForLeaderEpochRequest):
                 self._step(Received(to, refuses_to_say(to, message, Error.REQUEST_TIMED_OUT).message), now)
             elif source == self.me and isinstance(message, Admin):
-                self._answered(AdminAnswer(request=message.request, error=Error.REQUEST_TIMED_OUT), b"")
+                self._answer_client(AdminAnswer(request=message.request, error=Error.REQUEST_TIMED_OUT), b"")
         self._drain(now)
         self.after_turn(now)
 
@@ -238,10 +244,10 @@ class Runtime:
             for tick in due:
                 self._step(tick, now)
         for given_up in [request for request, at in self._admin.items() if at <= now]:
-            self._answered(AdminAnswer(request=given_up, error=Error.REQUEST_TIMED_OUT), b"")
+            self._answer_client(AdminAnswer(request=given_up, error=Error.REQUEST_TIMED_OUT), b"")
         if self.wall is not None and self._next_retention <= now:
             self._next_retention = now + self.settings.log_retention_check_interval_ms
-            for kept in self.logs.retain(self.wall(), dict(nodes.watermarks(self.node.held.values()))):
+            for kept in self.logs.retain(self.wall(), dict(nodes.watermarks(self.node.replicas.values()))):
                 self._step(kept, now)
         self._drain(now)
         self.after_turn(now)
@@ -257,9 +263,9 @@ class Runtime:
 
     # Timers: a heap of when replicas want a Tick, so that what runs once per frame does not grow with partitions
 
-    def _noted(self, before: nodes.Node, told: NodeInput) -> None:
+    def _set_alarm(self, before: nodes.Node, node_input: NodeInput) -> None:
         """After a step: the replica that it was about may want another Tick; after news any may."""
-        tp = _partition_of(told)
+        tp = _partition_of(node_input)
         if tp is None and self.node.wake is before.wake:
             return
         if tp is None or len(self._alarms) > 4 * len(self.node.wake) + _FEW_ALARMS:
@@ -267,7 +273,7 @@ class Runtime:
             heapify(self._alarms)
             return
         at = self.node.wake.get(tp)
-        if at is not None and (at != before.wake.get(tp) or isinstance(told, Tick)):
+        if at is not None and (at != before.wake.get(tp) or isinstance(node_input, Tick)):
             heappush(self._alarms, (at, tp))
 
     def _next_alarm(self) -> Millis | None:
@@ -307,7 +313,7 @@ class Runtime:
 
     # For clients
 
-    def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
+    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
         """Hand in a client's request under a new number; `then` gets its answer, which acks=0 has only for an error."""
         self.requests += 1
         request = make(self.requests)
@@ -323,7 +329,7 @@ class Runtime:
             self._send(CONTROLLER, self.me, request)
             self._drain(now)
 
-    def _answered(self, answer: ClientAnswer, records: bytes) -> None:
+    def _answer_client(self, answer: ClientAnswer, records: bytes) -> None:
         self._admin.pop(answer.request, None)
         then = self.waiting.pop(answer.request, None)
         if then is not None:
@@ -331,18 +337,18 @@ class Runtime:
 
     # Effects
 
-    def _step(self, told: NodeInput, now: Millis) -> None:
-        queue: deque[NodeInput] = deque([told])
+    def _step(self, node_input: NodeInput, now: Millis) -> None:
+        queue: deque[NodeInput] = deque([node_input])
         while queue and self.running:
-            before, told = self.node, queue.popleft()
-            step = nodes.handle(before, told, now)
+            before, node_input = self.node, queue.popleft()
+            step = nodes.handle(before, node_input, now)
             self.node = step.core
-            self._noted(before, told)
+            self._set_alarm(before, node_input)
             if self.trace is not None:
-                self.trace.node_stepped(before, told, step, now)
+                self.trace.node_stepped(before, node_input, step, now)
             for effect in step.effects:
                 try:
-                    done = self._perform(effect)
+                    report = self._perform(effect)
                 except OSError as error:
                     # A checkpoint, or the orderly end. Without them the process is no broker that could go on.
                     if self.settings.insync_design.goes_on_without_timers:
@@ -350,20 +356,20 @@ class Runtime:
                     else:
                         self._ends(f"halted: {error}")
                     return
-                if done is not None:
-                    queue.append(done)
+                if report is not None:
+                    queue.append(report)
 
-    def _read(self, tp: TopicPartition, wanted: Slice | None) -> bytes | None:
+    def _read(self, tp: TopicPartition, log_slice: Slice | None) -> bytes | None:
         """The batches of a slice, empty if none is wanted; None where the disk does not give them back.
 
         Whoever asked is told KAFKA_STORAGE_ERROR. A batch that is damaged is no reason to end: the others can be read.
         """
-        if wanted is None:
+        if log_slice is None:
             return b""
         try:
-            return self.logs.read(tp, wanted)
+            return self.logs.read(tp, log_slice)
         except (OSError, BadBatch) as error:
-            self.outside.log(f"{tp}: what is at offset {wanted.offset} cannot be read: {error}")
+            self.outside.log(f"{tp}: what is at offset {log_slice.offset} cannot be read: {error}")
             return None
 
     def _perform(self, effect: Effect) -> NodeInput | None:
@@ -378,18 +384,18 @@ class Runtime:
                 return self.logs.perform(effect)
             case Send(to, message):
                 self._send(to, self.me, message)
-            case AnswerFetch(to=to, response=response, records=wanted):
-                records = self._read(response.partition, wanted)
+            case AnswerFetch(to=to, response=response, records=log_slice):
+                records = self._read(response.partition, log_slice)
                 if records is None:
                     response = attrs.evolve(response, error=Error.KAFKA_STORAGE_ERROR)
                 self._send(to, self.me, attrs.evolve(response, records=records or b""))
             case AnswerProduce() | AnswerDelete():
-                self._answered(effect, b"")
-            case AnswerConsume(partition=tp, records=wanted):
-                records = self._read(tp, wanted)
+                self._answer_client(effect, b"")
+            case AnswerConsume(partition=tp, records=log_slice):
+                records = self._read(tp, log_slice)
                 if records is None:
                     effect = attrs.evolve(effect, error=Error.KAFKA_STORAGE_ERROR)
-                self._answered(effect, records or b"")
+                self._answer_client(effect, records or b"")
             case Took(action=action, partition=tp, replica=replica):
                 self._note(action, f"{tp} on broker {replica}")
                 if action in _NEW_ROLES:
@@ -424,16 +430,16 @@ class Runtime:
     def _note(self, action: str, about: str) -> None:
         if action in _ALARMS:
             self.outside.log(f"ALARM {action}: {about}: {_ALARMS[action]}")
-        elif action.startswith(_TOLD):
+        elif action.startswith(_LOGGED_ACTIONS):
             self.outside.log(f"{action}: {about}")
 
-    def _tell_controller(self, told: Received | Written | Tick, now: Millis) -> None:
+    def _tell_controller(self, controller_input: Received | Written | Tick, now: Millis) -> None:
         assert self.controller is not None
         assert self.metadata_log is not None
-        step = controllers.handle(self.controller, told, now)
+        step = controllers.handle(self.controller, controller_input, now)
         self.controller = step.core
         if self.controller_trace is not None:
-            self.controller_trace.controller_stepped(told, step, now)
+            self.controller_trace.controller_stepped(controller_input, step, now)
         for effect in step.effects:
             match effect:
                 case AppendMetadata(records=records):
@@ -456,7 +462,7 @@ class Runtime:
         most = self.settings.metadata_log_max_record_bytes_between_snapshots
         try:
             self.metadata_log.append(records)
-            long = self.metadata_log.grown > most
+            long = self.metadata_log.growth > most
             if long:
                 self.metadata_log.compact(snapshot(self.controller))
         except OSError as error:
@@ -468,22 +474,22 @@ class Runtime:
 
     def _send(self, to: BrokerId, source: BrokerId, message: Message) -> None:
         trace = self.controller_trace if source == CONTROLLER else self.trace
-        sent = message if trace is None else trace.stamped(message)
+        envelope = message if trace is None else trace.stamped(message)
         if isinstance(message, Answers):
-            self.outside.answer(to, sent)
+            self.outside.answer(to, envelope)
             return
         here = self.controller is not None if to == CONTROLLER else to == self.me
         if here:
             if to == CONTROLLER and isinstance(message, RegisterBroker):
                 self.addresses[source] = (message.host, message.port)
-            self._inbox.append((source if to == CONTROLLER else CONTROLLER, sent))
+            self._inbox.append((source if to == CONTROLLER else CONTROLLER, envelope))
             return
         if isinstance(message, AnswersOfController):
-            self.outside.answer(to, sent)
+            self.outside.answer(to, envelope)
             return
         address = self.controller_at if to == CONTROLLER else self.address_of(to)
         if address is not None:
-            self.outside.send(to, address, source, sent)
+            self.outside.send(to, address, source, envelope)
 
     def address_of(self, broker: BrokerId) -> Address | None:
         """Where a broker listens, as far as is known."""
@@ -506,16 +512,16 @@ class Runtime:
         finally:
             self._busy = False
 
-    def _deliver(self, source: BrokerId, to: BrokerId, sent: Message | Stamped, now: Millis) -> None:
+    def _deliver(self, source: BrokerId, to: BrokerId, envelope: Message | Stamped, now: Millis) -> None:
         if not self.running:
             return
-        message, trace = bare(sent), self.controller_trace if to == CONTROLLER else self.trace
+        message, trace = bare(envelope), self.controller_trace if to == CONTROLLER else self.trace
         if to != CONTROLLER and isinstance(message, AdminAnswer):
             # For whoever asked, and for no core: it is not the cause of the next step.
-            self._answered(message, b"")
+            self._answer_client(message, b"")
             return
-        if trace is not None and isinstance(sent, Stamped):
-            trace.hears(sent.stamp)
+        if trace is not None and isinstance(envelope, Stamped):
+            trace.hears(envelope.stamp)
         if to == CONTROLLER:
             if self.controller is not None:
                 self._tell_controller(Received(source, message), now)

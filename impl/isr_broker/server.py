@@ -72,7 +72,7 @@ class Server:
     channels: dict[Hashable, Channel] = attrs.field(factory=dict[Hashable, Channel])
     connections: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
     _timer: asyncio.TimerHandle | None = None
-    _ended: asyncio.Event = attrs.field(factory=asyncio.Event)
+    _end_event: asyncio.Event = attrs.field(factory=asyncio.Event)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event)
     _listener: asyncio.Server | None = None
     why: str = ""
@@ -87,7 +87,7 @@ class Server:
         channel = self.channels.get(place.key)
         if channel is None:
             longest = self.settings.socket_request_max_bytes
-            channel = Channel(address, place.says, place.patience, longest, self._heard, self._lost)
+            channel = Channel(address, place.says, place.patience, longest, self._deliver_answers, self._report_loss)
             self.channels[place.key] = channel
         channel.wakes()
 
@@ -95,7 +95,7 @@ class Server:
         """Send a message in a frame of our own, which has no answer."""
         link = self.links.get(address)
         if link is None:
-            link = self.links[address] = Link(address, self._lost)
+            link = self.links[address] = Link(address, self._report_loss)
         link.put((source, to, message))
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
@@ -106,21 +106,21 @@ class Server:
         """This broker no longer asks whomever it did about a partition."""
         self.conversations.leaves(partition)
 
-    def _heard(self, parcels: list[Parcel]) -> None:
+    def _deliver_answers(self, parcels: list[Parcel]) -> None:
         if self.runtime.running:
-            self.runtime.received(parcels, self.now())
+            self.runtime.receive_messages(parcels, self.now())
             self._set_timer()
 
-    def _lost(self, parcels: list[Parcel]) -> None:
+    def _report_loss(self, parcels: list[Parcel]) -> None:
         if self.runtime.running:
-            self.runtime.undelivered(parcels, self.now())
+            self.runtime.report_undelivered(parcels, self.now())
             self._set_timer()
 
     def stopped(self, why: str) -> None:
         """The broker has ended."""
         self.why = why
         self.log(why)
-        self._ended.set()
+        self._end_event.set()
 
     def tells(self) -> None:
         """Say what is held for clients and others: an idle broker without connections holds nothing (SIGUSR1)."""
@@ -159,9 +159,9 @@ class Server:
         trace.begins(self.now(), {"wall": time.time_ns(), "settings": dict(self.settings.properties())})
         return trace
 
-    async def ended(self) -> str:
+    async def wait_for_end(self) -> str:
         """Wait until the broker has ended; why it has."""
-        await self._ended.wait()
+        await self._end_event.wait()
         await self.close()
         return self.why
 
@@ -245,7 +245,7 @@ class Server:
             except message_json.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
-            self.runtime.received(parcels, self.now())
+            self.runtime.receive_messages(parcels, self.now())
             return True
         try:
             request = protocol.parse(frame)
@@ -307,6 +307,6 @@ def run(
         if tied:
             loop.add_reader(sys.stdin.fileno(), server.stopped, "left alone")
         print(f"broker {me} listens on {address[0]}:{address[1]}", flush=True)
-        return await server.ended()
+        return await server.wait_for_end()
 
     return asyncio.run(go())

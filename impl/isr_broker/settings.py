@@ -113,16 +113,16 @@ class Settings:
 
         A design brings the defaults of its time, which can be overridden.
         """
-        known = {_spelling(field.name): field for field in attrs.fields(cls)}
+        fields_by_name = {_spelling(field.name): field for field in attrs.fields(cls)}
         values = dict(_DEFAULTS_OF_ITS_TIME.get(properties.get("insync.design", ""), {}))
         if properties.get("replica.selector.class"):
             values["insync_follower_reads"] = True
         for name, text in properties.items():
-            if name not in known:
-                close = get_close_matches(name, known, n=1, cutoff=0.5)
+            if name not in fields_by_name:
+                close = get_close_matches(name, fields_by_name, n=1, cutoff=0.5)
                 meant = f"; did you mean {close[0]!r}?" if close else ""
                 raise BadSetting(f"there is no setting {name!r}{meant}")
-            field = known[name]
+            field = fields_by_name[name]
             values[field.name] = _parsed(name, text, field.default)
         return cast("Callable[..., Settings]", cls)(**values)
 

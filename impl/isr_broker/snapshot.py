@@ -62,7 +62,7 @@ def replica_snapshot(replica: Replica) -> Json:
         "leader_epoch": replica.leader_epoch,
         "partition_epoch": replica.partition_epoch,
         "broker_epoch": replica.broker_epoch,
-        "awaits": None if replica.awaited is None else type(replica.awaited).__name__,
+        "awaits": None if replica.pending_operation is None else type(replica.pending_operation).__name__,
     }
     match replica.role:
         case Leading() as leading:

@@ -83,8 +83,10 @@ class Trace:
 
     - `snapshots`: whether lines have the state after the step.
     - `clock`: what this life knows, itself included; `life` its name there, as `2.3` for the third life of broker 2.
-    - `heard`: the message that the next step is about; `stamps` what the messages of the present step will carry.
-    - `queued`, `asked`, `written`: the causes of inputs that wait for their replica, or for its disk, and its batches.
+    - `incoming_stamp`: the message that the next step is about; `stamps` what the messages of the present step will
+      carry.
+    - `inbox_causes`, `disk_causes`, `written_batches`: the causes of inputs that wait for their replica, or for its
+      disk, and its batches.
     """
 
     node: BrokerId
@@ -92,12 +94,12 @@ class Trace:
     snapshots: bool = True
     life: str = ""
     clock: dict[str, int] = attrs.field(factory=dict[str, int])
-    heard: Stamp | None = None
+    incoming_stamp: Stamp | None = None
     stamps: deque[tuple[type[Message], Stamp]] = attrs.field(factory=deque[tuple[type[Message], Stamp]])
     messages: int = 0
-    queued: dict[TopicPartition, deque[Cause]] = attrs.field(factory=dict[TopicPartition, deque[Cause]])
-    asked: dict[TopicPartition, Cause] = attrs.field(factory=dict[TopicPartition, Cause])
-    written: dict[TopicPartition, Json] = attrs.field(factory=dict[TopicPartition, Json])
+    inbox_causes: dict[TopicPartition, deque[Cause]] = attrs.field(factory=dict[TopicPartition, deque[Cause]])
+    disk_causes: dict[TopicPartition, Cause] = attrs.field(factory=dict[TopicPartition, Cause])
+    written_batches: dict[TopicPartition, Json] = attrs.field(factory=dict[TopicPartition, Json])
     _stamp_of: dict[int, Stamp] = attrs.field(factory=dict[int, Stamp])
     _file: File | None = None
 
@@ -129,28 +131,28 @@ class Trace:
 
     def hears(self, stamp: Stamp) -> None:
         """A message arrives; the next step is about it."""
-        self.heard = stamp
+        self.incoming_stamp = stamp
         for life, count in stamp.clock.items():
             self.clock[life] = max(self.clock.get(life, 0), count)
 
-    def _cause(self, told: NodeInput | ControllerInput) -> Cause:
-        heard, self.heard = self.heard, None
-        name = type(told.message).__name__ if isinstance(told, Received) else type(told).__name__
-        return name, None if heard is None else heard.message, _asked_by_client(told)
+    def _cause(self, core_input: NodeInput | ControllerInput) -> Cause:
+        heard, self.incoming_stamp = self.incoming_stamp, None
+        name = type(core_input.message).__name__ if isinstance(core_input, Received) else type(core_input).__name__
+        return name, None if heard is None else heard.message, _asked_by_client(core_input)
 
     # Steps
 
-    def opened(self, found: LogOpened, records: bytes, at: Millis) -> None:
+    def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found on the disk when the process started."""
-        line: Line = {"input": "LogOpened", "partition": str(found.partition), "log": batch_rows(batches(records))}
-        self._event(at, {**line, "high_watermark": found.high_watermark}, ())
+        line: Line = {"input": "LogOpened", "partition": str(opened_log.partition), "log": batch_rows(batches(records))}
+        self._event(at, {**line, "high_watermark": opened_log.high_watermark}, ())
 
-    def node_stepped(self, before: Node, told: NodeInput, step: NodeStep, at: Millis) -> None:
+    def node_stepped(self, before: Node, node_input: NodeInput, step: NodeStep, at: Millis) -> None:
         """A broker's core has taken an input; its effects are not yet performed."""
-        cause = self._cause(told)
+        cause = self._cause(node_input)
         disk: str | None = None
-        if isinstance(told, _DISK_DONE):
-            disk, cause = type(told).__name__, self.asked.pop(told.partition, cause)
+        if isinstance(node_input, _DISK_DONE):
+            disk, cause = type(node_input).__name__, self.disk_causes.pop(node_input.partition, cause)
         causes = self._through_inboxes(before, step.core, cause)
         groups: list[tuple[Took | None, list[Effect]]] = [(None, [])]
         for effect in step.effects:
@@ -163,14 +165,14 @@ class Trace:
         self._asks(step.effects, causes, cause)
         lines = [self._node_line(took, effects, step.core, causes, cause) for took, effects in groups]
         for (took, effects), line in zip(groups, lines, strict=True):
-            parked = isinstance(told, Produce | Consume) and not step.effects
-            if took is None and not noticed(effects) and not parked:
+            parked = isinstance(node_input, Produce | Consume) and not step.effects
+            if took is None and not is_noticeable(effects) and not parked:
                 continue
             tp = took.partition if took is not None else None
             if disk is not None and took is not None:
                 line["disk"] = disk
-                if tp in self.written:
-                    line["wrote"] = self.written.pop(tp)
+                if tp in self.written_batches:
+                    line["wrote"] = self.written_batches.pop(tp)
             self._event(at, line, effects)
         self._in_order(step.effects)
 
@@ -187,7 +189,7 @@ class Trace:
         if took is not None:
             line |= {"action": took.action, "partition": str(took.partition)}
             if self.snapshots:
-                line["state"] = replica_snapshot(core.held[took.partition])
+                line["state"] = replica_snapshot(core.replicas[took.partition])
         answered = [plain(e) for e in effects if isinstance(e, AnswerProduce | AnswerConsume)]
         if answered:
             line["answered"] = answered
@@ -198,37 +200,37 @@ class Trace:
 
     def _through_inboxes(self, before: Node, after: Node, cause: Cause) -> dict[TopicPartition, Cause]:
         """Which input each replica took that did not take this one: of those that waited, the first."""
-        taken: dict[TopicPartition, Cause] = {}
+        causes: dict[TopicPartition, Cause] = {}
         if before.inboxes is after.inboxes:
-            return taken
+            return causes
         for tp in {*before.inboxes, *after.inboxes}:
             were, are = before.inboxes.get(tp, ()), after.inboxes.get(tp, ())
-            queue = self.queued.setdefault(tp, deque())
+            queue = self.inbox_causes.setdefault(tp, deque())
             if len(are) > len(were):
                 queue.append(cause)
             elif len(are) < len(were) and queue:
-                taken[tp] = queue.popleft()
-        return taken
+                causes[tp] = queue.popleft()
+        return causes
 
     def _asks(self, effects: Iterable[Effect], causes: Mapping[TopicPartition, Cause], cause: Cause) -> None:
         for effect in effects:
             if isinstance(effect, AppendLog | TruncateLog | AssignEpoch):
-                self.asked[effect.partition] = causes.get(effect.partition, cause)
+                self.disk_causes[effect.partition] = causes.get(effect.partition, cause)
             if isinstance(effect, AppendLog):
-                self.written[effect.partition] = batch_rows(batches(effect.records))
+                self.written_batches[effect.partition] = batch_rows(batches(effect.records))
 
-    def controller_stepped(self, told: ControllerInput, step: ControllerStep, at: Millis) -> None:
+    def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input; its effects are not yet performed."""
-        name, received, _ = self._cause(told)
+        name, message_id, _ = self._cause(controller_input)
         for effect in step.effects:
             if isinstance(effect, Took):
-                line: Line = {"input": name, "received": received, "action": effect.action}
+                line: Line = {"input": name, "received": message_id, "action": effect.action}
                 line |= {"partition": str(effect.partition), "replica": effect.replica}
                 if self.snapshots:
                     line["state"] = _controller_state(step.core, effect.partition)
                 self._event(at, line, ())
-        if noticed(step.effects):
-            self._event(at, {"input": name, "received": received}, step.effects)
+        if is_noticeable(step.effects):
+            self._event(at, {"input": name, "received": message_id}, step.effects)
         self._in_order(step.effects)
 
     # Lines
@@ -237,7 +239,7 @@ class Trace:
         """One more event of this life, with what it sends."""
         self.clock[self.life] = self.clock.get(self.life, 0) + 1
         clock: dict[str, int] = dict(self.clock)
-        sent: list[Json] = []
+        messages: list[Json] = []
         for effect in effects:
             message = _message_of(effect)
             if message is None:
@@ -246,9 +248,9 @@ class Trace:
             stamp = Stamp(f"{self.life}:{self.messages}", clock)
             self._stamp_of[id(effect)] = stamp
             to = effect.to if isinstance(effect, Send | AnswerFetch) else CONTROLLER
-            sent.append({"id": stamp.message, "to": node_name(to), type(message).__name__: plain(message)})
-        if sent:
-            line["sent"] = sent
+            messages.append({"id": stamp.message, "to": node_name(to), type(message).__name__: plain(message)})
+        if messages:
+            line["sent"] = messages
         kept = {key: value for key, value in line.items() if value is not None}
         self._write({"n": clock[self.life], "at": at, "clock": dict(clock), **kept})
 
@@ -262,9 +264,9 @@ class Trace:
         self.stamps.extendleft(reversed(waiting))
 
 
-def _asked_by_client(told: NodeInput | ControllerInput) -> Json:
+def _asked_by_client(core_input: NodeInput | ControllerInput) -> Json:
     """The request of a client: its number, and what it asks; of its batches, count, CRC and what makes them its own."""
-    match told:
+    match core_input:
         case Produce(request=request, partition=tp, acks=acks, records=records):
             try:
                 rows = [[b.count, b.crc, b.producer_id, b.producer_epoch, b.base_sequence] for b in batches(records)]
@@ -291,7 +293,7 @@ def _message_of(effect: Effect) -> Message | None:
             return None
 
 
-def noticed(effects: Iterable[Effect]) -> bool:
+def is_noticeable(effects: Iterable[Effect]) -> bool:
     """Whether anybody outside could tell that the step was taken."""
     kinds = (Send, AnswerFetch, AnswerProduce, AnswerConsume, Halt, StopProcess)
     return any(isinstance(effect, kinds) for effect in effects)

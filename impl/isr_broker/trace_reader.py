@@ -44,7 +44,7 @@ class Life:
     name: str
     header: Mapping[str, Json]
     events: tuple[Event, ...]
-    torn: bool
+    has_torn_end: bool
 
     @property
     def node(self) -> str:
@@ -56,7 +56,7 @@ def read_objects(name: str, data: bytes, begins: str) -> tuple[list[Mapping[str,
     """The objects of one file, a line each, and whether its last line is torn. BadTrace where a line is no object, or
     the first says another format than `begins`."""
     *lines, rest = data.split(b"\n")
-    found: list[Mapping[str, Json]] = []
+    objects: list[Mapping[str, Json]] = []
     for number, line in enumerate(lines, 1):
         try:
             value = cast("object", json.loads(line))
@@ -64,24 +64,24 @@ def read_objects(name: str, data: bytes, begins: str) -> tuple[list[Mapping[str,
             raise BadTrace(f"{name}, line {number}: {error}") from error
         if not isinstance(value, dict):
             raise BadTrace(f"{name}, line {number}: no object")
-        found.append(cast("dict[str, Json]", value))
-    if found and found[0].get("format") != begins:
-        raise BadTrace(f"{name} begins with the format {found[0].get('format')}, not {begins}")
-    return found, bool(rest)
+        objects.append(cast("dict[str, Json]", value))
+    if objects and objects[0].get("format") != begins:
+        raise BadTrace(f"{name} begins with the format {objects[0].get('format')}, not {begins}")
+    return objects, bool(rest)
 
 
 def read_life(name: str, data: bytes) -> Life:
     """One file."""
-    found, torn = read_objects(name, data, FORMAT)
-    if not found:
-        return Life(name, {}, (), torn)
+    objects, has_torn_end = read_objects(name, data, FORMAT)
+    if not objects:
+        return Life(name, {}, (), has_torn_end)
     events: list[Event] = []
-    for number, says in enumerate(found[1:], 1):
+    for number, says in enumerate(objects[1:], 1):
         clock = says.get("clock")
         if says.get("n") != number or not isinstance(clock, dict) or clock.get(name) != number:
             raise BadTrace(f"{name}, line {number + 1}: event {number} is expected, with its clock")
         events.append(Event(name, number, cast("dict[str, int]", clock), says))
-    return Life(name, found[0], tuple(events), torn)
+    return Life(name, objects[0], tuple(events), has_torn_end)
 
 
 def read(disk: Disk) -> list[Life]:
@@ -110,45 +110,45 @@ def in_order(lives: Iterable[Life]) -> Iterator[Event]:
     BadTrace if a message was received whose sending no file has.
     """
     lives = list(lives)
-    known = {life.name: life for life in lives}
+    lives_by_name = {life.name: life for life in lives}
     before: dict[str, str] = {}
     for one, next_one in pairwise(lives):
         if one.node == next_one.node:
             # A process that was killed before its first event left a life without any: it is no wall.
             before[next_one.name] = one.name if one.events else before.get(one.name, one.name)
-    done = dict.fromkeys(known, 0)
+    yielded_counts = dict.fromkeys(lives_by_name, 0)
     ready: list[tuple[int, str]] = []
     waiting: dict[str, list[str]] = {}
 
     def offer(name: str) -> None:
         """Put the life's next event among those that may come, or where what it waits for will wake it."""
-        life = known[name]
-        if done[name] == len(life.events):
+        life = lives_by_name[name]
+        if yielded_counts[name] == len(life.events):
             return
-        event = life.events[done[name]]
+        event = life.events[yielded_counts[name]]
         earlier = before.get(name)
-        wanted = {**event.clock, **({earlier: len(known[earlier].events)} if earlier is not None else {})}
+        wanted = {**event.clock, **({earlier: len(lives_by_name[earlier].events)} if earlier is not None else {})}
         for other, count in wanted.items():
             if other == name:
                 continue
-            if other not in known or count > len(known[other].events):
+            if other not in lives_by_name or count > len(lives_by_name[other].events):
                 raise BadTrace(f"{name}, event {event.number} knows event {count} of {other}, which is not there")
-            if done[other] < count:
+            if yielded_counts[other] < count:
                 waiting.setdefault(other, []).append(name)
                 return
         at = event.says.get("at")
         heapq.heappush(ready, (at if isinstance(at, int) else 0, name))
 
-    for name in known:
+    for name in lives_by_name:
         offer(name)
-    left = sum(len(life.events) for life in lives)
+    remaining_events = sum(len(life.events) for life in lives)
     while ready:
         _, name = heapq.heappop(ready)
-        yield known[name].events[done[name]]
-        done[name] += 1
-        left -= 1
+        yield lives_by_name[name].events[yielded_counts[name]]
+        yielded_counts[name] += 1
+        remaining_events -= 1
         offer(name)
         for woken in waiting.pop(name, []):
             offer(woken)
-    if left:
-        raise BadTrace(f"{left} events wait for each other")
+    if remaining_events:
+        raise BadTrace(f"{remaining_events} events wait for each other")

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from isr_kafka.jars import classpath, jars, release_of
-from isr_kafka.programs import Unavailable, cache_folder, javac, locked
+from isr_kafka.programs import Unavailable, cache_folder, javac, lock_folder
 
-RENAMED: Final = Path(__file__).parent / "renamed"
+RENAMES_FOLDER: Final = Path(__file__).parent / "renamed"
 
 
 def build(
@@ -30,26 +30,26 @@ def build(
     beside: Iterable[Path] = (),
 ) -> Path:
     """The folder of classes of all Java files under `sources`, which are folders; `beside` are jars besides Kafka's."""
-    found = jars(version, home)
-    release = release_of(found)
-    names = _renamed(release)
+    kafka_jars = jars(version, home)
+    release = release_of(kafka_jars)
+    names = _old_names(release)
     texts = {
         path.relative_to(top).as_posix(): _with(names, path.read_text())
         for top in sources
         for path in sorted(top.rglob("*.java"))
     }
-    path = classpath(found, beside)
+    path = classpath(kafka_jars, beside)
     folder = cache_folder() / "classes" / _key(texts, path, options)
     if not folder.is_dir():
-        with locked(folder.parent):
+        with lock_folder(folder.parent):
             if not folder.is_dir():
                 _compile(texts, path, options, folder, release)
     return folder
 
 
-def nearest(release: str, known: Iterable[str]) -> str | None:
+def nearest(release: str, releases: Iterable[str]) -> str | None:
     """Of some releases the newest that is not above this one; the oldest if all are above; None if there are none."""
-    ordered = sorted(known, key=order)
+    ordered = sorted(releases, key=order)
     return max((v for v in ordered if order(v) <= order(release)), key=order, default=next(iter(ordered), None))
 
 
@@ -58,11 +58,13 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
-def _renamed(release: str) -> dict[str, str]:
-    chosen = nearest(release, (path.stem for path in RENAMED.glob("*.txt")))
+def _old_names(release: str) -> dict[str, str]:
+    chosen = nearest(release, (path.stem for path in RENAMES_FOLDER.glob("*.txt")))
     if chosen is None:
         return {}
-    lines = (line.split() for line in (RENAMED / f"{chosen}.txt").read_text().splitlines() if not line.startswith("#"))
+    lines = (
+        line.split() for line in (RENAMES_FOLDER / f"{chosen}.txt").read_text().splitlines() if not line.startswith("#")
+    )
     return dict(line for line in lines if line)
 
 

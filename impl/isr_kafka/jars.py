@@ -14,11 +14,15 @@ from typing import Final
 
 import attrs
 
-from isr_kafka.programs import Unavailable, cache_folder, locked, maven
+from isr_kafka.programs import Unavailable, cache_folder, lock_folder, maven
 
-PINNED: Final = Path(__file__).parent / "pinned"
+PINNED_FOLDER: Final = Path(__file__).parent / "pinned"
 RELEASES: Final = tuple(
-    sorted((path.stem for path in PINNED.glob("*.*.*.txt")), key=lambda v: tuple(map(int, v.split("."))), reverse=True)
+    sorted(
+        (path.stem for path in PINNED_FOLDER.glob("*.*.*.txt")),
+        key=lambda v: tuple(map(int, v.split("."))),
+        reverse=True,
+    )
 )
 """The releases of Apache Kafka with pinned jars, the newest first."""
 
@@ -44,45 +48,45 @@ class Pinned:
         return f"{self.artifact}-{self.version}.jar"
 
 
-def pinned(name: str) -> tuple[Pinned, ...]:
+def pinned_jars(name: str) -> tuple[Pinned, ...]:
     """The jars of a release, or of our tools; Unavailable if there is no such list."""
-    path = PINNED / f"{name}.txt"
+    path = PINNED_FOLDER / f"{name}.txt"
     if not path.is_file():
         raise Unavailable(f"Kafka {name} is not pinned here; there are {', '.join(RELEASES)}")
-    found: list[Pinned] = []
+    pins: list[Pinned] = []
     for line in path.read_text().splitlines():
         sha256, where = line.split()
         group, artifact, version = where.split(":")
-        found.append(Pinned(group, artifact, version, sha256))
-    return tuple(found)
+        pins.append(Pinned(group, artifact, version, sha256))
+    return tuple(pins)
 
 
 def jars(version: str | None = None, home: Path | None = None) -> list[Path]:
     """The jars of a release (the newest pinned one if none is named), or those of a downloaded Kafka at `home`."""
-    return _downloaded(home) if home is not None else _provided(version or RELEASES[0])
+    return _downloaded_jars(home) if home is not None else _provided_jars(version or RELEASES[0])
 
 
 def tools() -> list[Path]:
     """What our Java needs beside Kafka: ByteBuddy, which plants mistakes."""
-    return _provided("tools")
+    return _provided_jars("tools")
 
 
 def command_line() -> list[Path]:
     """Kafka's command line tools, with the jars of their release: the newest one whose tools Maven Central has."""
-    return [*_provided("command-line"), *_provided(COMMAND_LINE)]
+    return [*_provided_jars("command-line"), *_provided_jars(COMMAND_LINE)]
 
 
 def logging(home: Path | None = None) -> list[Path]:
     """What a node writes its log with, to its standard output: slf4j-simple, or what a downloaded Kafka brings."""
     if home is None:
-        return _provided("logging")
+        return _provided_jars("logging")
     folder = home / "libs" if (home / "libs").is_dir() else home
     return sorted(path for path in folder.glob("*.jar") if BINDINGS.fullmatch(path.name))
 
 
-def release_of(found: Iterable[Path]) -> str:
+def release_of(paths: Iterable[Path]) -> str:
     """The version that the broker's jar names itself, 4.5.0-SNAPSHOT too; Unavailable if there is none."""
-    for path in found:
+    for path in paths:
         if (match := re.fullmatch(r"kafka_2\.1\d-(\d+\.\d+\.\d+.*)\.jar", path.name)) is not None:
             return match[1]
     raise Unavailable("among these jars there is no kafka_2.13-VERSION.jar")
@@ -96,14 +100,14 @@ def classpath(*parts: Path | Iterable[Path]) -> str:
 
 def cached(version: str) -> bool:
     """Whether the jars of a release are on this machine."""
-    return all((_folder(version) / jar.file).is_file() for jar in pinned(version))
+    return all((_folder(version) / jar.file).is_file() for jar in pinned_jars(version))
 
 
 def _folder(name: str) -> Path:
     return cache_folder() / "jars" / name
 
 
-def _downloaded(home: Path) -> list[Path]:
+def _downloaded_jars(home: Path) -> list[Path]:
     folder = home / "libs" if (home / "libs").is_dir() else home
     found = sorted(path for path in folder.glob("*.jar") if not BINDINGS.fullmatch(path.name))
     if not found:
@@ -112,43 +116,43 @@ def _downloaded(home: Path) -> list[Path]:
     return found
 
 
-def _provided(name: str) -> list[Path]:
-    wanted = pinned(name)
+def _provided_jars(name: str) -> list[Path]:
+    pins = pinned_jars(name)
     folder = _folder(name)
-    files = [folder / jar.file for jar in wanted]
+    files = [folder / jar.file for jar in pins]
     if not all(path.is_file() for path in files):
-        with locked(folder):
-            _fetch(name, wanted, folder)
+        with lock_folder(folder):
+            _fetch(name, pins, folder)
     return files
 
 
-def _fetch(name: str, wanted: tuple[Pinned, ...], folder: Path) -> None:
+def _fetch(name: str, pins: tuple[Pinned, ...], folder: Path) -> None:
     """Have Maven copy the jars, and keep those that are what they should be."""
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        (Path(work) / "pom.xml").write_text(_project(wanted))
+        (Path(work) / "pom.xml").write_text(_project(pins))
         command = [maven(), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={work}/jars"]
         ran = subprocess.run(command, cwd=work, capture_output=True, text=True)
         if ran.returncode != 0:
             said = next((line for line in ran.stdout.splitlines() if "ERROR" in line), "it does not say why")
             reason = re.sub(r"\x1b\[[\d;]*m", "", said).removeprefix("[ERROR]").strip()
             raise Unavailable(f"Maven cannot fetch the jars of {name}: {reason[:200]}")
-        for jar in wanted:
+        for jar in pins:
             path = Path(work) / "jars" / jar.file
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != jar.sha256:
                 raise Unavailable(f"Maven's {jar.file} is not the file that is pinned: its SHA-256 differs")
             shutil.move(path, folder / jar.file)
 
 
-def _project(wanted: tuple[Pinned, ...]) -> str:
+def _project(pins: tuple[Pinned, ...]) -> str:
     """A project that depends on exactly these, and on nothing that they depend on."""
     alone = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-    listed = "".join(
+    dependencies = "".join(
         f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.artifact}</artifactId>"
         f"<version>{jar.version}</version>{alone}</dependency>\n"
-        for jar in wanted
+        for jar in pins
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>insync</groupId><artifactId>jars</artifactId><version>1</version>"
-        f"<dependencies>\n{listed}</dependencies></project>\n"
+        f"<dependencies>\n{dependencies}</dependencies></project>\n"
     )

@@ -136,20 +136,22 @@ MISTAKES: Final = (
 )
 
 
-def named(name: str) -> Mistake:
+def mistake_named(name: str) -> Mistake:
     """The mistake of this name."""
     return next(mistake for mistake in MISTAKES if mistake.name == name)
 
 
 def plant(kafka: Kafka, mistake: Mistake, folder: Path) -> Path:
     """The folder, in which the changed class lies now; Unavailable if this release has no such method."""
-    found = jars(kafka.release, kafka.home)
+    kafka_jars = jars(kafka.release, kafka.home)
     planter = build([SOURCES / "plant"], kafka.release, kafka.home, beside=tools())
-    path = classpath(planter, tools(), found)
+    path = classpath(planter, tools(), kafka_jars)
     command = [java(), "-cp", path, "insync.plant.Plant", str(folder), mistake.type, mistake.method, mistake.answers]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
-        raise Unavailable(f"{mistake.name} cannot be planted in Kafka {release_of(found)}: {ran.stderr.strip()[:300]}")
+        raise Unavailable(
+            f"{mistake.name} cannot be planted in Kafka {release_of(kafka_jars)}: {ran.stderr.strip()[:300]}"
+        )
     return folder
 
 
@@ -157,7 +159,7 @@ def home_with(kafka: Kafka, mistake: Mistake, home: Path) -> Path:
     """A Kafka at `home`, as somebody would have built it: the same jars, one of which has the mistake."""
     (home / "libs").mkdir(parents=True)
     with tempfile.TemporaryDirectory() as work:
-        changed = plant(kafka, mistake, Path(work))
+        planted_folder = plant(kafka, mistake, Path(work))
         entry = mistake.type.replace(".", "/") + ".class"
         for jar in jars(kafka.release, kafka.home):
             copy = home / "libs" / jar.name
@@ -167,6 +169,6 @@ def home_with(kafka: Kafka, mistake: Mistake, home: Path) -> Path:
                     continue
                 with zipfile.ZipFile(copy, "w") as new:
                     for item in old.infolist():
-                        content = (changed / entry).read_bytes() if item.filename == entry else old.read(item)
+                        content = (planted_folder / entry).read_bytes() if item.filename == entry else old.read(item)
                         new.writestr(item, content)
     return home

@@ -27,7 +27,7 @@ import attrs
 
 from isr_kafka.compile import build
 from isr_kafka.jars import RELEASES, classpath, jars, logging, release_of, tools
-from isr_kafka.programs import Unavailable, cache_folder, java, locked
+from isr_kafka.programs import Unavailable, cache_folder, java, lock_folder
 from isr_kafka.system import SOURCES
 
 _COUNT: Final = itertools.count()
@@ -70,15 +70,15 @@ class NodeFiles:
 
     def new_folder(self, data: Path, node: int, cluster: str, controller: bool, elr: bool = True) -> None:
         """Make the folder of a node of this cluster, formatted with the ELR (KIP-966) switched on or off."""
-        shutil.copytree(self._formatted(controller, elr), data)
+        shutil.copytree(self._formatted_folder(controller, elr), data)
         mine = {"cluster.id": cluster, "node.id": str(node), "directory.id": new_id(), "version": "1"}
         (data / "meta.properties").write_text("".join(f"{k}={v}\n" for k, v in mine.items()), encoding="utf-8")
 
-    def _formatted(self, controller: bool, elr: bool) -> Path:
+    def _formatted_folder(self, controller: bool, elr: bool) -> Path:
         """A folder that Kafka's StorageTool has formatted, once for all nodes of a role: that costs a JVM's start."""
         folder = self.folder / f"{'controller' if controller else 'broker'}-elr-{int(elr)}"
         if not folder.is_dir():
-            with locked(self.folder):
+            with lock_folder(self.folder):
                 if not folder.is_dir():
                     self._format(folder, controller, elr)
         return folder
@@ -86,7 +86,7 @@ class NodeFiles:
     def _format(self, folder: Path, controller: bool, elr: bool) -> None:
         with tempfile.TemporaryDirectory(dir=self.folder) as work:
             properties = Path(work) / "server.properties"
-            wanted = {
+            settings = {
                 "node.id": "1",
                 "process.roles": "broker,controller" if controller else "broker",
                 "controller.quorum.voters": "1@127.0.0.1:9093" if controller else "2@127.0.0.1:9093",
@@ -94,7 +94,7 @@ class NodeFiles:
                 "listeners": "PLAINTEXT://127.0.0.1:9092" + (",CONTROLLER://127.0.0.1:9093" if controller else ""),
                 "log.dirs": f"{work}/data",
             }
-            properties.write_text("".join(f"{k}={v}\n" for k, v in wanted.items()), encoding="utf-8")
+            properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
             tool = ["kafka.tools.StorageTool", "format", "--cluster-id", new_id(), "--config", str(properties)]
             command = [self.program, *JVM, *LOGS, "-cp", self.path, *tool, "--feature", f"{ELR}={int(elr)}"]
             ran = subprocess.run(command, capture_output=True, text=True)
@@ -115,8 +115,8 @@ class NodeFiles:
 
         A JVM that cannot leaves none, and nodes take longer to start.
         """
-        self._formatted(controller=True, elr=True)
-        with locked(self.folder):
+        self._formatted_folder(controller=True, elr=True)
+        with lock_folder(self.folder):
             if not self.is_trained:
                 work = self.folder / "classes.jsa.new"
                 start_and_stop([f"-XX:ArchiveClassesAtExit={work}", "-Xlog:disable"])
@@ -133,28 +133,30 @@ def node_files(
     With `tracing` they can write what they do (`insync.trace.Trace`).
     """
     program = java()
-    found = [path for path in jars(version, home) if not path.name.startswith("slf4j-nop-")]
-    release = release_of(found)
+    kafka_jars = [path for path in jars(version, home) if not path.name.startswith("slf4j-nop-")]
+    release = release_of(kafka_jars)
     if tuple(map(int, release.split(".")[:2])) < OLDEST:
         raise Unavailable(f"Kafka {release} is not started here; there are {', '.join(RUNNABLE)}")
-    found += logging(home)
+    kafka_jars += logging(home)
     ours = [build([SOURCES / "node"], version, home)]
     if noting:
-        ours.append(_changed([SOURCES / "node", SOURCES / "note"], "insync.note.Note", version, home, found))
+        ours.append(
+            _changed_classes([SOURCES / "node", SOURCES / "note"], "insync.note.Note", version, home, kafka_jars)
+        )
     if tracing:
         sources = [SOURCES / "trace"]
         try:
-            woven = _changed(sources, "insync.trace.Weave", version, home, found)
+            woven = _changed_classes(sources, "insync.trace.Weave", version, home, kafka_jars)
         except Unavailable as problem:
             raise Unavailable(f"Kafka {release} cannot be made to write traces, {RELEASES[0]} can: {problem}") from None
         ours += [build(sources, version, home, beside=tools()), woven]
-    key = _key(program, found, ours)
+    key = _key(program, kafka_jars, ours)
     folder = cache_folder() / "nodes" / f"{release}-{'noting-' * noting}{'tracing-' * tracing}{key}"
-    with locked(folder):
+    with lock_folder(folder):
         jar = folder / "node.jar"
         if not jar.is_file():
             _pack(ours, jar)
-    return NodeFiles(release=release, folder=folder, program=program, path=classpath(jar, found), noting=noting)
+    return NodeFiles(release=release, folder=folder, program=program, path=classpath(jar, kafka_jars), noting=noting)
 
 
 def new_id() -> str:
@@ -166,15 +168,15 @@ def new_id() -> str:
             return word
 
 
-def _changed(
-    sources: Sequence[Path], program: str, version: str | None, home: Path | None, found: Sequence[Path]
+def _changed_classes(
+    sources: Sequence[Path], program: str, version: str | None, home: Path | None, kafka_jars: Sequence[Path]
 ) -> Path:
     """A folder with classes of Kafka's as a program of ours, made from these sources, has changed them."""
     maker = build(sources, version, home, beside=tools())
     folder = maker.parent / f"{maker.name}-changed"
     if not folder.is_dir():
-        with locked(folder.parent), tempfile.TemporaryDirectory(dir=folder.parent) as work:
-            path = classpath(maker, found, tools())
+        with lock_folder(folder.parent), tempfile.TemporaryDirectory(dir=folder.parent) as work:
+            path = classpath(maker, kafka_jars, tools())
             ran = subprocess.run(
                 [java(), *JVM, "-cp", path, program, f"{work}/classes"], capture_output=True, text=True
             )

@@ -30,7 +30,7 @@ def cache_folder(of: str = "kafka") -> Path:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Generator[None]:
+def lock_folder(folder: Path) -> Generator[None]:
     """One process at a time fills a folder of the cache."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
@@ -40,12 +40,12 @@ def locked(folder: Path) -> Generator[None]:
 
 def java() -> str:
     """The Java runtime: JAVA_HOME's, else the one on the PATH."""
-    found = _program("java", "a Java runtime is missing")
-    said = subprocess.run([found, "-version"], capture_output=True, text=True).stderr
+    program = _program("java", "a Java runtime is missing")
+    said = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version[1]) < OLDEST_JAVA:
-        raise Unavailable(f"{found} is older than Java {OLDEST_JAVA}, which Kafka needs ({_install()})")
-    return found
+        raise Unavailable(f"{program} is older than Java {OLDEST_JAVA}, which Kafka needs ({_install()})")
+    return program
 
 
 def javac() -> str:
@@ -55,12 +55,12 @@ def javac() -> str:
 
 def maven() -> str:
     """Maven, which fetches jars."""
-    found = shutil.which("mvn")
-    if found is None:
+    program = shutil.which("mvn")
+    if program is None:
         raise Unavailable(
             "Maven, which fetches Kafka's jars, is missing (Debian: apt-get install maven; or use --kafka-home)"
         )
-    return found
+    return program
 
 
 def _program(name: str, missing: str) -> str:

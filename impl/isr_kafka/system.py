@@ -14,14 +14,14 @@ from typing import Final
 
 import attrs
 
-from isr_kafka.compile import RENAMED, build, order
+from isr_kafka.compile import RENAMES_FOLDER, build, order
 from isr_kafka.jars import RELEASES, classpath, jars, release_of
 from isr_kafka.programs import Unavailable, java
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
 EXPORTS: Final = ("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED")
 HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-DRIVEN: Final = tuple(sorted((path.stem for path in RENAMED.glob("*.txt")), key=order, reverse=True))
+DRIVEN_RELEASES: Final = tuple(sorted((path.stem for path in RENAMES_FOLDER.glob("*.txt")), key=order, reverse=True))
 """The releases of whose classes it is listed what they were called."""
 
 
@@ -53,11 +53,11 @@ def adapter_sources(release: str) -> list[Path]:
     return [main, *(folder for folder in older if order(release)[:2] <= order(folder.name))]
 
 
-def named(word: str, home: Path | None = None) -> Kafka | None:
+def kafka_from_word(word: str, home: Path | None = None) -> Kafka | None:
     """What `kafka` or `kafka=4.4.0` means; None for any other command. Unavailable if no such release can be driven."""
     match = re.fullmatch(r"kafka(?:=(\S+))?", word)
     if match is None:
         return None
-    if match[1] is not None and match[1] not in DRIVEN:
-        raise Unavailable(f"Kafka {match[1]} cannot be driven here; there are {', '.join(DRIVEN)}")
+    if match[1] is not None and match[1] not in DRIVEN_RELEASES:
+        raise Unavailable(f"Kafka {match[1]} cannot be driven here; there are {', '.join(DRIVEN_RELEASES)}")
     return Kafka(match[1] or RELEASES[0], home)

@@ -117,7 +117,7 @@ def required(metavar: str, says: str, read: Callable[[str], T], *, name: str = "
     return cast("T", _field(_Spec(says, metavar, read, required=True, name=name), attrs.NOTHING))
 
 
-def repeated(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> tuple[T, ...]:
+def repeated_option(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> tuple[T, ...]:
     """`--name WORD`, as often as one likes."""
     spec = _Spec(f"{says}; may be repeated", metavar, read, repeats=True, name=name)
     return cast("tuple[T, ...]", _field(spec, ()))
@@ -277,7 +277,9 @@ OWN_DESIGNS = "--design-file"
 class OwnDesigns:
     """Where designs are that insync does not have. They are known before any other word is read."""
 
-    design_file: tuple[Path, ...] = repeated("FILE", "Python with designs of your own (docs/own-design.md)", Path)
+    design_file: tuple[Path, ...] = repeated_option(
+        "FILE", "Python with designs of your own (docs/own-design.md)", Path
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -309,7 +311,7 @@ class TodaysWorld(World):
 class SmallerWorld(World):
     """A design from which actions may be left out."""
 
-    without: tuple[str, ...] = repeated("ACTION", "leave this action out", str)
+    without: tuple[str, ...] = repeated_option("ACTION", "leave this action out", str)
 
     @property
     def design(self) -> Design:
@@ -320,8 +322,8 @@ class SmallerWorld(World):
 class FairWorld(SmallerWorld):
     """A design whose assumptions of fairness may be changed, too."""
 
-    unfair: tuple[str, ...] = repeated("ACTION", "for liveness, this action need not be fair", str)
-    strong: tuple[str, ...] = repeated("ACTION", "for liveness, this action is strongly fair", str)
+    unfair: tuple[str, ...] = repeated_option("ACTION", "for liveness, this action need not be fair", str)
+    strong: tuple[str, ...] = repeated_option("ACTION", "for liveness, this action is strongly fair", str)
 
     @property
     def design(self) -> Design:
@@ -366,7 +368,7 @@ def read(shape: type[T], usage: Usage, argv: Sequence[str]) -> T:
         raise InputError(
             f"{files}: a bound or setting has the name of an option of insync {usage.verb} ({clash.argument_name})"
         ) from None
-    return parser.made(shape, parser.read(argv), tuple(argv))
+    return parser.build_options(shape, parser.read(argv), tuple(argv))
 
 
 def _own_files(argv: Sequence[str]) -> list[Path]:
@@ -435,18 +437,18 @@ class Parser(argparse.ArgumentParser):
 
     def add_constants(self, shape: type[object], about: _Spec, argv: Sequence[str]) -> None:
         """One option per constant of the design that argv names; without a design, of any."""
-        known = registry.designs()
+        designs = registry.designs()
         assert about.constants is not None, "it is called for a field that constants() makes"
         usual = next((str(spec.default) for spec, _ in _specs(shape) if spec.positional and spec.default), "")
-        named = next((known[word] for word in (*argv, usual) if word in known), None)
-        other = {d.name: about.constants(d) for d in ([named] if named else known.values())}
-        for design in [named] if named else known.values():
+        named_design = next((designs[word] for word in (*argv, usual) if word in designs), None)
+        other = {d.name: about.constants(d) for d in ([named_design] if named_design else designs.values())}
+        for design in [named_design] if named_design else designs.values():
             for constant in design.constants():
                 self.constants.setdefault(constant.name, constant)
         bounds = self.add_argument_group("bounds", about.says)
         settings = self.add_argument_group("settings")
         for c in self.constants.values():
-            of = [d for d in ([named] if named else known.values()) if c in d.constants()]
+            of = [d for d in ([named_design] if named_design else designs.values()) if c in d.constants()]
             values = {d.name: other[d.name].get(c.name, d.defaults.get(c.name, c.default)) for d in of}
             open_ended = any(ANY in table.values() for table in other.values())
             (settings if c.names else bounds).add_argument(
@@ -457,14 +459,16 @@ class Parser(argparse.ArgumentParser):
                 help=describe(c, values),
             )
 
-    def made(self, shape: type[T], words: Mapping[str, object], argv: tuple[str, ...], path: str = "") -> T:
+    def build_options(self, shape: type[T], words: Mapping[str, object], argv: tuple[str, ...], path: str = "") -> T:
         """The class of options with its values."""
         values: dict[str, object] = {}
         for spec, name in _specs(shape):
             if spec.nested is not None:
-                values[name] = self.made(spec.nested, words, argv, f"{path}{name}.")
+                values[name] = self.build_options(spec.nested, words, argv, f"{path}{name}.")
             elif spec.constants is not None:
-                values[name] = {n: self.value(n, str(words[CONSTANT + n])) for n in self.constants if _given(n, words)}
+                values[name] = {
+                    n: self.value(n, str(words[CONSTANT + n])) for n in self.constants if _is_given(n, words)
+                }
             elif spec.command:
                 values[name] = (*self.prog.split(), *map(without_secret, argv))
             else:
@@ -485,7 +489,7 @@ ANY = "any"
 """The value of a bound that a proof leaves open."""
 
 
-def _given(constant: str, words: Mapping[str, object]) -> bool:
+def _is_given(constant: str, words: Mapping[str, object]) -> bool:
     return CONSTANT + constant in words
 
 
@@ -520,12 +524,12 @@ def describe(constant: Constant, defaults: Mapping[str, Value]) -> str:
     doc = " ".join(constant.doc.split()).rstrip(".").replace("%", "%%")
     values = list(defaults.values())
     usual = max(values, key=values.count)
-    others = {shown(v): [n for n, w in defaults.items() if w == v] for v in values if v != usual}
+    others = {value_text(v): [n for n, w in defaults.items() if w == v] for v in values if v != usual}
     told = "".join(f", {v} of {d[0]}{f' and {len(d) - 1} more' if d[1:] else ''}" for v, d in others.items())
-    return f"{doc} (default {shown(usual)}{told}{extent})"
+    return f"{doc} (default {value_text(usual)}{told}{extent})"
 
 
-def shown(value: Value) -> str:
+def value_text(value: Value) -> str:
     """A constant's value as the command line takes it."""
     return ("off", "on")[value] if isinstance(value, bool) else str(value)
 
@@ -537,5 +541,5 @@ def command_options(constants: Mapping[str, Value], design: Design) -> str:
     for name, value in constants.items():
         c = table[name]
         if value != design.defaults.get(name, c.default):
-            words.append(f"{c.option} {shown(value)}")
+            words.append(f"{c.option} {value_text(value)}")
     return " ".join(words)

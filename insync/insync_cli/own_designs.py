@@ -24,12 +24,12 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 """Names of designs are words of a command and parts of file names."""
 
 
-def load(file: Path, taken: Mapping[str, Design], text: str | None = None) -> dict[str, Design]:
+def load(file: Path, known_designs: Mapping[str, Design], text: str | None = None) -> dict[str, Design]:
     """The designs in a file by name: its values of the type Design whose Python name does not begin with `_`.
 
-    The file is run, as any program of its owner. `taken`: the designs that are known already, whose names the file's
-    must differ from. `text`: what is in the file, where this machine does not have it. InputError says in a sentence
-    with the line what is wrong with the file.
+    The file is run, as any program of its owner. `known_designs`: the designs that are known already, whose names the
+    file's must differ from. `text`: what is in the file, where this machine does not have it. InputError says in a
+    sentence with the line what is wrong with the file.
     """
     from isr_lang import Design
 
@@ -39,19 +39,19 @@ def load(file: Path, taken: Mapping[str, Design], text: str | None = None) -> di
     else:
         cache[str(file)] = len(text), None, text.splitlines(keepends=True), str(file)
     module = _run(file, _compiled(file, text))
-    known = {id(design) for design in taken.values()}
-    found: dict[str, Design] = {}
+    known = {id(design) for design in known_designs.values()}
+    designs: dict[str, Design] = {}
     for variable, value in vars(module).items():
         if not isinstance(value, Design) or variable.startswith("_") or id(value) in known:
             continue
         place = f"{file}:{_line_of(text, variable)}"
-        if value.name in taken or value.name in found:
+        if value.name in known_designs or value.name in designs:
             raise InputError(f"{place}: there is a design '{value.name}' already; give this one another name")
         _check(place, value)
-        found[value.name] = attrs.evolve(value, file=str(file))
-    if not found:
+        designs[value.name] = attrs.evolve(value, file=str(file))
+    if not designs:
         raise InputError(f'{file}: no design is in it; make one by MINE = KIP_966.replacing("mine", ...)')
-    return found
+    return designs
 
 
 def _text(file: Path) -> str:

@@ -44,77 +44,77 @@ def place(word: str) -> Path | Location:
         raise UsageError(str(problem)) from None
 
 
-def make_folder(given: Path | Location, option: str = "--out") -> Path | Location:
+def make_folder(location: Path | Location, option: str = "--out") -> Path | Location:
     """The folder, known to be writable, and made if it has to be; UsageError otherwise."""
-    if isinstance(given, Path):
-        return terminal.make_folder(given, option)
+    if isinstance(location, Path):
+        return terminal.make_folder(location, option)
     try:
-        (given / PROBE).put(b"")
-        (given / PROBE).delete()
+        (location / PROBE).put(b"")
+        (location / PROBE).delete()
     except OSError as problem:
         raise UsageError(f"cannot write to {problem}; choose another with {option}") from None
-    return given
+    return location
 
 
 @contextmanager
-def filled(given: Path | Location) -> Generator[Path]:
+def local_folder(location: Path | Location) -> Generator[Path]:
     """A folder of this machine whose files are in the given one in the end."""
-    if isinstance(given, Path):
-        yield given
+    if isinstance(location, Path):
+        yield location
         return
     try:
-        with given.filled() as folder:
+        with location.output_folder() as folder:
             yield folder
     except OSError as problem:
         raise UsageError(f"cannot write to {problem}") from None
 
 
 @contextmanager
-def text_of(given: Path | Location) -> Generator[TextIO]:
+def text_of(location: Path | Location) -> Generator[TextIO]:
     """A file as text in UTF-8; OSError where it cannot be read."""
-    if isinstance(given, Path):
-        with given.open(encoding="utf-8") as file:
+    if isinstance(location, Path):
+        with location.open(encoding="utf-8") as file:
             yield file
         return
-    with given.opened() as stream:
+    with location.open_for_reading() as stream:
         yield io.TextIOWrapper(io.BufferedReader(cast("io.RawIOBase", stream), AHEAD), encoding="utf-8")
 
 
-def files_of(given: Path | Location, ending: str) -> list[Path | Location]:
+def files_of(location: Path | Location, ending: str) -> list[Path | Location]:
     """The files in a folder whose names end so, by name; of what is no folder, itself."""
-    if isinstance(given, Path):
-        return [*sorted(given.glob(f"*{ending}"))] if given.is_dir() else [given]
-    inside = given.files()
-    return [given / name for name in inside if name.endswith(ending) and "/" not in name] if inside else [given]
+    if isinstance(location, Path):
+        return [*sorted(location.glob(f"*{ending}"))] if location.is_dir() else [location]
+    inside = location.files()
+    return [location / name for name in inside if name.endswith(ending) and "/" not in name] if inside else [location]
 
 
-def bytes_of(given: Path | Location) -> bytes:
-    return given.read_bytes() if isinstance(given, Path) else given.read()
+def bytes_of(location: Path | Location) -> bytes:
+    return location.read_bytes() if isinstance(location, Path) else location.read()
 
 
-def size(given: Path | Location) -> int:
+def size(location: Path | Location) -> int:
     """The bytes of a file."""
-    return given.stat().st_size if isinstance(given, Path) else given.size()
+    return location.stat().st_size if isinstance(location, Path) else location.size()
 
 
-def suffix(given: Path | Location) -> str:
+def suffix(location: Path | Location) -> str:
     """What the name ends with: `.jsonl`."""
-    return PurePosixPath(given.name).suffix
+    return PurePosixPath(location.name).suffix
 
 
-def with_suffix(given: Path | Location, ending: str) -> Path | Location:
+def with_suffix(location: Path | Location, ending: str) -> Path | Location:
     """The file of the same name with another ending."""
-    if isinstance(given, Path):
-        return given.with_suffix(ending)
-    return attrs.evolve(given, path=str(PurePosixPath(given.path).with_suffix(ending)))
+    if isinstance(location, Path):
+        return location.with_suffix(ending)
+    return attrs.evolve(location, path=str(PurePosixPath(location.path).with_suffix(ending)))
 
 
-def write_json(given: Path | Location, value: object) -> None:
+def write_json(location: Path | Location, value: object) -> None:
     """UsageError where it cannot be written."""
-    if isinstance(given, Path):
-        terminal.write_json(str(given), value)
+    if isinstance(location, Path):
+        terminal.write_json(str(location), value)
         return
     try:
-        given.put(terminal.json_text(value).encode())
+        location.put(terminal.json_text(value).encode())
     except OSError as problem:
         raise UsageError(f"cannot write {problem}") from None

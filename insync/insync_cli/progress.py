@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Tell(Protocol):
     """Says how many things of a kind are done, and of how many, if that is known."""
 
-    def __call__(self, what: str, done: int, total: int | None = None, /) -> None: ...
+    def __call__(self, what: str, finished_count: int, total: int | None = None, /) -> None: ...
 
 
 LINE_EVERY = 5.0
@@ -77,16 +77,16 @@ class Brake:
 @contextmanager
 def ended_in_order() -> Generator[threading.Event]:
     """An event that the first Ctrl-C or TERM sets, for work that then ends in order; a second one does not wait."""
-    asked = threading.Event()
+    stop_request = threading.Event()
 
     def stops(number: int, _: FrameType | None) -> None:
-        if asked.is_set():
+        if stop_request.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop_request.set()
 
     before = {number: signal.signal(number, stops) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop_request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -110,7 +110,7 @@ def interruptible() -> Generator[None]:
             signal.signal(number, handler)
 
 
-def silent(what: str, done: int, total: int | None = None, /) -> None:
+def silent(what: str, finished_count: int, total: int | None = None, /) -> None:
     """Tells nobody."""
 
 
@@ -126,40 +126,42 @@ class Stage:
 
     def __init__(self, what: str, began: float) -> None:
         self.what, self.began = what, began
-        self.done, self.grows = 0, False
+        self.finished_count, self.grows = 0, False
         self.total: int | None = None
         self.share: float | None = None
         self._past: list[tuple[int, int]] = []
 
-    def at(self, done: int, total: int | None, *, grows: bool = False, share: float | None = None) -> None:
-        self.done, self.total, self.grows, self.share = done, total, grows, share
+    def at(self, finished_count: int, total: int | None, *, grows: bool = False, share: float | None = None) -> None:
+        self.finished_count, self.total, self.grows, self.share = finished_count, total, grows, share
         if grows and total is not None:
-            self._past.append((done, total))
+            self._past.append((finished_count, total))
             if len(self._past) > PAST:
                 del self._past[::2]
 
     def parts(self, now: float) -> list[str]:
         """How much is done, and how long the rest takes where one can tell; else how long it took so far."""
-        done, total = self.done, self.total
-        counted = f"{done:,} of {total:,} {self.what}" if total is not None else f"{done:,} {self.what}"
-        if total is None or not 0 < done < total:
-            return [counted if done else self.what, f"{human_time(now - self.began)} so far"]
+        finished_count, total = self.finished_count, self.total
+        amount = (
+            f"{finished_count:,} of {total:,} {self.what}" if total is not None else f"{finished_count:,} {self.what}"
+        )
+        if total is None or not 0 < finished_count < total:
+            return [amount if finished_count else self.what, f"{human_time(now - self.began)} so far"]
         if self.share:
-            return [counted, f"estimate {human_time((now - self.began) * (1 / self.share - 1))} more"]
-        each = (now - self.began) / done
+            return [amount, f"estimate {human_time((now - self.began) * (1 / self.share - 1))} more"]
+        each = (now - self.began) / finished_count
         if not self.grows:
-            return [counted, f"estimate {human_time(each * (total - done))} more"]
+            return [amount, f"estimate {human_time(each * (total - finished_count))} more"]
         new = self._new_for_each()
         if new is None:
-            return [counted, f"at least {human_time(each * (total - done))} more"]
-        return [counted, f"estimate {human_time(each * (total - done) / (1 - new))} more"]
+            return [amount, f"at least {human_time(each * (total - finished_count))} more"]
+        return [amount, f"estimate {human_time(each * (total - finished_count) / (1 - new))} more"]
 
     def _new_for_each(self) -> float | None:
         """How many things became known for each of the last quarter that was done; None while as many do, or nearly."""
-        before = next(((d, t) for d, t in reversed(self._past) if d <= 0.75 * self.done), None)
+        before = next(((d, t) for d, t in reversed(self._past) if d <= 0.75 * self.finished_count), None)
         if before is None or self.total is None:
             return None
-        new = (self.total - before[1]) / (self.done - before[0])
+        new = (self.total - before[1]) / (self.finished_count - before[0])
         return new if new < 0.9 else None
 
 
@@ -174,7 +176,7 @@ class Ticker:
         self.levels: dict[int, int] = {}
         self.last = clock()
         self.stage = Stage("", self.last)
-        self.drawn, self.page = 0, ""
+        self.line_length, self.page = 0, ""
 
     def __enter__(self) -> Ticker:
         return self
@@ -200,7 +202,7 @@ class Ticker:
         self.page = page or self.page
 
     def count(
-        self, done: int, total: int | None, what: str, *, grows: bool = False, share: float | None = None
+        self, finished_count: int, total: int | None, what: str, *, grows: bool = False, share: float | None = None
     ) -> None:
         """Tell how many things are done and how long the rest takes.
 
@@ -208,13 +210,13 @@ class Ticker:
         """
         now = self.clock()
         if self._due(now):
-            if done < self.stage.done:  # it is counted anew
+            if finished_count < self.stage.finished_count:  # it is counted anew
                 self.stage = Stage(what, now)
             self.stage.what = what
-            self.stage.at(done, total, grows=grows, share=share)
+            self.stage.at(finished_count, total, grows=grows, share=share)
             self.draw(self.stage.parts(now), now)
 
-    def counted(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
+    def count_each(self, things: Iterable[T], total: int | None, what: str) -> Iterator[T]:
         """The things as they come, counted."""
         for n, thing in enumerate(things, 1):
             self.count(n, total, what)
@@ -229,10 +231,10 @@ class Ticker:
         over = threading.Event()
         self.stage = Stage(what, self.clock())
 
-        def told(what: str, done: int, total: int | None = None) -> None:
-            if what != self.stage.what or done < self.stage.done:
+        def record_progress(what: str, finished_count: int, total: int | None = None) -> None:
+            if what != self.stage.what or finished_count < self.stage.finished_count:
                 self.stage = Stage(what, self.clock())
-            self.stage.done, self.stage.total = done, total
+            self.stage.finished_count, self.stage.total = finished_count, total
 
         def tell() -> None:
             while not over.wait(REDRAW_EVERY):
@@ -243,7 +245,7 @@ class Ticker:
         teller = threading.Thread(target=tell, daemon=True)
         teller.start()
         try:
-            yield told
+            yield record_progress
         finally:
             over.set()
             teller.join()
@@ -257,8 +259,8 @@ class Ticker:
         self.last = now
         if self.redraws:
             line = fitting(parts, shutil.get_terminal_size().columns - 1)
-            sys.stderr.write("\r" + line.ljust(self.drawn))
-            self.drawn = len(line)
+            sys.stderr.write("\r" + line.ljust(self.line_length))
+            self.line_length = len(line)
         else:
             sys.stderr.write(" · ".join(parts) + "\n")
         sys.stderr.flush()
@@ -288,10 +290,10 @@ class Ticker:
         return [*parts, f"estimate {human_time(left)} more"] if left > 0 else parts
 
     def close(self) -> None:
-        if self.drawn:
-            sys.stderr.write("\r" + " " * self.drawn + "\r")
+        if self.line_length:
+            sys.stderr.write("\r" + " " * self.line_length + "\r")
             sys.stderr.flush()
-            self.drawn = 0
+            self.line_length = 0
 
 
 def fitting(parts: Sequence[str], width: int) -> str:
@@ -301,10 +303,10 @@ def fitting(parts: Sequence[str], width: int) -> str:
     while len(" · ".join(kept)) > width and len(kept) > 2:
         del kept[-2]
     line = " · ".join(kept)
-    return line if len(line) <= width else kept[0][:width] if len(kept) == 1 else _shortened(kept, width)
+    return line if len(line) <= width else kept[0][:width] if len(kept) == 1 else _shortened_pair(kept, width)
 
 
-def _shortened(two: Sequence[str], width: int) -> str:
+def _shortened_pair(two: Sequence[str], width: int) -> str:
     """Two parts that do not fit: as much of the first as there is room for beside the second."""
     first, last = two
     room = width - len(last) - 3

@@ -167,20 +167,20 @@ def invariant_of(design: Design) -> list[Conjunct]:
 
     known = {v.name for v in design.variables}
     conjuncts = family_of(design).invariant(design)
-    restated = [attrs.evolve(c, promise=design.restated(c.promise)) for c in conjuncts]
+    restated = [attrs.evolve(c, promise=design.restated_property(c.promise)) for c in conjuncts]
     return [c for c in restated if _variables(c.promise.condition) <= known]
 
 
 def _variables(node: Node) -> set[str]:
     from isr_lang import walk
 
-    found: set[str] = set()
+    names: set[str] = set()
     for n in walk(node):
         if n.op == "variable":
-            found.add(n.attr[0])
+            names.add(n.attr[0])
         elif n.op == "call":
-            found |= _variables(n.attr[0].body)
-    return found
+            names |= _variables(n.attr[0].body)
+    return names
 
 
 def promising(design: Design, conjuncts: Iterable[Property]) -> Design:
@@ -240,9 +240,9 @@ def walker_named(name: str, walks: int, seed: int, workers: int | None = None) -
     threads = {"workers": workers or os.cpu_count() or 1} if "workers" in inspect.signature(simulate).parameters else {}
 
     def walk(
-        instance: Instance, wanted: tuple[str, ...], limits: Limits, progress: Callable[[Progress], None]
+        instance: Instance, wanted_names: tuple[str, ...], limits: Limits, progress: Callable[[Progress], None]
     ) -> Exploration:
-        return simulate(instance, wanted, walks, seed, limits, progress, **threads)
+        return simulate(instance, wanted_names, walks, seed, limits, progress, **threads)
 
     return walk, threads.get("workers", 1)
 

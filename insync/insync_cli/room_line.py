@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from insync_cli.options import shown
+from insync_cli.options import value_text
 from insync_cli.runfile import RoomLine
 
 if TYPE_CHECKING:
@@ -39,4 +39,4 @@ def room_sentence(line: RoomLine, family: Family) -> str:
 
 
 def options_of(constants: Mapping[str, Value]) -> str:
-    return " ".join(f"--{name.replace('_', '-')} {shown(value)}" for name, value in constants.items())
+    return " ".join(f"--{name.replace('_', '-')} {value_text(value)}" for name, value in constants.items())

@@ -98,39 +98,39 @@ def property_line(finding: Finding, trace: str | None) -> PropertyLine:
     )
 
 
-def statistics(found: Exploration, walks: int | None = None) -> Stats:
+def statistics(result: Exploration, walks: int | None = None) -> Stats:
     """By symmetry, `distinct` counts orbits and `unreduced` their states; `walks` are those of a simulation.
 
     `collision_policy`: states are compared whole (exact), or `distinct` is estimated from their hashes (estimated).
     """
     return Stats(
-        generated=found.generated,
-        distinct=found.distinct,
-        depth=found.depth,
-        seconds=round(found.seconds, 3),
-        distinct_per_second=round(found.distinct / found.seconds, 1) if found.seconds > 0 else 0.0,
+        generated=result.generated,
+        distinct=result.distinct,
+        depth=result.depth,
+        seconds=round(result.seconds, 3),
+        distinct_per_second=round(result.distinct / result.seconds, 1) if result.seconds > 0 else 0.0,
         peak_rss_bytes=peak_rss(),
-        collision_policy="estimated" if found.estimated else "exact",
-        unreduced=found.unreduced,
+        collision_policy="estimated" if result.is_estimate else "exact",
+        unreduced=result.states_in_orbits,
         walks=walks,
     )
 
 
-def coverage(found: Exploration) -> Coverage:
+def coverage(result: Exploration) -> Coverage:
     """Per action how often it was taken; per guard how often it let through and how often it refused.
 
     Two guards of an action that read alike are told apart by their position.
     """
     guards: dict[str, dict[str, list[int]]] = {}
-    for g in found.guards:
+    for g in result.guards:
         table = guards.setdefault(g.action, {})
-        table[g.text if g.text not in table else f"{g.text} (conjunct {g.index + 1})"] = [g.passed, g.refused]
-    return Coverage(actions=dict(found.taken), guards=guards)
+        table[g.text if g.text not in table else f"{g.text} (conjunct {g.index + 1})"] = [g.passes, g.refusals]
+    return Coverage(actions=dict(result.steps_by_action), guards=guards)
 
 
 def run_file(
     instance: Instance,
-    found: Exploration,
+    result: Exploration,
     *,
     command: Sequence[str],
     version: str,
@@ -156,8 +156,8 @@ def run_file(
         seed=seed,
         verdict=weakest([line["verdict"] for line in lines]),
         properties=lines,
-        stats=statistics(found, walks),
-        coverage=coverage(found),
+        stats=statistics(result, walks),
+        coverage=coverage(result),
         room=room,
         slack={name: dict(left) for name, left in (slack or {}).items()},
     )
@@ -192,7 +192,9 @@ def uncovered(run: Run) -> list[str]:
     return sentences
 
 
-def exit_code(run: Run, *, named: Sequence[str], strict: bool, uncovered: bool, expected: Mapping[str, str]) -> Exit:
+def exit_code(
+    run: Run, *, named_properties: Sequence[str], strict: bool, uncovered: bool, expected: Mapping[str, str]
+) -> Exit:
     """The answer as a number. What an expectation names is judged by it, the rest by itself."""
     verdicts = {line["name"]: line["verdict"] for line in run["properties"]}
     if Verdict.ERROR in verdicts.values():
@@ -207,7 +209,7 @@ def exit_code(run: Run, *, named: Sequence[str], strict: bool, uncovered: bool, 
         return Exit.LIVENESS if any(line["kind"] == "eventually" for line in violated) else Exit.DEADLOCK
     vacuous = [line["name"] for line in lines if line["verdict"] == Verdict.VACUOUS]
     kinds = {line["name"]: line["kind"] for line in lines}
-    if vacuous and (strict or any(name in named or kinds[name] == "always" for name in vacuous)):
+    if vacuous and (strict or any(name in named_properties or kinds[name] == "always" for name in vacuous)):
         return Exit.UNCOVERED
     if any(line["verdict"] == Verdict.TOO_SMALL for line in lines):
         return Exit.TOO_SMALL

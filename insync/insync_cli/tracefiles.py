@@ -54,7 +54,7 @@ def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, short
     """
     evaluator, design = None, instance.design
     unfair, strong = registry.fairness_changed(design)
-    saved: dict[str, Path] = {}
+    trace_paths: dict[str, Path] = {}
     for finding in findings:
         file = folder / f"{finding.name}{SUFFIX}"
         if finding.path is None:
@@ -71,8 +71,8 @@ def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, short
             without=registry.left_out(design),
         )
         write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), file)
-        saved[finding.name] = file
-    return saved
+        trace_paths[finding.name] = file
+    return trace_paths
 
 
 def write(trace: Trace, path: Path) -> None:
@@ -200,8 +200,8 @@ class TraceReport(TypedDict):
 
 def steps_of(trace: Trace) -> TraceReport:
     """A trace as the JSON reports have it: its steps, and what each changed."""
-    named = [(s.action, trace.parameters_text(s)) for s in trace.steps]
-    named = named or [("", "")] * (len(trace.states) - 1)  # another program does not say what it did
+    actions = [(s.action, trace.parameters_text(s)) for s in trace.steps]
+    actions = actions or [("", "")] * (len(trace.states) - 1)  # another program does not say what it did
     return TraceReport(
         design=trace.design,
         model_hash=trace.model_hash,
@@ -215,6 +215,6 @@ def steps_of(trace: Trace) -> TraceReport:
                 parameters=parameters,
                 changes=[ChangeLine(path=c.path, before=c.before, after=c.after) for c in changes(trace, i)],
             )
-            for i, (action, parameters) in enumerate(named, 1)
+            for i, (action, parameters) in enumerate(actions, 1)
         ],
     )

@@ -26,7 +26,7 @@ def forks(workers: int) -> Generator[ProcessPoolExecutor]:
     """
     pool = ProcessPoolExecutor(workers, get_context("fork"), initializer=_follow, initargs=(os.getpid(),))
     try:
-        with undisturbed():
+        with deferred_signals():
             pool.submit(_nothing)  # whereupon it makes all of its processes
         yield pool
     except BaseException:
@@ -38,7 +38,7 @@ def forks(workers: int) -> Generator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def undisturbed() -> Generator[None]:
+def deferred_signals() -> Generator[None]:
     """Signals wait until the block is over: Python drops an exception that a handler raises in the middle of a fork."""
     came: list[int] = []
 

@@ -49,9 +49,9 @@ def numbers(bucket: int, kind: int, values: Iterable[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"bucket": bucket, "kind": kind, "payload": payload}], schema=SCHEMA)
 
 
-def states(dealt: Words, bounds: Numbers) -> pa.RecordBatch:
+def states(sorted_states: Words, bounds: Numbers) -> pa.RecordBatch:
     """Rows with the states of each bucket, of at most PIECE bytes; those of bucket b begin at bounds[b]."""
-    width = 8 * dealt.shape[1]
+    width = 8 * sorted_states.shape[1]
     step = max(1, PIECE // width)
     starts, owners = list[int](), list[int]()
     for owner in range(len(bounds) - 1):
@@ -60,7 +60,7 @@ def states(dealt: Words, bounds: Numbers) -> pa.RecordBatch:
         owners += [owner] * len(cuts)
     offsets = np.array([*starts, bounds[-1]], dtype=np.int64) * width
     assert offsets[-1] < 1 << 31, "offsets have 32 bits"
-    buffers = [None, _buffer(offsets.astype(np.int32)), _buffer(dealt)]
+    buffers = [None, _buffer(offsets.astype(np.int32)), _buffer(sorted_states)]
     payloads = _from_buffers(pa.binary(), len(owners), buffers)
     kinds = np.full(len(owners), STATES, dtype=np.int32)
     return _batch([pa.array(np.array(owners, dtype=np.int32)), pa.array(kinds), payloads], schema=SCHEMA)

@@ -30,7 +30,7 @@ from isr_check.native.actions import FOUND
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Words, address
 from isr_pipeline import store
-from isr_pipeline.mapped_files import SAID, DiskRoom, MappedFile
+from isr_pipeline.mapped_files import RECORD_FILE, DiskRoom, MappedFile
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker
 
 CHUNK = 1 << 16
@@ -71,7 +71,7 @@ class BucketStates:
         self.name, self.remade = store.new_name(), store.Remade()
         home = local_folder(spec, bucket)
         home.mkdir(parents=True, exist_ok=True)
-        self._room, self._mapped = DiskRoom(home, level, spare), dict[str, MappedFile]()
+        self._room, self._files = DiskRoom(home, level, spare), dict[str, MappedFile]()
         self._shared = home / f"bucket-{bucket:04d}"
         self._own = home / f"{self._shared.name}.{os.getpid()}.{self.name:x}"
         self._remove_left_over(home)
@@ -79,15 +79,15 @@ class BucketStates:
             self._shared.rename(self._own)
         except OSError:
             self._room.found_for(self._own.mkdir)
-        begun = time.monotonic()
+        start_time = time.monotonic()
         try:
-            with hand.spent.timed("remake"):
-                read = self._open(self._kept())
+            with hand.time_spent.measure("remake"):
+                read = self._open(self._read_record())
         except BaseException:
             self._give_up()
             raise
         if read is not None:
-            self.remade = store.Remade(1, read, time.monotonic() - begun)
+            self.remade = store.Remade(1, read, time.monotonic() - start_time)
 
     def _remove_left_over(self, home: Path) -> None:
         """Remove the files of tasks of this bucket whose processes have ended without removing them."""
@@ -102,20 +102,20 @@ class BucketStates:
     def _path(self, kind: str) -> Path:
         return self._own / kind
 
-    def _kept(self) -> _Kept:
+    def _read_record(self) -> _Kept:
         try:
-            said = cast("dict[str, int]", json.loads(self._path(SAID).read_text(encoding="utf-8")))
+            said = cast("dict[str, int]", json.loads(self._path(RECORD_FILE).read_text(encoding="utf-8")))
             return _Kept(said["level"], said["states"], said["size"])
         except (OSError, ValueError, KeyError):
             return _NOTHING
 
     @property
     def states(self) -> MappedFile:
-        return self._mapped["states"]
+        return self._files["states"]
 
     @property
     def table(self) -> MappedFile:
-        return self._mapped["table"]
+        return self._files["table"]
 
     def _map_states(self, rows: int) -> None:
         """Map the array with space for so many states. Room on the disk is asked for when they come."""
@@ -129,34 +129,34 @@ class BucketStates:
         self.table.have(size)
 
     def _map(self, kind: str, count: int) -> None:
-        if kind in self._mapped:
-            self._mapped[kind].close()
-        self._mapped[kind] = MappedFile(self._path(kind), count, self._room)
+        if kind in self._files:
+            self._files[kind].close()
+        self._files[kind] = MappedFile(self._path(kind), count, self._room)
 
-    def _open(self, kept: _Kept) -> int | None:
+    def _open(self, record: _Kept) -> int | None:
         """Map the set as it was before the level; how many states were read from the store, None if all was there."""
         rows = self.before + 1 + CHUNK
-        if kept.states == self.before:
+        if record.states == self.before:
             self._map_states(rows)
-            self._map_table(kept.size or SMALLEST)
+            self._map_table(record.size or SMALLEST)
             self.next = self.before + 1
             return None
-        held = min(kept.states, self.before)
-        size = kept.size or SMALLEST
+        present_count = min(record.states, self.before)
+        size = record.size or SMALLEST
         while size * FULLEST < self.before + min(self.before, CHUNK):
             size *= 2
-        anew = held < kept.states or size != kept.size
+        anew = present_count < record.states or size != record.size
         if anew:
             self._path("table").unlink(missing_ok=True)
         self._map_states(rows)
         self._map_table(size)
-        self.next = held + 1
-        if held < self.before:
-            self._read(kept.level + 1)
+        self.next = present_count + 1
+        if present_count < self.before:
+            self._read(record.level + 1)
         if self.next != self.before + 1:
             raise Failed(f"{self.spec.place} does not have the {self.before} states that bucket {self.bucket} had")
-        self._index(1 if anew else held + 1)
-        return self.before - held
+        self._index(1 if anew else present_count + 1)
+        return self.before - present_count
 
     def _read(self, first: int) -> None:
         """Add the states of the levels from the first on, as the store has them."""
@@ -194,7 +194,7 @@ class BucketStates:
             self._attach()
             self.hand.source(states)
             worker.next, worker.limit = self.next, self.rows
-            with self.hand.spent.timed("absorb"):
+            with self.hand.time_spent.measure("absorb"):
                 self.hand.run("absorb", start, end)
             self.next = worker.next
 
@@ -210,12 +210,12 @@ class BucketStates:
 
     def places(self, states: Words) -> Numbers:
         """The positions of these states in the set, from 1 on; 0 for a state that is not in it."""
-        found = np.zeros(len(states), dtype=np.int64)
+        positions = np.zeros(len(states), dtype=np.int64)
         self._attach()
-        self.hand.worker.set([(Job.RESULTS, address(found))])
+        self.hand.worker.set([(Job.RESULTS, address(positions))])
         self.hand.source(states)
         self.hand.run("locate", 0, len(states))
-        return found
+        return positions
 
     # what is new
 
@@ -223,14 +223,14 @@ class BucketStates:
     def new(self) -> int:
         return self.next - 1 - self.before
 
-    def decided_checks(self, wanted: int) -> int:
+    def decided_checks(self, check_mask: int) -> int:
         """The checks that a new state decides."""
         worker = self.hand.worker
         worker.report[FOUND] = 0
-        if wanted or self.spec.ranged:
+        if check_mask or self.spec.checks_ranges:
             self.hand.source(self.all_states())
-            with self.hand.spent.timed("check"):
-                self.hand.run("check", self.before + 1, self.next, wanted)
+            with self.hand.time_spent.measure("check"):
+                self.hand.run("check", self.before + 1, self.next, check_mask)
         return int(worker.report[FOUND])
 
     def orbits(self) -> int:
@@ -239,7 +239,7 @@ class BucketStates:
             return 0
         self.hand.worker.set([(Job.SUM, 0)])
         self.hand.source(self.all_states())
-        with self.hand.spent.timed("check"):
+        with self.hand.time_spent.measure("check"):
             self.hand.run("orbits", self.before + 1, self.next)
         return int(self.hand.worker.job[Job.SUM])
 
@@ -247,7 +247,7 @@ class BucketStates:
         """Write the new states to a file of the level, which counts once a commit has its name."""
         if self.new:
             file = store.part(self.spec.place, self.level, self.bucket, self.name)
-            with self.hand.spent.timed("files"):
+            with self.hand.time_spent.measure("files"):
                 store.write_states(file, self.all_states()[self.before + 1 : self.next])
 
     def __enter__(self) -> BucketStates:
@@ -262,7 +262,7 @@ class BucketStates:
         self._close()
         said = {"level": self.level, "states": self.next - 1, "size": self.size}
         try:
-            self._path(SAID).write_text(json.dumps(said), encoding="utf-8")
+            self._path(RECORD_FILE).write_text(json.dumps(said), encoding="utf-8")
             self._own.rename(self._shared)
         except (
             OSError
@@ -270,7 +270,7 @@ class BucketStates:
             self._give_up()
 
     def _close(self) -> None:
-        for file in self._mapped.values():
+        for file in self._files.values():
             file.close()
 
     def _give_up(self) -> None:

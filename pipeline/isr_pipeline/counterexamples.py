@@ -35,7 +35,7 @@ def file_of(place: Location, level: int, bucket: int, name: int) -> Location:
     return store.part(place, level, bucket, name, "trace")
 
 
-def marked(place: Location, level: int, bucket: int, names: Names, words: int) -> Iterator[Marked]:
+def marked_states(place: Location, level: int, bucket: int, names: Names, words: int) -> Iterator[Marked]:
     for block in store.read_states(file_of(place, level, bucket, names[bucket]), words + 1) if bucket in names else ():
         yield Marked(np.ascontiguousarray(block[:, :words]), np.ascontiguousarray(block[:, words]).view(np.int64))
 
@@ -52,7 +52,7 @@ class MarkStates:
     ahead: Names
 
     def __call__(self, bucket: int) -> Batches:
-        hand, kept, count = KernelWorker(self.spec), list[Words](), 0
+        hand, marked_blocks, count = KernelWorker(self.spec), list[Words](), 0
         for block in hand.read(self.level, bucket, self.names[bucket]):
             bits = np.zeros(len(block), dtype=np.int64)
             for targets in self._targets():
@@ -60,39 +60,39 @@ class MarkStates:
                 hand.source(block)
                 bits |= aim.masks(0, len(block), self.on_states, self.on_steps)
             (hits,) = bits.nonzero()
-            kept.append(np.concatenate([block[hits], bits[hits].view(np.uint64)[:, None]], axis=1))
+            marked_blocks.append(np.concatenate([block[hits], bits[hits].view(np.uint64)[:, None]], axis=1))
             count += len(hits)
         name = store.new_name()
         if count:
-            store.write_states(file_of(self.spec.place, self.level, bucket, name), np.concatenate(kept))
+            store.write_states(file_of(self.spec.place, self.level, bucket, name), np.concatenate(marked_blocks))
         yield numbers(bucket, FOUND, (count, name))
 
     def _targets(self) -> Iterator[Marked]:
         """The marked states of the next level, SLICE at a time; one empty slice if there are none."""
         words = self.spec.words
-        held, count = [Marked(np.zeros((0, words), dtype=np.uint64), np.zeros(0, dtype=np.int64))], 0
+        batch, count = [Marked(np.zeros((0, words), dtype=np.uint64), np.zeros(0, dtype=np.int64))], 0
         for bucket in self.ahead:
-            for more in marked(self.spec.place, self.level + 1, bucket, self.ahead, words):
+            for more in marked_states(self.spec.place, self.level + 1, bucket, self.ahead, words):
                 if count and count + len(more.states) > SLICE:
-                    yield _together(held)
-                    held, count = [], 0
-                held.append(more)
+                    yield _together(batch)
+                    batch, count = [], 0
+                batch.append(more)
                 count += len(more.states)
-        yield _together(held)
+        yield _together(batch)
 
 
 def _together(parts: list[Marked]) -> Marked:
     return Marked(np.concatenate([p.states for p in parts]), np.concatenate([p.masks for p in parts]))
 
 
-def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
-    """For each decided check, by its bit, the least of the shortest paths to it; `found` has the levels of the bits."""
-    if not found:
+def paths(search: Search, levels_by_check: dict[int, int]) -> dict[int, Path]:
+    """By the bit of each decided check the least of the shortest paths to it; `levels_by_check` has the levels."""
+    if not levels_by_check:
         return {}
     ahead: Names = {}
     at_level = dict[int, Names]()
-    for level in range(max(found.values()), -1, -1):
-        on_states, on_steps = search.question.masks([b for b, at in found.items() if at == level])
+    for level in range(max(levels_by_check.values()), -1, -1):
+        on_states, on_steps = search.question.masks([b for b, at in levels_by_check.items() if at == level])
         commit = search.commits[level]
         runner = search.runner(commit.states)
         mark = MarkStates(search.task_spec(runner), level, on_states, on_steps, commit.names, ahead)
@@ -102,7 +102,7 @@ def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
     evaluator = Evaluator(search.instance)
     return {
         bit: forwards(search, evaluator, bit, level, _MarkedStates(search, bit, at_level).among)
-        for bit, level in found.items()
+        for bit, level in levels_by_check.items()
     }
 
 
@@ -125,7 +125,7 @@ class _MarkedStates:
         bucket = int(np.searchsorted(bounds, 1)) - 1
         if bucket not in self.states:
             none = np.zeros((0, spec.words), dtype=np.uint64)
-            here = marked(spec.place, level, bucket, self.names[level], spec.words)
+            here = marked_states(spec.place, level, bucket, self.names[level], spec.words)
             blocks = [m.leading_to(self.bit) for m in here]
             self.states[bucket] = np.concatenate([none, *blocks])
         return bool((self.states[bucket] == words).all(axis=1).any())

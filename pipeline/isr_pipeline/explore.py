@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from isr_check.engine import BadCheckpoint, Exploration, Failed, Limits, Progress, Unsound, awaited, silent
+from isr_check.engine import BadCheckpoint, Exploration, Failed, Limits, Progress, Unsound, liveness_properties, silent
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
 from isr_pipeline import session
@@ -39,7 +39,7 @@ HANDOVER = 200_000
 
 def explore(
     instance: Instance,
-    wanted: tuple[str, ...] = (),
+    property_names: tuple[str, ...] = (),
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = silent,
     *,
@@ -69,8 +69,8 @@ def explore(
     from isr_pipeline.search import Overflow, Search, SearchMeans
     from isr_pipeline.store import Store
 
-    question = Question(instance, wanted, Symmetry(instance, wanted) if symmetry else None)
-    if live := awaited(instance, wanted):
+    question = Question(instance, property_names, Symmetry(instance, property_names) if symmetry else None)
+    if live := liveness_properties(instance, property_names):
         raise Unsound(f"{live[0].name} is a liveness property, and Spark decides none; --engine native does")
     if partitions is not None and partitions > MOST_OWNERS:
         raise Unsound(f"{partitions} partitions are too many; {MOST_OWNERS} at most")
@@ -81,10 +81,10 @@ def explore(
         place = Location.of(store or folder)
         alone = session.alone(master)
         scratch = closing.enter_context(_scratch(folder if alone else None))
-        said = Store(place).plan() if resume else {}
-        known = cast("int | None", said.get("buckets"))
-        if known is not None and partitions not in (None, known):
-            raise BadCheckpoint(f"the exploration in {place} has {known} partitions, not {partitions}")
+        plan = Store(place).plan() if resume else {}
+        stored_buckets = cast("int | None", plan.get("buckets"))
+        if stored_buckets is not None and partitions not in (None, stored_buckets):
+            raise BadCheckpoint(f"the exploration in {place} has {stored_buckets} partitions, not {partitions}")
 
         def starting() -> SparkSession:
             local = Path(scratch) if alone else None
@@ -93,28 +93,28 @@ def explore(
             )
 
         settings = SETTINGS | (IN_MEMORY if alone else {})
-        buckets = known or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
+        buckets = stored_buckets or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
         means = SearchMeans(place, scratch, buckets, handover, starting)
-        for slack in SLACKS[cast("int", said.get("slack", 0)) :]:
+        for slack in SLACKS[cast("int", plan.get("slack", 0)) :]:
             search = Search(question, slack, means)
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
-                return _answered(search, resume=bool(said), graph=graph, keep=keep)
+                return _run_search(search, resume=bool(plan), graph=graph, keep=keep)
             except Overflow:
-                said = {}
+                plan = {}
             finally:
                 search.close()
     raise AssertionError("with the last slack an exploration ends")
 
 
-def _answered(search: Search, *, resume: bool, graph: bool, keep: bool) -> Exploration:
+def _run_search(search: Search, *, resume: bool, graph: bool, keep: bool) -> Exploration:
     """Explore, and leave in the store what is to stay."""
     from isr_pipeline.counterexamples import paths
     from isr_pipeline.graph import write_graph
 
     (search.resume if resume else search.begin)()
     search.run()
-    answer = search.exploration(paths(search, search.found))
+    answer = search.exploration(paths(search, search.levels_by_check))
     if graph and answer.complete:
         write_graph(search)
     if keep or search.cut:

@@ -54,7 +54,7 @@ _together = cast("Callable[[list[pa.Table]], pa.Table]", vars(pa)["concat_tables
 
 def write(file: Location, tables: Sequence[pa.Table]) -> None:
     """Write one Parquet file; a task that is done twice writes the same rows again."""
-    with file.written() as stream:
+    with file.open_for_writing() as stream:
         _write(_together(list(tables)), stream)
 
 
@@ -84,10 +84,10 @@ class WriteStates:
                 ids = np.arange(place, place + len(block), dtype=np.int64)
                 place += len(block)
                 tables.append(_table({"id": pa.array(ids), **decoder.columns(block)}))
-                yield from self._sent(hand, block, ids)
+                yield from self._edge_rows(hand, block, ids)
         write(file_of(self.spec, "states", self.level, bucket), tables)
 
-    def _sent(self, hand: KernelWorker, block: Words, ids: Numbers) -> Batches:
+    def _edge_rows(self, hand: KernelWorker, block: Words, ids: Numbers) -> Batches:
         counts, labels, targets = self._stepper().steps(block)
         if not len(labels):
             return
@@ -136,15 +136,15 @@ class WriteEdges:
                 write(file_of(self.spec, "edges", self.level, bucket), parts)
                 yield numbers(bucket, FOUND, (sum(t.num_rows for t in parts),))
 
-    def _table(self, owned: BucketStates, bucket: int, records: Words) -> pa.Table:
+    def _table(self, bucket_set: BucketStates, bucket: int, records: Words) -> pa.Table:
         words = self.spec.words
-        places = owned.places(np.ascontiguousarray(records[:, :words]))
+        places = bucket_set.places(np.ascontiguousarray(records[:, :words]))
         assert places.all(), "each step of a complete exploration leads to a known state"
         labels = records[:, words + 1].astype(np.int64)
         return _table({
             "source": pa.array(records[:, words].astype(np.int64)),
-            "action": chosen([action for action, _ in self.labels], labels),
-            "parameters": chosen([parameters for _, parameters in self.labels], labels),
+            "action": name_column([action for action, _ in self.labels], labels),
+            "parameters": name_column([parameters for _, parameters in self.labels], labels),
             "target": pa.array(places + (bucket << PLACE)),
         })  # fmt: skip
 
@@ -174,13 +174,13 @@ def write_graph(search: Search) -> int:
 
     Positions are those in the files that the commits name, so the sets are made from these, and by one runner.
     """
-    sizes, before, named, steps = search.before(), dict[int, int](), tuple(labels(search)), 0
+    sizes, before, label_names, steps = search.before(), dict[int, int](), tuple(labels(search)), 0
     runner = search.runner(search.distinct)
     spec = search.task_spec(runner)
     spec = attrs.evolve(spec, run=f"{spec.run}-graph")
     for commit in (c for c in search.commits if c.states):
         source = WriteStates(spec, search.layout, commit.level, dict(before), commit.names)
-        sink = WriteEdges(spec, commit.level, len(search.commits), sizes, named)
+        sink = WriteEdges(spec, commit.level, len(search.commits), sizes, label_names)
         done = runner.shuffle(source, sorted(commit.sizes), sink, f"graph, level {commit.level}")
         steps += sum(int(n[0]) for _, _, n in done)
         before = _added(before, commit)
@@ -224,7 +224,7 @@ class Decoder:
             case MapType():
                 size, step = self.instance.positions(type.key), self.layout.size(type.value)
                 items = self._column(states, type.value, [cell + i * step for cell in at for i in range(size)])
-                keys = _tiled([show(i + first(type.key), type.key) for i in range(size)], len(states) * len(at))
+                keys = _repeat_names([show(i + first(type.key), type.key) for i in range(size)], len(states) * len(at))
                 return _map(_offsets(np.full(len(states) * len(at), size, dtype=np.int64)), keys, items)
             case SeqType():
                 lengths = self._cells(states, at).ravel()
@@ -260,10 +260,10 @@ def _offsets(lengths: Numbers) -> Column:
     return _array(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)]).astype(np.int32))
 
 
-def _tiled(names: Sequence[str], times: int) -> Column:
+def _repeat_names(names: Sequence[str], times: int) -> Column:
     return _array(list(names) * times, pa.string())
 
 
-def chosen(names: Sequence[str], numbers: Numbers) -> Column:
+def name_column(names: Sequence[str], numbers: Numbers) -> Column:
     """A column of the names with these numbers."""
     return _dictionary(_array(numbers.astype(np.int32)), _array(list(names), pa.string()))

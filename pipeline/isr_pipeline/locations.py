@@ -104,18 +104,18 @@ class Location:
     path: str
 
     @staticmethod
-    def of(given: str | Path | Location) -> Location:
+    def of(place: str | Path | Location) -> Location:
         """The location of a URL or of a path here; Unavailable if Arrow has no such store."""
-        if isinstance(given, Location):
-            return given
-        at = urlsplit(str(given))
-        if isinstance(given, Path) or "://" not in given:
-            return Location("", str(Path(given).absolute()))
+        if isinstance(place, Location):
+            return place
+        at = urlsplit(str(place))
+        if isinstance(place, Path) or "://" not in place:
+            return Location("", str(Path(place).absolute()))
         if at.scheme == "file":
             return Location("", unquote(at.path).rstrip("/") or "/")
         if at.scheme not in SCHEMES or not (at.netloc or at.scheme == "hdfs"):
             known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-            raise Unavailable(f"{_without_secrets(given)} is no store; there are {known}")
+            raise Unavailable(f"{_without_secrets(place)} is no store; there are {known}")
         options = [at.query] if at.query else []
         if at.scheme == "s3" and "allow_delayed_open" not in at.query:
             options.append("allow_delayed_open=true")  # what is small is then put by one request
@@ -145,7 +145,7 @@ class Location:
         return system, self.path if self.here else f"{base.rstrip('/')}/{self.path}".rstrip("/")
 
     @contextmanager
-    def _asked(self) -> Generator[tuple[FileSystem, str], None, None]:
+    def _file_system(self) -> Generator[tuple[FileSystem, str], None, None]:
         """The file system and the path there. What it refuses becomes Refused, FileNotFoundError by this name."""
         try:
             try:
@@ -167,44 +167,44 @@ class Location:
     def put(self, content: bytes) -> None:
         """Write a file in one piece, whole or not at all where the store can. Who reads it must know whether it is."""
         if not self.here:
-            with self.written() as file:
+            with self.open_for_writing() as file:
                 file.write(content)
             return
         path = Path(self.path)
         beside = path.with_name(f".{path.name}.{os.getpid()}")
-        with attrs.evolve(self, path=str(beside)).written() as file:
+        with attrs.evolve(self, path=str(beside)).open_for_writing() as file:
             file.write(content)
         beside.replace(path)
 
     @contextmanager
-    def written(self) -> Generator[BinaryIO, None, None]:
+    def open_for_writing(self) -> Generator[BinaryIO, None, None]:
         """A file to be written from begin to end."""
-        with self._asked() as (system, path):
+        with self._file_system() as (system, path):
             if self.here:
                 system.create_dir(str(Path(path).parent), recursive=True)
             with system.open_output_stream(path) as file:
                 yield file
 
     @contextmanager
-    def opened(self) -> Generator[BinaryIO, None, None]:
+    def open_for_reading(self) -> Generator[BinaryIO, None, None]:
         """A file to be read at any place; FileNotFoundError if there is none."""
-        with self._asked() as (system, path), system.open_input_file(path) as file:
+        with self._file_system() as (system, path), system.open_input_file(path) as file:
             yield file
 
     def read(self) -> bytes:
-        with self.opened() as file:
+        with self.open_for_reading() as file:
             return file.read()
 
     def size(self) -> int:
         """The bytes of this file; FileNotFoundError if there is none."""
-        with self.opened() as file:
+        with self.open_for_reading() as file:
             return file.seek(0, os.SEEK_END)
 
     def files(self) -> dict[str, int]:
         """The sizes in bytes of all files in this folder and those below, by path from here; empty if there is none."""
         if self.here and not Path(self.path).is_dir():
             return {}
-        with self._asked() as (system, path):
+        with self._file_system() as (system, path):
             found = system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
             if not found:
                 self._look_for_bucket()
@@ -213,7 +213,7 @@ class Location:
 
     def delete(self) -> None:
         """Remove this file; nothing happens if there is none."""
-        with suppress(FileNotFoundError), self._asked() as (system, path):
+        with suppress(FileNotFoundError), self._file_system() as (system, path):
             system.delete_file(path)
 
     def delete_folder(self) -> None:
@@ -226,18 +226,18 @@ class Location:
     # for what knows no other paths than those of this machine
 
     @contextmanager
-    def filled(self) -> Generator[Path, None, None]:
+    def output_folder(self) -> Generator[Path, None, None]:
         """A folder whose files are here in the end, however the block ends: this one, or one of this machine."""
         if self.here:
             yield Path(self.path)
             return
         with tempfile.TemporaryDirectory(prefix="insync-") as folder:
-            made = Path(folder)
+            output = Path(folder)
             try:
-                yield made
+                yield output
             finally:
-                names = [str(file.relative_to(made)) for file in made.rglob("*") if file.is_file()]
-                _several(lambda name: (self / name).put((made / name).read_bytes()), names)
+                names = [str(file.relative_to(output)) for file in output.rglob("*") if file.is_file()]
+                _several(lambda name: (self / name).put((output / name).read_bytes()), names)
 
     @contextmanager
     def fetched(self) -> Generator[Path, None, None]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from isr_check.engine import Failed
 
-SAID = "said.json"
+RECORD_FILE = "said.json"
 """The file in which the last task of a bucket has said which states the set has. It is there once the set is."""
 STEP = 1 << 18
 """Bytes for which a disk is asked at a time, at least."""
@@ -80,8 +80,8 @@ class DiskRoom:
     def _turn(self, folder: Path) -> tuple[bool, bool, int]:
         """Least for the set that is needed last: first those of other searches, and of buckets that went elsewhere."""
         try:
-            said = cast("dict[str, int]", json.loads((folder / SAID).read_text(encoding="utf-8")))
-            given_back = (folder / SAID).stat().st_mtime_ns
+            said = cast("dict[str, int]", json.loads((folder / RECORD_FILE).read_text(encoding="utf-8")))
+            given_back = (folder / RECORD_FILE).stat().st_mtime_ns
         except (OSError, ValueError):
             return False, False, 0
         return folder.parent == self.home, said.get("level", -1) >= self.level - 1, -given_back
@@ -99,22 +99,22 @@ class MappedFile:
     def __init__(self, path: Path, count: int, room: DiskRoom) -> None:
         self.room = room
         self.file = os.open(path, os.O_RDWR | os.O_CREAT)
-        self.held = os.fstat(self.file).st_size
+        self.disk_bytes = os.fstat(self.file).st_size
         """Bytes that have room on the disk; the file has this size when it is closed."""
-        if self.held < count * 8:
+        if self.disk_bytes < count * 8:
             os.ftruncate(self.file, count * 8)
         self.words = np.frombuffer(mmap.mmap(self.file, count * 8), dtype=np.uint64)
 
     def have(self, count: int) -> None:
         """Have room on the disk for the first `count` words; Failed if there is none."""
-        if count * 8 > self.held:
+        if count * 8 > self.disk_bytes:
             end = min(8 * len(self.words), -(-8 * count // STEP) * STEP)
-            self.room.take(self.file, self.held, end)
-            self.held = end
+            self.room.take(self.file, self.disk_bytes, end)
+            self.disk_bytes = end
 
     def close(self) -> None:
         if self.file >= 0:
             self.words = np.zeros(0, dtype=np.uint64)
-            os.ftruncate(self.file, self.held)
+            os.ftruncate(self.file, self.disk_bytes)
             os.close(self.file)
             self.file = -1

@@ -73,13 +73,13 @@ class _Parts:
                 yield from self.source(self.parts[number])
 
 
-_settled: list[bool] = []
+_settle_calls: list[bool] = []
 
 
 def _settle() -> None:
     """Exempt all modules from the garbage collection that follows every task; done once in each process of Spark."""
-    if not _settled:
-        _settled.append(True)
+    if not _settle_calls:
+        _settle_calls.append(True)
         gc.collect()
         gc.freeze()
 
@@ -98,10 +98,10 @@ class SparkRunner:
         self.homes: DataFrame | None = None
 
     def shuffle(self, source: Source, parts: Sequence[int], sink: Sink, what: str) -> list[Answer]:
-        with self._configured():
-            spread = self._made(source, parts).repartitionById(self.buckets, "bucket")
+        with self._job_settings():
+            spread = self._task_rows(source, parts).repartitionById(self.buckets, "bucket")
             located = spread.join(self._homes(), "bucket").select("bucket", "kind", "payload")
-            return self._collected(located.mapInArrow(sink, DDL), what)
+            return self._collect_answers(located.mapInArrow(sink, DDL), what)
 
     def _homes(self) -> DataFrame:
         if self.homes is None:
@@ -111,13 +111,13 @@ class SparkRunner:
         return self.homes.hint("shuffle_hash")
 
     def each(self, source: Source, parts: Sequence[int], what: str) -> list[Answer]:
-        with self._configured():
-            return self._collected(self._made(source, parts), what)
+        with self._job_settings():
+            return self._collect_answers(self._task_rows(source, parts), what)
 
     @contextmanager
-    def _configured(self) -> Generator[None, None, None]:
+    def _job_settings(self) -> Generator[None, None, None]:
         """The settings of a job hold from the first line of its plan on: Spark reads some of them there."""
-        with session.plainly(), session.configured(self.spark, FOR_JOBS):
+        with session.plainly(), session.use_settings(self.spark, FOR_JOBS):
             yield
 
     def close(self) -> None:
@@ -126,11 +126,11 @@ class SparkRunner:
             with suppress(Exception):  # a session that has died has nothing cached
                 self.homes.unpersist()
 
-    def _made(self, source: Source, parts: Sequence[int]) -> DataFrame:
+    def _task_rows(self, source: Source, parts: Sequence[int]) -> DataFrame:
         tasks = self.spark.range(0, len(parts), 1, len(parts))
         return tasks.mapInArrow(_Parts(source, tuple(parts)), DDL)
 
-    def _collected(self, frame: DataFrame, what: str) -> list[Answer]:
+    def _collect_answers(self, frame: DataFrame, what: str) -> list[Answer]:
         def collect() -> list[Row]:
             session.describe(self.spark, what)
             return frame.collect()

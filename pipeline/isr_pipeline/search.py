@@ -35,7 +35,7 @@ from isr_pipeline.locations import Location
 from isr_pipeline.runners import LocalRunner, Runner, SparkRunner, Stopped
 from isr_pipeline.store import Commit, Json, Remade, Store
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker, digest, kernel_spec, seconds
-from isr_pipeline.tasks import AddStates, ExpandStates, expanded
+from isr_pipeline.tasks import AddStates, ExpandStates, sum_reports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,22 +121,22 @@ class Search:
         return sum(c.states for c in self.commits)
 
     @property
-    def found(self) -> dict[int, int]:
+    def levels_by_check(self) -> dict[int, int]:
         return dict(self.commits[-1].found) if self.commits else {}
 
     @property
-    def ended(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether the last level is empty, so that all states were seen."""
         return bool(self.commits) and not self.commits[-1].states
 
     def elapsed(self) -> float:
         return self.earlier + time.monotonic() - self.start
 
-    def undecided(self, checks: list[Check], found: dict[int, int]) -> int:
-        return sum(1 << c.bit for c in checks if c.bit not in found)
+    def undecided_mask(self, checks: list[Check], levels_by_check: dict[int, int]) -> int:
+        return sum(1 << c.bit for c in checks if c.bit not in levels_by_check)
 
-    def decided(self) -> bool:
-        return bool(self.question.names) and len(self.found) == len(self.question.names)
+    def is_decided(self) -> bool:
+        return bool(self.question.names) and len(self.levels_by_check) == len(self.question.names)
 
     def before(self) -> dict[int, int]:
         """How many states each bucket has."""
@@ -205,35 +205,39 @@ class Search:
         hand.worker.set([(Job.STATES, address(found)), (Job.TABLE, address(table)), (Job.MASK, size - 1)])
         hand.worker.next, hand.worker.limit = 1, most + 1
         hand.run("initial", 0, 0)
-        dealt, bounds = hand.by_owner(found, 1, hand.worker.next)
+        sorted_states, bounds = hand.by_owner(found, 1, hand.worker.next)
         spec = self.task_spec(self.here)
-        sizes, names, decided, orbits = dict[int, int](), dict[int, int](), 0, 0
-        wanted = self.undecided(self.question.on_states, {})
+        sizes, names, decided_mask, orbits = dict[int, int](), dict[int, int](), 0, 0
+        check_mask = self.undecided_mask(self.question.on_states, {})
         for bucket in range(self.buckets):
             if bounds[bucket] < bounds[bucket + 1]:
-                with BucketStates(spec, hand, bucket, 0, 0) as owned:
-                    owned.absorb(dealt[bounds[bucket] : bounds[bucket + 1]])
-                    owned.keep()
-                    sizes[bucket], names[bucket] = owned.new, owned.name
-                    decided |= owned.decided_checks(wanted)
-                    orbits += owned.orbits()
-        found_at = {bit: 0 for bit in _bits(decided)}
+                with BucketStates(spec, hand, bucket, 0, 0) as bucket_set:
+                    bucket_set.absorb(sorted_states[bounds[bucket] : bounds[bucket + 1]])
+                    bucket_set.keep()
+                    sizes[bucket], names[bucket] = bucket_set.new, bucket_set.name
+                    decided_mask |= bucket_set.decided_checks(check_mask)
+                    orbits += bucket_set.orbits()
+        found_at = {bit: 0 for bit in _bits(decided_mask)}
         nothing = (0,) * len(self.instance.actions), (0,) * max(1, self.program.guards)
         self._commit(Commit(0, sizes, names, *nothing, 0, found_at, orbits, self.elapsed(), 0, {}))
         self.own = 0
 
     def level(self) -> None:
         """Expand the last level."""
-        last, found = self.commits[-1], self.found
+        last, levels_by_check = self.commits[-1], self.levels_by_check
         level = last.level + 1
         runner = self.runner(self._work())
         spec = self.task_spec(runner)
-        source = ExpandStates(spec, last.level, self.undecided(self.question.on_steps, found), last.names)
-        sink = AddStates(spec, level, self.undecided(self.question.on_states, found), self.before(), self._growth())
+        source = ExpandStates(
+            spec, last.level, self.undecided_mask(self.question.on_steps, levels_by_check), last.names
+        )
+        sink = AddStates(
+            spec, level, self.undecided_mask(self.question.on_states, levels_by_check), self.before(), self._growth()
+        )
         answers = runner.shuffle(source, sorted(last.sizes), sink, f"level {level}, from {last.states:,} states")
-        done = expanded(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
-        assert done.states == last.states, "each state of the level was expanded once"
-        if done.overflow:
+        expansion = sum_reports(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
+        assert expansion.states == last.states, "each state of the level was expanded once"
+        if expansion.overflow:
             if self.layout.slack is not SLACKS[-1]:
                 raise Overflow
             self.cut = True
@@ -242,20 +246,24 @@ class Search:
         decided = 0
         for _, n in new:
             decided |= int(n[1])
-        found = {**{bit: level for bit in _bits(decided)}, **{b: last.level for b in _bits(done.decided)}, **found}
-        self.store.write_actions(last.level, dict(zip(self._names(), done.taken, strict=True)))
+        levels_by_check = {
+            **{bit: level for bit in _bits(decided)},
+            **{b: last.level for b in _bits(expansion.decided_mask)},
+            **levels_by_check,
+        }
+        self.store.write_actions(last.level, dict(zip(self._names(), expansion.steps_by_action, strict=True)))
         self._commit(
             Commit(
                 level,
                 {bucket: int(n[0]) for bucket, n in new if n[0]},
                 {bucket: int(n[3]) for bucket, n in new if n[0]},
-                _sum(last.taken, done.taken),
-                _sum(last.refused, done.refused),
-                last.expanded + done.states,
-                found,
+                _sum(last.taken, expansion.steps_by_action),
+                _sum(last.refused, expansion.refusals),
+                last.expanded + expansion.states,
+                levels_by_check,
                 last.orbits + sum(int(n[2]) for _, n in new),
                 self.elapsed(),
-                done.sent,
+                expansion.sent_count,
                 seconds([n for _, kind, n in answers if kind == SPENT]),
                 _remade(answers),
             )
@@ -278,7 +286,7 @@ class Search:
     def run(self) -> None:
         """Explore until all states are seen, all checks are decided, or a limit is reached."""
         try:
-            while not (self.ended or self.cut or self.decided()):
+            while not (self.is_exhausted or self.cut or self.is_decided()):
                 states = self.limits.max_states
                 self.cut = self._stopping() or (states is not None and self.distinct >= states)
                 if not self.cut:
@@ -299,7 +307,7 @@ class Search:
 
     def exploration(self, paths: dict[int, Behaviour]) -> Exploration:
         """The result; `paths` has the counterexample of each decided check, by its bit."""
-        last, found, complete = self.commits[-1], self.found, self.ended and not self.cut
+        last, found, complete = self.commits[-1], self.levels_by_check, self.is_exhausted and not self.cut
         sizes = tuple(c.states for c in self.commits if c.states or c.level == 0)
         question = self.question
         return Exploration(

@@ -68,7 +68,7 @@ LOOK = 0.5
 """Seconds between two looks at how far a job is."""
 
 
-def silent(what: str, done: int, total: int) -> None:
+def silent(what: str, finished_count: int, total: int) -> None:
     """Tells nobody."""
 
 
@@ -78,16 +78,16 @@ Launch = Callable[[object, dict[str, IO[bytes]]], Gateway]
 def java() -> str:
     """The program `java` that Spark will run; Unavailable if there is none, or if it is too old."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    if found is None:
+    program = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if program is None:
         where = f"in JAVA_HOME ({home})" if home else "on the PATH"
         raise Unavailable(f"Spark needs Java {JAVA} or newer, and there is none {where} (Debian: {PACKAGE})")
-    told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(\d+)(?:\.(\d+))?', told.stdout + told.stderr)
     major = int(version[2] or 0) if version and version[1] == "1" else int(version[1]) if version else 0
     if major < JAVA:
-        raise Unavailable(f"Spark needs Java {JAVA} or newer, and {found} is {major} (Debian: {PACKAGE})")
-    return found
+        raise Unavailable(f"Spark needs Java {JAVA} or newer, and {program} is {major} (Debian: {PACKAGE})")
+    return program
 
 
 def check(master: str | None = None) -> None:
@@ -145,15 +145,15 @@ def running(
             raise Failed(f"this process has a session on {where}; end it before one on {master} can start")
         yield active
         return
-    chosen = {**SETTINGS, **(settings or {})}
+    all_settings = {**SETTINGS, **(settings or {})}
     if memory is not None:
-        chosen |= {f"spark.{who}.memory": f"{max(memory >> 20, 512)}m" for who in ("driver", "executor")}
+        all_settings |= {f"spark.{who}.memory": f"{max(memory >> 20, 512)}m" for who in ("driver", "executor")}
     if scratch is not None:
-        chosen["spark.local.dir"] = str(scratch)
+        all_settings["spark.local.dir"] = str(scratch)
     if not alone(master):
-        chosen["spark.ui.enabled"] = "true"
+        all_settings["spark.ui.enabled"] = "true"
     with tempfile.TemporaryDirectory(prefix="insync-") as code:
-        spark = start(master or local(workers), chosen)
+        spark = start(master or local(workers), all_settings)
         try:
             if not alone(master):
                 ship(spark, Path(code) / "insync.zip")
@@ -216,7 +216,7 @@ def tasks(spark: SparkSession) -> tuple[int, int] | None:
 
 
 @contextmanager
-def watched(spark: SparkSession, what: str, tell: Tell) -> Generator[None, None, None]:
+def watch_jobs(spark: SparkSession, what: str, tell: Tell) -> Generator[None, None, None]:
     """Name the jobs that the block starts, and tell meanwhile how many of their tasks are done."""
     over = threading.Event()
 
@@ -331,7 +331,7 @@ def _own_interrupts() -> Generator[None, None, None]:
 
 
 @contextmanager
-def configured(spark: SparkSession, settings: Mapping[str, str]) -> Generator[None, None, None]:
+def use_settings(spark: SparkSession, settings: Mapping[str, str]) -> Generator[None, None, None]:
     """Change settings of the session inside the context."""
     before = {name: _setting(spark, name) for name in settings}
     for name, value in settings.items():

@@ -73,7 +73,7 @@ def write_states(file: Location, states: Words) -> None:
     """Write states to a file that nobody knows of yet."""
     schema = columns(states.shape[1])
     with (
-        file.written() as stream,
+        file.open_for_writing() as stream,
         pq.ParquetWriter(
             stream, schema, compression="zstd", compression_level=1, use_dictionary=False, write_page_checksum=True
         ) as writer,
@@ -87,7 +87,7 @@ def write_states(file: Location, states: Words) -> None:
 def read_states(file: Location, words: int) -> Iterator[Words]:
     """Read states from a file, block by block; BadCheckpoint if it is damaged."""
     try:
-        with file.opened() as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
+        with file.open_for_reading() as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
             for group in range(parquet.num_row_groups):
                 table = cast("_Groups", parquet).read_row_group(group)
                 block = np.empty((table.num_rows, words), dtype=np.int64)
@@ -97,10 +97,10 @@ def read_states(file: Location, words: int) -> Iterator[Words]:
     except FileNotFoundError:
         raise BadCheckpoint(f"{file} is missing") from None
     except (OSError, pa.ArrowException) as problem:
-        raise BadCheckpoint(damaged(file, problem)) from None
+        raise BadCheckpoint(damage_text(file, problem)) from None
 
 
-def damaged(file: Location, problem: Exception) -> str:
+def damage_text(file: Location, problem: Exception) -> str:
     """What is said of a file that cannot be read. What another machine keeps may also be out of reach for a while."""
     said = f"{file} was changed or damaged after it was written"
     return said if file.here else f"{said}, or it cannot be reached: {first_line(problem)}"
@@ -109,7 +109,7 @@ def damaged(file: Location, problem: Exception) -> str:
 def count_states(file: Location) -> int:
     """The number of states in a file, -1 if it is no such file."""
     try:
-        with file.opened() as stream:
+        with file.open_for_reading() as stream:
             return _read_metadata(stream).num_rows
     except (OSError, pa.ArrowException):
         return -1
@@ -191,7 +191,7 @@ class Store:
         except FileNotFoundError:
             raise BadCheckpoint(f"there is no exploration by Spark in {self.place}") from None
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as problem:
-            raise BadCheckpoint(damaged(file, problem)) from None
+            raise BadCheckpoint(damage_text(file, problem)) from None
         if plan.get("schema") != SCHEMA:
             raise BadCheckpoint(f"{file} was written by another version")
         return plan
@@ -199,7 +199,7 @@ class Store:
     # levels
 
     def commit(self, commit: Commit) -> None:
-        _put_json(self._commit_file(commit.level), {**attrs.asdict(commit), **_named(commit)})
+        _put_json(self._commit_file(commit.level), {**attrs.asdict(commit), **_text_key_tables(commit)})
 
     def _commit_file(self, level: int) -> Location:
         return self.place / "commits" / f"{level:04d}.json"
@@ -214,14 +214,14 @@ class Store:
         names = sorted(name for name in folder.files() if name.endswith(".json"))
         if names != [f"{level:04d}.json" for level in range(len(names))]:
             raise BadCheckpoint(f"a level is missing in {folder}")
-        found = list[Commit]()
+        commit_list = list[Commit]()
         for level in range(len(names)):
             try:
-                found.append(self.commit_of(level))
+                commit_list.append(self.commit_of(level))
             except BadCheckpoint:
                 if level + 1 < len(names):
                     raise
-        return found
+        return commit_list
 
     def settle(self, commits: Sequence[Commit]) -> None:
         """Remove files that no commit names; BadCheckpoint if one that a commit names is missing or cut."""
@@ -239,13 +239,15 @@ class Store:
                 file.delete()
         (self.place / "trace").delete_folder()
 
-    def write_actions(self, level: int, taken: Mapping[str, int]) -> None:
-        table = pa.table({"action": list(taken), "taken": pa.array(list(taken.values()), pa.int64())})
-        with (self.place / "actions" / f"level={level}.parquet").written() as stream:
+    def write_actions(self, level: int, steps_by_action: Mapping[str, int]) -> None:
+        table = pa.table(
+            {"action": list(steps_by_action), "taken": pa.array(list(steps_by_action.values()), pa.int64())}
+        )
+        with (self.place / "actions" / f"level={level}.parquet").open_for_writing() as stream:
             _write_table(table, stream)
 
 
-def _named(commit: Commit) -> Json:
+def _text_key_tables(commit: Commit) -> Json:
     """The tables of a commit with text keys, as JSON needs them."""
     tables = {"sizes": commit.sizes, "names": commit.names, "found": commit.found}
     return {name: {str(k): v for k, v in table.items()} for name, table in tables.items()}
@@ -253,27 +255,27 @@ def _named(commit: Commit) -> Json:
 
 def _commit(file: Location) -> Commit:
     try:
-        said = _read_json(file)
+        content = _read_json(file)
         tables = {
-            name: {int(k): v for k, v in cast("dict[str, int]", said[name]).items()}
+            name: {int(k): v for k, v in cast("dict[str, int]", content[name]).items()}
             for name in ("sizes", "names", "found")
         }
         return Commit(
-            cast("int", said["level"]),
+            cast("int", content["level"]),
             tables["sizes"],
             tables["names"],
-            tuple(cast("list[int]", said["taken"])),
-            tuple(cast("list[int]", said["refused"])),
-            cast("int", said["expanded"]),
+            tuple(cast("list[int]", content["taken"])),
+            tuple(cast("list[int]", content["refused"])),
+            cast("int", content["expanded"]),
             tables["found"],
-            cast("int", said["orbits"]),
-            cast("float", said["seconds"]),
-            cast("int", said["sent"]),
-            cast("dict[str, float]", said["spent"]),
-            Remade(**cast("dict[str, int]", said["remade"])),
+            cast("int", content["orbits"]),
+            cast("float", content["seconds"]),
+            cast("int", content["sent"]),
+            cast("dict[str, float]", content["spent"]),
+            Remade(**cast("dict[str, int]", content["remade"])),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise BadCheckpoint(damaged(file, problem)) from None
+        raise BadCheckpoint(damage_text(file, problem)) from None
 
 
 def _seal(content: Json) -> str:

@@ -57,7 +57,7 @@ def sweep(
     if not questions:
         return []
     tasks = min(len(questions), most)
-    with session.plainly(), session.watched(spark, f"{len(questions):,} {what}", tell):
+    with session.plainly(), session.watch_jobs(spark, f"{len(questions):,} {what}", tell):
         frame = spark.range(0, len(questions), 1, tasks).mapInArrow(_Answering(work, tuple(questions)), DDL)
         found = {int(row[0]): bytes(row[1]) for row in frame.collect()}
     return [cast("A", pickle.loads(found[number])) for number in range(len(questions))]

@@ -27,9 +27,9 @@ class KernelSpec:
     """What a task needs to know to run kernels, as plain data.
 
     `place` is the store of the exploration, `digest` that of the kernels' text there. The numbers are sizes of what the
-    kernels work on. `ranged`: states may hold values outside their declared ranges, which the kernels look for. `run`
-    names the visited sets of this search on local disks, which are in the folder `scratch`; without one, where Spark
-    tells its executors to put such files. `best`: whether to optimise the machine code.
+    kernels work on. `checks_ranges`: states may hold values outside their declared ranges, which the kernels look for.
+    `run` names the visited sets of this search on local disks, which are in the folder `scratch`; without one, where
+    Spark tells its executors to put such files. `best`: whether to optimise the machine code.
     """
 
     place: Location
@@ -42,7 +42,7 @@ class KernelSpec:
     actions: int
     buckets: int
     symmetric: bool
-    ranged: bool
+    checks_ranges: bool
     run: str
     scratch: str = ""
     best: bool = False
@@ -76,14 +76,14 @@ _machines: dict[str, Machine] = {}
 
 def machine(spec: KernelSpec) -> Machine:
     """The machine code, compiled once in a process; the optimised code if `best`, as soon as it is made."""
-    made = _machines.get(spec.digest)
-    if made is None:
+    compiled_machine = _machines.get(spec.digest)
+    if compiled_machine is None:
         text = _text(spec)
         _machines.clear()  # a process serves one exploration at a time
-        made = _machines[spec.digest] = Machine(text, spec.kernels)
+        compiled_machine = _machines[spec.digest] = Machine(text, spec.kernels)
     if spec.best:
-        made.improve()
-    return made
+        compiled_machine.improve()
+    return compiled_machine
 
 
 def _text(spec: KernelSpec) -> str:
@@ -103,10 +103,10 @@ class KernelWorker:
 
     def __init__(self, spec: KernelSpec) -> None:
         self.spec, self.machine = spec, machine(spec)
-        self.worker, self.spent, self.sent = Worker(spec, spec.actions, (1, 1)), TimeSpent(), 0
+        self.worker, self.time_spent, self.sent_count = Worker(spec, spec.actions, (1, 1)), TimeSpent(), 0
 
-    def run(self, kernel: str, start: int, end: int, wanted: int = 0) -> int:
-        return self.worker.run(self.machine.run[kernel], start, end, wanted)
+    def run(self, kernel: str, start: int, end: int, check_mask: int = 0) -> int:
+        return self.worker.run(self.machine.run[kernel], start, end, check_mask)
 
     def source(self, rows: Words) -> None:
         assert rows.flags.c_contiguous, "kernels read states one after the other"
@@ -116,7 +116,7 @@ class KernelWorker:
         """The states of a level in a bucket, from the file of that name, in blocks."""
         blocks = store.read_states(store.part(self.spec.place, level, bucket, name), self.spec.words)
         while True:
-            with self.spent.timed("files"):
+            with self.time_spent.measure("files"):
                 block = next(blocks, None)
             if block is None:
                 return
@@ -129,12 +129,12 @@ class KernelWorker:
         out = np.empty((end - start, self.spec.words), dtype=np.uint64)
         worker.set([(Job.SOURCE, address(states)), (Job.OUT, address(out)), (Job.MASK, self.spec.buckets)])
         worker.set([(Job.RESULTS, address(counts))])
-        with self.spent.timed("deal"):
+        with self.time_spent.measure("deal"):
             self.run("tally", start, end)
         bounds = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
         places = bounds[:-1].copy()
         worker.set([(Job.RESULTS, address(places))])
-        with self.spent.timed("deal"):
+        with self.time_spent.measure("deal"):
             self.run("deal", start, end)
         worker.job[:] = before
         return out, bounds
@@ -149,11 +149,11 @@ class TimeSpent:
     """Nanoseconds of processor time by kind of work, since the object was made."""
 
     def __init__(self) -> None:
-        self._begun = time.process_time_ns()
+        self._start = time.process_time_ns()
         self.on: dict[str, int] = {on: 0 for on in ON}
 
     @contextmanager
-    def timed(self, on: str) -> Generator[None, None, None]:
+    def measure(self, on: str) -> Generator[None, None, None]:
         start = time.process_time_ns()
         try:
             yield
@@ -161,7 +161,7 @@ class TimeSpent:
             self.on[on] += time.process_time_ns() - start
 
     def numbers(self) -> list[int]:
-        self.on["task"] = time.process_time_ns() - self._begun
+        self.on["task"] = time.process_time_ns() - self._start
         return list(self.on.values())
 
 

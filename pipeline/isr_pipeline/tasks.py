@@ -36,12 +36,12 @@ SLOTS = 1 << 20
 class ExpandStates:
     """A task: expand the states of a level in a bucket, and send the successors to the buckets that own them.
 
-    `names` has the names of the level's files by bucket. `wanted`: the mask of the checks of steps.
+    `names` has the names of the level's files by bucket. `check_mask`: the mask of the checks of steps.
     """
 
     spec: KernelSpec
     level: int
-    wanted: int
+    check_mask: int
     names: Mapping[int, int]
 
     def __call__(self, bucket: int) -> Batches:
@@ -51,46 +51,48 @@ class ExpandStates:
         while size * FULLEST < 4 * (self.spec.most + BATCH):
             size *= 2
         room = int(size * FULLEST)
-        table, found = Table(size), np.empty((room + 2, words), dtype=np.uint64)
-        places = [(Job.STATES, address(found)), (Job.TABLE, address(table.entries)), (Job.MASK, size - 1)]
+        table, successors = Table(size), np.empty((room + 2, words), dtype=np.uint64)
+        places = [(Job.STATES, address(successors)), (Job.TABLE, address(table.entries)), (Job.MASK, size - 1)]
         worker.set(places)
         worker.next, worker.limit = 1, room
         for block in hand.read(self.level, bucket, self.names[bucket]):
             start = 0
             while start < len(block):
                 hand.source(block)
-                with hand.spent.timed("expand"):
-                    stopped = hand.run("expand", start, len(block), self.wanted)
-                worker.expanded += stopped - start
+                with hand.time_spent.measure("expand"):
+                    stopped = hand.run("expand", start, len(block), self.check_mask)
+                worker.expansions += stopped - start
                 start = stopped
                 if start < len(block):
-                    yield from send(hand, found, worker.next)
+                    yield from send(hand, successors, worker.next)
                     table.clear()
                     worker.next = 1
-        yield from send(hand, found, worker.next)
-        report = (worker.expanded, worker.report[DECIDED], worker.report[OVERFLOW], hand.sent)
-        yield numbers(bucket, EXPANDED, (*map(int, report), *worker.taken.tolist(), *worker.refused.tolist()))
-        yield numbers(bucket, SPENT, hand.spent.numbers())
+        yield from send(hand, successors, worker.next)
+        report = (worker.expansions, worker.report[DECIDED], worker.report[OVERFLOW], hand.sent_count)
+        yield numbers(
+            bucket, EXPANDED, (*map(int, report), *worker.steps_by_action.tolist(), *worker.refusals.tolist())
+        )
+        yield numbers(bucket, SPENT, hand.time_spent.numbers())
 
 
-def send(hand: KernelWorker, found: Words, end: int) -> Batches:
+def send(hand: KernelWorker, successors: Words, end: int) -> Batches:
     """Rows with the states from 1 to `end`, for the buckets that own them."""
     if end > 1:
-        hand.sent += end - 1
-        yield states(*hand.by_owner(found, 1, end))
+        hand.sent_count += end - 1
+        yield states(*hand.by_owner(successors, 1, end))
 
 
 @attrs.frozen
 class AddStates:
     """A task: add states to the sets of their buckets, and count and check those that are new.
 
-    `before`: how many states each bucket has had. `wanted`: the mask of the checks of states. `spare`: bytes of each
-    local disk that sets leave to what Spark will write there for the next level.
+    `before`: how many states each bucket has had. `check_mask`: the mask of the checks of states. `spare`: bytes of
+    each local disk that sets leave to what Spark will write there for the next level.
     """
 
     spec: KernelSpec
     level: int
-    wanted: int
+    check_mask: int
     before: Mapping[int, int]
     spare: int = 0
 
@@ -105,13 +107,18 @@ class AddStates:
                     if bucket not in sets:
                         sets[bucket] = closing.enter_context(self._set(bucket))
                     sets[bucket].absorb(as_states(payload, self.spec.words))
-            for bucket, owned in sets.items():
-                owned.keep()
-                said = (owned.new, owned.decided_checks(self.wanted), owned.orbits(), owned.name)
-                yield numbers(bucket, FOUND, said)
-                if owned.remade.buckets:
-                    yield numbers(bucket, REMADE, (owned.remade.states, round(1e9 * owned.remade.seconds)))
-                yield numbers(bucket, SPENT, owned.hand.spent.numbers())
+            for bucket, bucket_set in sets.items():
+                bucket_set.keep()
+                bucket_row = (
+                    bucket_set.new,
+                    bucket_set.decided_checks(self.check_mask),
+                    bucket_set.orbits(),
+                    bucket_set.name,
+                )
+                yield numbers(bucket, FOUND, bucket_row)
+                if bucket_set.remade.buckets:
+                    yield numbers(bucket, REMADE, (bucket_set.remade.states, round(1e9 * bucket_set.remade.seconds)))
+                yield numbers(bucket, SPENT, bucket_set.hand.time_spent.numbers())
 
     def _set(self, bucket: int) -> BucketStates:
         before = self.before.get(bucket, 0)
@@ -120,17 +127,17 @@ class AddStates:
 
 @attrs.frozen
 class ExpansionReport:
-    """The sum of EXPANDED rows; `sent` counts the states that were sent to their buckets."""
+    """The sum of EXPANDED rows; `sent_count` counts the states that were sent to their buckets."""
 
     states: int
-    decided: int
+    decided_mask: int
     overflow: bool
-    sent: int
-    taken: tuple[int, ...]
-    refused: tuple[int, ...]
+    sent_count: int
+    steps_by_action: tuple[int, ...]
+    refusals: tuple[int, ...]
 
 
-def expanded(spec: KernelSpec, reports: list[Numbers]) -> ExpansionReport:
+def sum_reports(spec: KernelSpec, reports: list[Numbers]) -> ExpansionReport:
     table = np.array(reports, dtype=np.int64).reshape(-1, 4 + max(1, spec.actions) + max(1, spec.guards))
     total = table.sum(axis=0).tolist()
     decided = int(np.bitwise_or.reduce(table[:, 1])) if len(table) else 0

@@ -87,7 +87,7 @@ def make_part(part: Part) -> int:
     evaluator = Evaluator(instance)
     name = f"part-{part.number:05}"
     rows: list[Row] = []
-    with recipe.folder.filled() as folder:
+    with recipe.folder.output_folder() as folder:
         for number, (seed, way) in enumerate(_ways(part, instance, evaluator)):
             trace = record(evaluator, way.initial, way.steps, verdict="SAMPLED")
             file = f"traces/{name}/{number:06}{SUFFIX}"
@@ -116,36 +116,38 @@ Labels = list[int]
 
 def edges(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[int, Labels]]:
     """Paths that together take every edge from every `of`-th state, those from the farthest states first."""
-    reached = graph.explore(None)
-    order = {state: place for place, state in enumerate(reached.predecessor)}
-    left = {s: set(steps) for s, place in order.items() if place % of == number and (steps := graph.steps(s))}
-    for state in [s for s in reversed(reached.predecessor) if s in left]:
-        while state in left:
-            start, labels = reached.path(state)
+    reachable_states = graph.explore(None)
+    order = {state: place for place, state in enumerate(reachable_states.predecessor)}
+    uncovered_labels = {
+        s: set(steps) for s, place in order.items() if place % of == number and (steps := graph.steps(s))
+    }
+    for state in [s for s in reversed(reachable_states.predecessor) if s in uncovered_labels]:
+        while state in uncovered_labels:
+            start, labels = reachable_states.path(state)
             at = start
             for label in labels:
-                at = _took(graph, left, at, label)
+                at = _took(graph, uncovered_labels, at, label)
             for _ in range(most):
-                onward = _next(graph, left, at)
+                onward = _next(graph, uncovered_labels, at)
                 if onward is None:
                     break
                 labels.append(onward)
-                at = _took(graph, left, at, onward)
+                at = _took(graph, uncovered_labels, at, onward)
             yield start, labels
 
 
-def _next(graph: ModelGraph, left: dict[int, set[int]], at: int) -> int | None:
+def _next(graph: ModelGraph, uncovered_labels: dict[int, set[int]], at: int) -> int | None:
     """The label of an uncovered edge, or of an edge to a state with one; None if there is neither."""
-    if at in left:
-        return min(left[at])
-    return next((label for label, target in graph.steps(at).items() if target in left), None)
+    if at in uncovered_labels:
+        return min(uncovered_labels[at])
+    return next((label for label, target in graph.steps(at).items() if target in uncovered_labels), None)
 
 
-def _took(graph: ModelGraph, left: dict[int, set[int]], at: int, label: int) -> int:
-    if at in left:
-        left[at].discard(label)
-        if not left[at]:
-            del left[at]
+def _took(graph: ModelGraph, uncovered_labels: dict[int, set[int]], at: int, label: int) -> int:
+    if at in uncovered_labels:
+        uncovered_labels[at].discard(label)
+        if not uncovered_labels[at]:
+            del uncovered_labels[at]
     return graph.steps(at)[label]
 
 
@@ -154,22 +156,22 @@ def pairs(graph: ModelGraph, number: int, of: int, most: int) -> Iterator[tuple[
 
     Every such path is a shortest one to its pair, so `most`, the limit of steps, is not used.
     """
-    reached = graph.explore(None)
-    found: dict[tuple[str, str], Labels] = {}
+    reachable_states = graph.explore(None)
+    labels_by_pair: dict[tuple[str, str], Labels] = {}
     starts: dict[tuple[str, str], int] = {}
-    action = [name for name, _ in graph.labels.named]
-    for state in reached.predecessor:
+    action = [name for name, _ in graph.labels.steps]
+    for state in reachable_states.predecessor:
         for one, target in graph.steps(state).items():
             for two in graph.steps(target):
                 pair = action[one], action[two]
-                if pair not in found and crc32(" ".join(pair).encode()) % of == number:
-                    start, labels = reached.path(state)
-                    found[pair], starts[pair] = [*labels, one, two], start
+                if pair not in labels_by_pair and crc32(" ".join(pair).encode()) % of == number:
+                    start, labels = reachable_states.path(state)
+                    labels_by_pair[pair], starts[pair] = [*labels, one, two], start
     shown: set[tuple[str, str]] = set()
-    for pair in sorted(found, key=lambda pair: (-len(found[pair]), pair)):
+    for pair in sorted(labels_by_pair, key=lambda pair: (-len(labels_by_pair[pair]), pair)):
         if pair not in shown:
-            shown |= set(pairwise(action[label] for label in found[pair]))
-            yield starts[pair], found[pair]
+            shown |= set(pairwise(action[label] for label in labels_by_pair[pair]))
+            yield starts[pair], labels_by_pair[pair]
 
 
 def _row(recipe: Recipe, file: str, seed: int, trace: Trace, evaluator: Evaluator) -> Row:
@@ -184,12 +186,12 @@ def _row(recipe: Recipe, file: str, seed: int, trace: Trace, evaluator: Evaluato
     for p in instance.properties:
         seek = p.kind.startswith("sometimes")
         if p.kind in ("always", "sometimes"):
-            seen = any(evaluator.holds(p, state) is seek for state in states)
+            occurs = any(evaluator.holds(p, state) is seek for state in states)
         elif p.kind in ("step", "sometimes-step"):
-            seen = any(evaluator.holds(p, before, state) is seek for before, state in pairwise(states))
+            occurs = any(evaluator.holds(p, before, state) is seek for before, state in pairwise(states))
         else:
             continue
-        if seen:
+        if occurs:
             (witnessed if seek else violated).append(p.name)
     return {
         "file": file,

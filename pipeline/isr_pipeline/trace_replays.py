@@ -62,33 +62,33 @@ class CoresOnTrace:
         self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), False, planted)
         self.instance, self.packing = instance, self.world.packing
         self.graph = ModelGraph(instance, self.packing, frozenset(action.name for action in instance.actions))
-        self.numbers = {named: n for n, named in enumerate(self.graph.labels.named)}
+        self.numbers = {named: n for n, named in enumerate(self.graph.labels.steps)}
 
     def follow(self, initial: State, labels: Sequence[int], *, lenient: bool = False) -> tuple[Outcome, list[int]]:
         """Replay these steps: the outcome, and the steps that were taken. If lenient, impossible steps are skipped."""
         model = self.packing.packed(initial)
         cores = [state for state in self.world.initial_states() if self.world.bits(state) == model]
-        taken: list[int] = []
+        taken_labels: list[int] = []
         for label in (*labels, None):
-            allowed = self.graph.steps(model)
-            if lenient and label is not None and label not in allowed:
+            model_steps = self.graph.steps(model)
+            if lenient and label is not None and label not in model_steps:
                 continue
             onward: dict[Cores, None] = {}
             for state in cores:
                 for step, successor in self.world.successors(state):
                     bits = self.world.bits(successor)
-                    if allowed.get(step) != bits:
-                        return self._differs(len(taken), step, bits, allowed.get(step)), taken
+                    if model_steps.get(step) != bits:
+                        return self._differs(len(taken_labels), step, bits, model_steps.get(step)), taken_labels
                     if step == label:
                         onward[successor] = None
             if label is None:
                 break
             if not onward:
                 why = any(self.world.known_difference(state, label) for state in cores)
-                return self._stopped(len(taken), label, EXPLAINED if why else STOPPED), taken
-            model, cores = allowed[label], list(onward)
-            taken.append(label)
-        return Outcome(ALIKE, len(taken)), taken
+                return self._stopped(len(taken_labels), label, EXPLAINED if why else STOPPED), taken_labels
+            model, cores = model_steps[label], list(onward)
+            taken_labels.append(label)
+        return Outcome(ALIKE, len(taken_labels)), taken_labels
 
     def _stopped(self, steps: int, label: int, verdict: str) -> Outcome:
         action, parameters = self.world.labels.name(label)
@@ -102,13 +102,13 @@ class CoresOnTrace:
         differing = tuple(v.name for v, ours, theirs in both if ours != theirs)
         return Outcome(DIFFERS, steps, Kind.INCONSISTENT.value, action, parameters, differing)
 
-    def least(self, initial: State, labels: list[int], wanted: Outcome) -> list[int]:
+    def least(self, initial: State, labels: list[int], outcome: Outcome) -> list[int]:
         """Drop steps, by delta debugging, that the same kind of difference in the same action does not need."""
         size = max(1, len(labels) // 2)
         while labels:
             for begin in range(0, len(labels), size):
                 found, taken = self.follow(initial, labels[:begin] + labels[begin + size :], lenient=True)
-                same = (found.verdict, found.kind, found.action) == (wanted.verdict, wanted.kind, wanted.action)
+                same = (found.verdict, found.kind, found.action) == (outcome.verdict, outcome.kind, outcome.action)
                 if same and len(taken) < len(labels):
                     labels = taken
                     break
@@ -132,7 +132,7 @@ class ReplayPart:
         """Replay the part and write its table and reduced traces; the number of traces by verdict."""
         instance = self.instance()
         on, evaluator = CoresOnTrace(instance, self.planted), Evaluator(instance)
-        with (self.dataset / "traces" / part).fetched() as traces, self.out.filled() as out:
+        with (self.dataset / "traces" / part).fetched() as traces, self.out.output_folder() as out:
             rows = [self.row(part, path, out, on, evaluator) for path in sorted(traces.glob(f"*{SUFFIX}"))]
         columns = {name: [row[name] for row in rows] for name in REPLAYED.names}
         keep(self.out / "replayed" / f"{part}.parquet", columns, REPLAYED)
@@ -146,25 +146,25 @@ class ReplayPart:
         labels = [
             on.numbers[step.action, tuple(cast("Sequence[int]", step.parameters.values()))] for step in trace.steps
         ]
-        found, taken = on.follow(start, labels)
+        outcome, taken = on.follow(start, labels)
         file = f"traces/{part}/{path.name}"
         minimal, least = "", taken
-        if found.verdict == DIFFERS:
-            least = on.least(start, taken, found)
+        if outcome.verdict == DIFFERS:
+            least = on.least(start, taken, outcome)
             initial = next(one for one, state in evaluator.initial_states() if tuple(state) == start)
             steps = [on.graph.labels.name(label) for label in least]
             minimal = f"minimal/{part}-{path.name}"
             write_itf(record(evaluator, initial, steps, verdict="SAMPLED"), out / minimal)
         return {
             "file": file,
-            "verdict": found.verdict,
+            "verdict": outcome.verdict,
             "length": len(labels),
-            "steps": found.steps,
+            "steps": outcome.steps,
             "minimal_length": len(least) if minimal else -1,
-            "kind": found.kind,
-            "action": found.action,
-            "parameters": ", ".join(map(str, found.parameters)),
-            "variables": ", ".join(found.variables),
+            "kind": outcome.kind,
+            "action": outcome.action,
+            "parameters": ", ".join(map(str, outcome.parameters)),
+            "variables": ", ".join(outcome.variables),
             "minimal": minimal,
         }
 
@@ -178,20 +178,28 @@ def validate_folder(folder: str) -> Row:
     from isr_validate.trace_lines import Level
 
     place = Location.of(folder)
-    said = folder if place.here else str(place)  # which has no secrets
-    none: Row = {"folder": said, "life": "", "action": "", "why": "", "events": 0, "line": -1, "minimal_lines": -1}
+    folder_text = folder if place.here else str(place)  # which has no secrets
+    none: Row = {
+        "folder": folder_text,
+        "life": "",
+        "action": "",
+        "why": "",
+        "events": 0,
+        "line": -1,
+        "minimal_lines": -1,
+    }
     try:
         names = [name for name in place.files() if name.endswith(".jsonl") and "/" not in name]
         if not names:
-            raise BadTrace(f"there is no trace, NODE.LIFE.jsonl, in {said}")
+            raise BadTrace(f"there is no trace, NODE.LIFE.jsonl, in {folder_text}")
         lives = read_files((name, (place / name).read()) for name in names)
-        done = validate(lives, budget=BUDGET)
+        validation = validate(lives, budget=BUDGET)
     except (BadTrace, OSError) as problem:
         return {**none, "verdict": "bad", "why": str(problem)}
-    row = {**none, "events": done.events}
-    no = done.rejected
+    row = {**none, "events": validation.events}
+    no = validation.rejected
     if no is None:
-        return {**row, "verdict": "unknown" if done.unknown else "accepted", "why": done.unknown or ""}
+        return {**row, "verdict": "unknown" if validation.unknown else "accepted", "why": validation.unknown or ""}
     lines = reduce_trace(lives, no, validator_at(Level.FULL)).lines
     told = {"life": no.life, "line": no.line, "action": no.action, "why": no.why, "minimal_lines": lines}
     return {**row, **told, "verdict": "rejected"}

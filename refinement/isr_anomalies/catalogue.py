@@ -57,7 +57,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "unless election is unclean, or acks is not all and nobody read them",
         _JEPSEN,
         values.inconsistent_offset,
-        missing=evidence.PLACED,
+        missing=evidence.KNOWN_OFFSETS,
     ),
     Anomaly(
         2,
@@ -67,7 +67,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "idempotence",
         f"{_JEPSEN}; KIP-98",
         values.duplicate,
-        missing=evidence.PLACED,
+        missing=evidence.KNOWN_OFFSETS,
     ),
     Anomaly(
         3,

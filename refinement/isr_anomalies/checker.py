@@ -61,18 +61,18 @@ class Answer:
 def check_partition(
     partition: Partition,
     claims: Claims,
-    wanted: Iterable[Anomaly] = ANOMALIES,
-    looked: Callable[[], None] = lambda: None,
+    anomalies: Iterable[Anomaly] = ANOMALIES,
+    report_progress: Callable[[], None] = lambda: None,
 ) -> PartitionResult:
-    """Check one partition for the wanted anomalies; `looked` is called after each of them."""
+    """Check one partition for the wanted anomalies; `report_progress` is called after each of them."""
     view = View(partition, claims)
     parts: dict[str, Part] = {}
-    for anomaly in wanted:
+    for anomaly in anomalies:
         if anomaly.find is not None:
             part = parts[anomaly.name] = Part(missing=anomaly.missing(view) if anomaly.missing else None)
             for finding in anomaly.find(view):
                 part.tally.add(finding)
-        looked()
+        report_progress()
     lags = list(times.lags(view))
     lag = None if not lags else (max(lag for _, lag, _ in lags), *max((at, lag) for at, lag, _ in lags))
     return PartitionResult(parts, values.counts(view), order_of(view), lag)
@@ -81,7 +81,7 @@ def check_partition(
 def lost_values(history: History) -> frozenset[Value]:
     """The values of all partitions that were acknowledged or read, and are gone: those that lost-write counts."""
     views = (View(partition, history.claims) for partition in history.partitions.values())
-    return frozenset(gone.send.value for view in views for gone in view.gone)
+    return frozenset(gone.send.value for view in views for gone in view.losses)
 
 
 def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:
@@ -103,7 +103,7 @@ def merge(anomaly: Anomaly, parts: Iterable[Part]) -> Part:
 
 def check(
     history: History,
-    wanted: tuple[Anomaly, ...] = ANOMALIES,
+    anomalies: tuple[Anomaly, ...] = ANOMALIES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Answer:
     """Check a history, with its own claims, for the wanted anomalies.
@@ -111,34 +111,37 @@ def check(
     `progress`: told how many questions are answered, and of how many: each anomaly of each partition, and of the whole.
     """
     claims = history.claims
-    total = len(wanted) * (len(history.partitions) + 1)
+    total = len(anomalies) * (len(history.partitions) + 1)
     answered = count(1)
 
-    def looked() -> None:
+    def report_progress() -> None:
         progress(next(answered), total)
 
-    results = [check_partition(history.partitions[name], claims, wanted, looked) for name in sorted(history.partitions)]
-    orders = (result.order for result in results) if needs_graphs(wanted) else iter(())
+    results = [
+        check_partition(history.partitions[name], claims, anomalies, report_progress)
+        for name in sorted(history.partitions)
+    ]
+    orders = (result.order for result in results) if needs_graphs(anomalies) else iter(())
     graphs = all_edges(history, orders)
     parts: dict[str, Part] = {}
-    for anomaly in wanted:
+    for anomaly in anomalies:
         if anomaly.across is not None:
             part = parts[anomaly.name] = Part(
                 missing=anomaly.missing_across(history) if anomaly.missing_across else None
             )
             for finding in anomaly.across(history, graphs, claims):
                 part.tally.add(finding)
-        looked()
-    return conclude(wanted, claims, results, parts, times.availability(history), len(history.operations))
+        report_progress()
+    return conclude(anomalies, claims, results, parts, times.availability(history), len(history.operations))
 
 
-def needs_graphs(wanted: Iterable[Anomaly]) -> bool:
+def needs_graphs(anomalies: Iterable[Anomaly]) -> bool:
     """Whether any of these is a cycle."""
-    return any(anomaly.across is not None and anomaly.number < 28 for anomaly in wanted)
+    return any(anomaly.across is not None and anomaly.number < 28 for anomaly in anomalies)
 
 
 def conclude(
-    wanted: tuple[Anomaly, ...],
+    anomalies: tuple[Anomaly, ...],
     claims: Claims,
     results: list[PartitionResult],
     across: dict[str, Part],
@@ -149,17 +152,17 @@ def conclude(
     lags = [result.lag for result in results if result.lag is not None]
     lag = (max(worst for worst, _, _ in lags), max((at, last) for _, at, last in lags)[1]) if lags else None
     judgements: list[Judgement] = []
-    for anomaly in wanted:
+    for anomaly in anomalies:
         if anomaly.across is None:
             part = merge(anomaly, (result.parts[anomaly.name] for result in results))
         else:
             part = across[anomaly.name]
-        part.measured = _figure(anomaly, lag, figures)
-        judgements.append(_judged(anomaly, part, claims))
+        part.figure = _figure(anomaly, lag, figures)
+        judgements.append(_judgement(anomaly, part, claims))
     counts = Counts()
     for result in results:
         counts.merge(result.counts)
-    found = {judgement.name: judgement.found for judgement in judgements}
+    found = {judgement.name: judgement.finding_count for judgement in judgements}
     named = ("lost-write", "unseen", "duplicate", "nonmonotonic-send", "read-then-lost")
     fates = {name: found[name] for name in named if name in found}
     return Answer(tuple(judgements), counts, fates, lag, figures, operations, len(results))
@@ -174,14 +177,14 @@ def _figure(anomaly: Anomaly, lag: tuple[int, int] | None, figures: Availability
     return ""
 
 
-def _judged(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
+def _judgement(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
     tally, missing = part.tally, part.missing
     limited = {"realtime-lag": claims.max_lag, "unavailability": claims.max_unavailable}
     if tally.forbidden:
         verdict = Verdict.VIOLATED
     elif missing is not None and not missing.vacuous:
         verdict = Verdict.UNKNOWN
-    elif tally.found:
+    elif tally.finding_count:
         verdict = Verdict.PERMITTED
     elif missing is not None:
         verdict = Verdict.VACUOUS
@@ -189,7 +192,14 @@ def _judged(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
         verdict = Verdict.MEASURED
     else:
         verdict = Verdict.HOLDS
-    why = missing.why if missing is not None else part.measured
+    why = missing.why if missing is not None else part.figure
     return Judgement(
-        anomaly.number, anomaly.name, verdict, tally.found, tally.forbidden, tally.largest, why, tuple(tally.least)
+        anomaly.number,
+        anomaly.name,
+        verdict,
+        tally.finding_count,
+        tally.forbidden,
+        tally.largest,
+        why,
+        tuple(tally.least),
     )

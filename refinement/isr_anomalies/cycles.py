@@ -45,7 +45,7 @@ def order_of(view: View) -> Order:
     Write-write edges lead from a send to the next one in the version order; write-read edges from the send of a batch's
     last record to the poll.
     """
-    writer = {value: send.op for value, send in view.sent.items() if send.committed}
+    writer = {value: send.op for value, send in view.send_of.items() if send.committed}
     order = Order()
     before: int | None = None
     for offset in view.offsets:
@@ -87,14 +87,14 @@ def process_order(operations: Iterable[tuple[int, int, str, str]]) -> Iterator[S
 def realtime_edges(history: History) -> Edges:
     """From what was completed, through the chain of moments, to what was invoked later."""
     size = len(history.operations)
-    done = sorted(
+    completions = sorted(
         (op.completed, op.number) for op in history.operations if op.outcome == "ok" and op.completed != NEVER
     )
-    edges: Edges = [(size + n, size + n + 1) for n in range(len(done) - 1)]
-    edges += [(number, size + n) for n, (_, number) in enumerate(done)]
+    edges: Edges = [(size + n, size + n + 1) for n in range(len(completions) - 1)]
+    edges += [(number, size + n) for n, (_, number) in enumerate(completions)]
     moment = 0
     for op in history.operations:
-        while moment < len(done) and done[moment][0] < op.invoked:
+        while moment < len(completions) and completions[moment][0] < op.invoked:
             moment += 1
         if moment and op.outcome != "fail":
             edges.append((size + moment - 1, op.number))
@@ -166,43 +166,43 @@ class Graphs:
 def g0(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
     """14 (G0): operations of several sends precede each other, by offsets of different partitions; always permitted."""
     for found in components(len(history.operations), [graphs.ww]):
-        yield _finding(history, found, [graphs.ww], "write-write", permitted=True)
+        yield _finding(history, found, [graphs.ww], "write-write", is_permitted=True)
 
 
 def g1c(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
     """15 (G1c): a cycle with a write-read edge. One of write-read edges only is forbidden under read_committed."""
     pure = components(len(history.operations), [graphs.wr])
-    for found in pure:
+    for component in pure:
         permitted = claims.isolation != "read_committed"
-        yield _finding(history, found, [graphs.wr], "write-read", permitted=permitted)
+        yield _finding(history, component, [graphs.wr], "write-read", is_permitted=permitted)
     within = [set(found) for found in pure]
-    for found in components(len(history.operations), [graphs.ww, graphs.wr]):
-        joined = edges_within(found, graphs.wr)
-        if joined and not any(inner.issuperset(found) for inner in within):
-            yield _finding(history, found, [graphs.ww, graphs.wr], "write-write and write-read", permitted=True)
+    for component in components(len(history.operations), [graphs.ww, graphs.wr]):
+        joined = edges_within(component, graphs.wr)
+        if joined and not any(inner.issuperset(component) for inner in within):
+            yield _finding(history, component, [graphs.ww, graphs.wr], "write-write and write-read", is_permitted=True)
 
 
 def ordered_cycles(history: History, graphs: Graphs, claims: Claims) -> Iterator[Finding]:
     """16: cycles that need process order or real time; always permitted, because they are no error by themselves."""
     size = len(history.operations)
     plain = [graphs.ww, graphs.wr]
-    known = {frozenset(found) for found in components(size, plain)}
+    earlier_cycles = {frozenset(found) for found in components(size, plain)}
     for extra, name in ((graphs.process, "process order"), (graphs.realtime, "real time")):
         kinds = [*plain, extra]
         for found in components(size, kinds):
             ops = frozenset(node for node in found if node < size)
-            if ops not in known and len(ops) > 1:
-                known |= {ops}
-                yield _finding(history, found, kinds, f"offsets, reads and {name}", permitted=True)
+            if ops not in earlier_cycles and len(ops) > 1:
+                earlier_cycles |= {ops}
+                yield _finding(history, found, kinds, f"offsets, reads and {name}", is_permitted=True)
 
 
-def _finding(history: History, found: list[int], kinds: list[Pairs], what: str, *, permitted: bool) -> Finding:
-    ops = [n for n in shortest_cycle(found, kinds) if n < len(history.operations)]
+def _finding(history: History, component: list[int], kinds: list[Pairs], what: str, *, is_permitted: bool) -> Finding:
+    ops = [n for n in shortest_cycle(component, kinds) if n < len(history.operations)]
     shown = [history.operations[n] for n in ops]
     lines = tuple(op.completed if op.completed != NEVER else op.invoked for op in shown)
-    size = sum(node < len(history.operations) for node in found)
+    size = sum(node < len(history.operations) for node in component)
     steps = " -> ".join(f"line {line}" for line in (*lines, lines[0])) if lines else f"{size} operations"
-    return Finding(permitted, lines, "", f"a cycle of {what}: {steps}", size)
+    return Finding(is_permitted, lines, "", f"a cycle of {what}: {steps}", size)
 
 
 def several_steps(history: History) -> bool:

@@ -64,7 +64,7 @@ def where_it_is(view: View) -> NoVerdict | None:
     if not view.partition.dumps:
         why = f"values of {view.name} are gone, and no replica's log is here"
         return (
-            NoVerdict(False, why) if view.gone or view.unseen else NoVerdict(True, "no replica's log in this history")
+            NoVerdict(False, why) if view.losses or view.unseen else NoVerdict(True, "no replica's log in this history")
         )
     missing = no_scan(view)
     return NoVerdict(missing.vacuous, f"whether anything is gone: {missing.why}") if missing else None
@@ -72,18 +72,18 @@ def where_it_is(view: View) -> NoVerdict | None:
 
 def contract(view: View) -> NoVerdict | None:
     """Needs the appends of nodes, and min.insync.replicas."""
-    if not view.partition.held:
+    if not view.partition.log_reports:
         return NoVerdict(True, "no node's own log of appends in this history")
     return NoVerdict(False, "min_insync is not said") if view.claims.min_insync is None else None
 
 
 def _successive(view: View) -> bool:
-    seen: set[tuple[str, int]] = set()
+    stints: set[tuple[str, int]] = set()
     for batch in view.batches:
         if batch.stint != WHOLE and batch.records and batch.outcome == "ok":
-            if (batch.process, batch.stint) in seen:
+            if (batch.process, batch.stint) in stints:
                 return True
-            seen.add((batch.process, batch.stint))
+            stints.add((batch.process, batch.stint))
     return False
 
 
@@ -111,7 +111,7 @@ def single_steps(history: History) -> NoVerdict | None:
 
 READ: Final = _vacuous("nothing was read", lambda view: bool(view.polled))
 POLLED: Final = _vacuous("no consumer polled twice in a row", _successive)
-PLACED: Final = _vacuous("no offset is known", lambda view: bool(view.at))
+KNOWN_OFFSETS: Final = _vacuous("no offset is known", lambda view: bool(view.at))
 ACKED: Final = _vacuous("no acknowledgement says an offset", lambda v: any(s.offset is not None for s in v.sends))
 BOTH: Final = _vacuous("no operation both sends and polls a partition", _reads_and_sends)
 INSIDE_POLL: Final = _vacuous("no operation polled two records", _several_polled)

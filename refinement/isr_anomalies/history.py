@@ -58,7 +58,8 @@ class Send(NamedTuple):
 class Batch(NamedTuple):
     """The records that one operation polled from this partition, in the order of delivery.
 
-    A stint is a time in which a consumer keeps its position. `excused`: the partition was rebalanced during the poll.
+    A stint is a time in which a consumer keeps its position. `during_rebalance`: the partition was rebalanced during
+    the poll.
     """
 
     op: int
@@ -71,7 +72,7 @@ class Batch(NamedTuple):
     outcome: Outcome
     stint: int
     subscribed: bool
-    excused: bool
+    during_rebalance: bool
     records: list[Record]
 
 
@@ -103,7 +104,7 @@ class Partition:
     scans: list[Scan] = attrs.field(factory=list[Scan])
     rewinds: list[Rewind] = attrs.field(factory=list[Rewind])
     dumps: list[Dump] = attrs.field(factory=list[Dump])
-    held: list[Held] = attrs.field(factory=list[Held])
+    log_reports: list[Held] = attrs.field(factory=list[Held])
     transactional: bool = False
     """Whether there may be control records: the history has operations of several steps."""
 
@@ -144,70 +145,77 @@ def pair_operations(items: Iterable[Item | Claims], claims: Claims | None = None
         if isinstance(one, Dump):
             of.dumps.append(one)
         else:
-            of.held.append(one)
+            of.log_reports.append(one)
     return history
 
 
-def pair(done: list[Operation], open_ones: dict[tuple[str, object], Event], event: Event) -> None:
-    """Take one event: it opens an operation, or completes one, which is added to `done`."""
+def pair(operations: list[Operation], open_ones: dict[tuple[str, object], Event], event: Event) -> None:
+    """Take one event: it opens an operation, or completes one, which is added to `operations`."""
     who = (event.process, event.token)
-    begun = open_ones.pop(who, None)
+    invocation = open_ones.pop(who, None)
     if event.kind == "invoke":
-        if begun is not None:
-            raise still_open(event.line, begun)
+        if invocation is not None:
+            raise still_open(event.line, invocation)
         open_ones[who] = event
-    elif begun is not None:
-        if begun.f != event.f:
-            raise Malformed(event.line, f"a {event.f} completes the {begun.f} of line {begun.line}")
-        if event.time < begun.time:
-            raise Malformed(event.line, f"ends before it was invoked (line {begun.line})")
-        done.append(operation_of(begun, event))
+    elif invocation is not None:
+        if invocation.f != event.f:
+            raise Malformed(event.line, f"a {event.f} completes the {invocation.f} of line {invocation.line}")
+        if event.time < invocation.time:
+            raise Malformed(event.line, f"ends before it was invoked (line {invocation.line})")
+        operations.append(operation_of(invocation, event))
     else:
         raise Malformed(event.line, f"process {event.process} completes a {event.f} that it never invoked")
 
 
-def still_open(line: int, begun: Event) -> Malformed:
+def still_open(line: int, invocation: Event) -> Malformed:
     """The error for a process that invokes an operation while an earlier one of it is open."""
-    what = f"process {begun.process} invokes while its {begun.f} of line {begun.line} is open (give them ids)"
+    before = f"its {invocation.f} of line {invocation.line}"
+    what = f"process {invocation.process} invokes while {before} is open (give them ids)"
     return Malformed(line, what)
 
 
-def operation_of(begun: Event, done: Event | None) -> Operation:
+def operation_of(invocation: Event, completion: Event | None) -> Operation:
     """The operation of an invocation and its completion, if there is one; its number is 0 for now."""
-    at = (begun.line, NEVER, begun.time, NEVER)
-    if done is None:
-        return Operation(0, begun.f, begun.process, *at, "info", begun.micro, begun.extra or NOTHING)
-    outcome: Outcome = "info" if done.kind == "invoke" else done.kind
-    at = (begun.line, done.line, begun.time, done.time)
-    micro = _filled(begun, done)
-    extra = NOTHING if begun.extra is done.extra is None else _joined(begun.extra or NOTHING, done.extra or NOTHING)
-    return Operation(0, begun.f, begun.process, *at, outcome, micro, extra)
+    at = (invocation.line, NEVER, invocation.time, NEVER)
+    if completion is None:
+        return Operation(
+            0, invocation.f, invocation.process, *at, "info", invocation.micro, invocation.extra or NOTHING
+        )
+    outcome: Outcome = "info" if completion.kind == "invoke" else completion.kind
+    at = (invocation.line, completion.line, invocation.time, completion.time)
+    micro = _result_steps(invocation, completion)
+    extra = (
+        NOTHING
+        if invocation.extra is completion.extra is None
+        else _merged_extra(invocation.extra or NOTHING, completion.extra or NOTHING)
+    )
+    return Operation(0, invocation.f, invocation.process, *at, outcome, micro, extra)
 
 
-def _filled(begun: Event, done: Event) -> tuple[Micro, ...]:
+def _result_steps(invocation: Event, completion: Event) -> tuple[Micro, ...]:
     """The steps of the operation with their results; a completion may leave out what the invocation said."""
-    if not done.micro:
-        return begun.micro
-    if begun.f == "produce":
-        asked, got = begun.micro[0], done.micro[0]
+    if not completion.micro:
+        return invocation.micro
+    if invocation.f == "produce":
+        asked, got = invocation.micro[0], completion.micro[0]
         if isinstance(asked, Sent) and isinstance(got, Sent):
             if got.partition and got[:2] != asked[:2]:
-                raise Malformed(done.line, f"its value or partition is not that of line {begun.line}")
+                raise Malformed(completion.line, f"its value or partition is not that of line {invocation.line}")
             return (asked._replace(offset=got.offset),)
-    asked_sends = [step[:2] for step in begun.micro if isinstance(step, Sent)]
-    if asked_sends and asked_sends != [step[:2] for step in done.micro if isinstance(step, Sent)]:
-        raise Malformed(done.line, f"its sends are not those of line {begun.line}")
-    return done.micro
+    asked_sends = [step[:2] for step in invocation.micro if isinstance(step, Sent)]
+    if asked_sends and asked_sends != [step[:2] for step in completion.micro if isinstance(step, Sent)]:
+        raise Malformed(completion.line, f"its sends are not those of line {invocation.line}")
+    return completion.micro
 
 
-def _joined(begun: Extra, done: Extra) -> Extra:
+def _merged_extra(invocation: Extra, completion: Extra) -> Extra:
     """The fields of the completion, or else those of the invocation."""
     return attrs.evolve(
-        done,
-        acks=done.acks or begun.acks,
-        group=done.group or begun.group,
-        partitions=done.partitions or begun.partitions,
-        seek=done.seek or begun.seek,
+        completion,
+        acks=completion.acks or invocation.acks,
+        group=completion.group or invocation.group,
+        partitions=completion.partitions or invocation.partitions,
+        seek=completion.seek or invocation.seek,
     )
 
 
@@ -277,10 +285,10 @@ class OperationIndexer:
     def polled(self, op: Operation, consumer: Consumer) -> None:
         """Index one batch for each partition, with all polls of the operation."""
         polls = [step.records for step in op.micro if isinstance(step, Polled)]
-        found = polls[0] if len(polls) == 1 else _together(polls)
+        records_by_partition = polls[0] if len(polls) == 1 else _together(polls)
         at = (op.invoked, op.completed, op.invoked_at, op.completed_at)
         whole = op.f == "final-read"
-        for name, records in found.items():
+        for name, records in records_by_partition.items():
             if name in op.extra.diverged:
                 consumer.stints.pop(name, None)
             stint = WHOLE if whole else self.stint(consumer, name)
@@ -293,10 +301,10 @@ class OperationIndexer:
                 scan = Scan(op.invoked, op.completed, op.extra.start, op.extra.end, values, op.extra.unseen)
                 self.partition(name).scans.append(scan)
         for name in op.extra.diverged:
-            if name not in found:
+            if name not in records_by_partition:
                 consumer.stints.pop(name, None)
 
-    def sent(self, op: Operation, committed: bool) -> None:
+    def index_sends(self, op: Operation, committed: bool) -> None:
         acks = op.extra.acks or self.acks
         at = (op.process, op.invoked, op.completed, op.invoked_at, op.completed_at)
         for slot, step in enumerate(op.micro):
@@ -320,7 +328,7 @@ def _index_operations(history: History) -> None:
     proved = _proved(history)
     for op in history.operations:
         if op.f in ("produce", "txn"):
-            explode.sent(op, op.outcome == "ok" or op.number in proved)
+            explode.index_sends(op, op.outcome == "ok" or op.number in proved)
     several = any(op.f == "txn" for op in history.operations)
     for partition in history.partitions.values():
         partition.transactional = several

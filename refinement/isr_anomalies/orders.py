@@ -23,7 +23,7 @@ def _successive(view: View) -> Iterator[tuple[Batch, Batch]]:
             continue
         key = (batch.process, batch.stint)
         before = last.get(key)
-        if before is not None and not batch.excused:
+        if before is not None and not batch.during_rebalance:
             yield before, batch
         if batch.outcome == "ok":
             last[key] = batch
@@ -55,7 +55,7 @@ def _inside(view: View) -> Iterator[tuple[Batch, int, int, int]]:
     for batch in view.batches:
         records: list[Record] = batch.records
         # most batches have no gap, and one comparison tells that
-        if len(records) < 2 or batch.stint == WHOLE or batch.excused or _dense(records):
+        if len(records) < 2 or batch.stint == WHOLE or batch.during_rebalance or _dense(records):
             continue
         for (one, _, _), (two, _, _) in pairwise(records):
             delta = index[two] - index[one]
@@ -85,7 +85,7 @@ def int_nonmonotonic_poll(view: View) -> Iterator[Finding]:
             )
 
 
-def _placed(view: View) -> list[Send]:
+def _sends_with_offset(view: View) -> list[Send]:
     return [s for s in view.sends if s.offset is not None and s.committed]
 
 
@@ -95,7 +95,7 @@ def nonmonotonic_send(view: View) -> Iterator[Finding]:
     Retries without idempotence may reorder what was in flight together, never what was sent after an answer.
     """
     last: dict[str, tuple[int, Send]] = {}
-    for send in _placed(view):
+    for send in _sends_with_offset(view):
         offset = send.offset if send.offset is not None else 0
         before = last.get(send.process)
         if before is not None and before[1].op != send.op and offset < before[0]:
@@ -110,7 +110,7 @@ def nonmonotonic_send(view: View) -> Iterator[Finding]:
 
 
 def _sends_inside(view: View) -> Iterator[tuple[Send, int, Send, int]]:
-    for one, two in pairwise(_placed(view)):
+    for one, two in pairwise(_sends_with_offset(view)):
         if one.op == two.op and one.offset is not None and two.offset is not None:
             yield one, one.offset, two, two.offset
 
@@ -136,7 +136,7 @@ def stale_ack_offset(view: View) -> Iterator[Finding]:
     """19: an acknowledged offset was at or below the largest that was known when the send was invoked."""
     for send in view.sends:
         if send.outcome == "ok" and send.offset is not None:
-            known = view.known.before(send.invoked)
+            known = view.known_offsets.before(send.invoked)
             if send.offset <= known:
                 permitted = send.offset > view.surely_known.before(send.invoked) or view.claims.unclean
                 says = f"offset {send.offset} was acknowledged, and {known} was known before it was sent"
@@ -147,9 +147,10 @@ def late_ghost(view: View) -> Iterator[Finding]:
     """20: a value of unknown outcome is read at an offset at or below the largest known at its invocation."""
     for send in view.sends:
         if send.outcome == "info" and send.value in view.polled:
-            known, offset = view.known.before(send.invoked), view.offset_of[send.value]
-            if offset <= known:
+            largest_known, offset = view.known_offsets.before(send.invoked), view.offset_of[send.value]
+            if offset <= largest_known:
                 permitted = offset > view.surely_known.before(send.invoked) or view.claims.unclean
-                says = f"value {send.value!r} appeared at offset {offset}, and {known} was known before it was sent"
-                lines = (send.invoked, view.told[offset])
-                yield Finding(permitted, lines, view.name, says, known - offset + 1)
+                says = f"value {send.value!r} appeared at offset {offset}, "
+                says += f"and {largest_known} was known before it was sent"
+                lines = (send.invoked, view.line_of[offset])
+                yield Finding(permitted, lines, view.name, says, largest_known - offset + 1)

@@ -51,7 +51,7 @@ class Map:
 
 def forms(text: str) -> Iterator[tuple[int, object]]:
     """Every form at the top with the line of its beginning: vectors, lists and sets as tuples, tags dropped."""
-    at, line, counted = 0, 1, 0
+    at, line, previous_begin = 0, 1, 0
     stack: list[tuple[str, int, list[object]]] = []
     skip_at: list[int] = []
     end = len(text.rstrip(" \t\r\n,"))
@@ -63,7 +63,7 @@ def forms(text: str) -> Iterator[tuple[int, object]]:
                 break
             raise Malformed(line, "not EDN")
         begin, at = match.start(match.lastgroup or 0), match.end()
-        line, counted = line + text.count("\n", counted, begin), begin
+        line, previous_begin = line + text.count("\n", previous_begin, begin), begin
         form: object
         match match.lastgroup:
             case "open":
@@ -117,17 +117,17 @@ def _atom(word: str) -> object:
 
 def read_edn(text: str) -> Iterator[Item]:
     """The items of a history file. Raises Malformed with the line at which an operation begins."""
-    begun: set[str] = set()
+    open_faults: set[str] = set()
     for line, form in forms(text):
         for one in _vector(form) if form.__class__ is tuple else (form,):
             if not isinstance(one, Map):
                 raise Malformed(line, "an operation is a map")
-            item = _item(one, begun)
+            item = _item(one, open_faults)
             if item is not None:
                 yield item
 
 
-def _item(op: Map, begun: set[str]) -> Item | None:
+def _item(op: Map, open_faults: set[str]) -> Item | None:
     line, table = op.line, op.entries
     kind, f, process = table.get("type"), table.get("f"), table.get("process")
     if kind not in ("invoke", "ok", "fail", "info"):
@@ -136,7 +136,7 @@ def _item(op: Map, begun: set[str]) -> Item | None:
     if not isinstance(time, int):
         raise Malformed(line, ":time is a whole number of nanoseconds")
     if process == "nemesis":
-        return _fault(line, time, str(f), begun)
+        return _fault(line, time, str(f), open_faults)
     if not isinstance(process, int | str):
         raise Malformed(line, ":process is a number or a keyword")
     if f not in _FUNCTIONS:
@@ -145,16 +145,16 @@ def _item(op: Map, begun: set[str]) -> Item | None:
     moved = table.get("rebalance-log")
     entries = cast("tuple[object, ...]", moved) if isinstance(moved, tuple) else ()
     seek = "beginning" if table.get("seek-to-beginning?") else None
-    chosen: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
     if f in ("assign", "subscribe"):
-        chosen = tuple(str(key) for key in _sequence(line, value))
+        partitions = tuple(str(key) for key in _sequence(line, value))
     keys = [key for e in entries if isinstance(e, Map) for key in _sequence(line, e.entries.get("keys"))]
     rebalanced = frozenset(map(str, keys))
     micro = tuple(_step(line, s) for s in _sequence(line, value)) if f in ("send", "poll", "txn") else ()
     name = _FUNCTIONS[str(f)]
     if name == "produce" and len(micro) != 1:
         name = "txn"
-    extra = Extra(partitions=chosen, seek=seek, rebalanced=rebalanced) if chosen or seek or rebalanced else None
+    extra = Extra(partitions=partitions, seek=seek, rebalanced=rebalanced) if partitions or seek or rebalanced else None
     word = cast("Literal['invoke', 'ok', 'fail', 'info']", str(kind))
     return Event(line, word, name, str(process), time, None, micro, extra)
 
@@ -178,12 +178,12 @@ def _step(line: int, step: object) -> Micro:
         case ("poll", Map(entries=entries)):
             return Polled({str(k): [_record(line, r) for r in _sequence(line, rs)] for k, rs in entries.items()})
         case ("send", key, value):
-            return _sent(line, str(key), value)
+            return _sent_step(line, str(key), value)
         case _:
             raise Malformed(line, "a step is [:send k v], [:send k [offset v]], [:poll] or [:poll {k [[offset v]]}]")
 
 
-def _sent(line: int, partition: str, value: object) -> Sent:
+def _sent_step(line: int, partition: str, value: object) -> Sent:
     """A vector is [offset value], as a send returns it; anything else is the value."""
     if value.__class__ is not tuple:
         return Sent(partition, _value(line, value), None)
@@ -210,12 +210,12 @@ def _value(line: int, value: object) -> Value:
     raise Malformed(line, "a value is a whole number, a text, a keyword or nil")
 
 
-def _fault(line: int, time: int, f: str, begun: set[str]) -> Fault | None:
+def _fault(line: int, time: int, f: str, open_faults: set[str]) -> Fault | None:
     """A fault counts from when it was asked for, a healing from when it was done: the second of its two lines."""
     if f.startswith("stop-") or f in _HEALS:
-        begun.symmetric_difference_update({f})
-        return None if f in begun else Fault(line, time, f, True, False)
+        open_faults.symmetric_difference_update({f})
+        return None if f in open_faults else Fault(line, time, f, True, False)
     if f.startswith("start-") or f in _FAULTS:
-        begun.symmetric_difference_update({f})
-        return Fault(line, time, f, False, False) if f in begun else None
+        open_faults.symmetric_difference_update({f})
+        return Fault(line, time, f, False, False) if f in open_faults else None
     return None

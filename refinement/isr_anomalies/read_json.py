@@ -79,21 +79,21 @@ def claims_of(line: int, settings: object) -> Claims:
     """The claims of a header; a setting that is not there has Kafka's default."""
     if not isinstance(settings, dict):
         raise Malformed(line, f"settings is an object, not {_name(settings)}")
-    given: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, value in cast("Object", settings).items():
         field = name.replace("-", "_").replace(".", "_")
         if field not in SETTINGS:
             raise Malformed(line, f"there is no setting {name}; they are {', '.join(SETTINGS)}")
-        given[field] = str(value) if field == "acks" else value
-    return checked_claims(line, given)
+        values[field] = str(value) if field == "acks" else value
+    return checked_claims(line, values)
 
 
-def checked_claims(line: int, given: dict[str, object], base: Claims | None = None) -> Claims:
+def checked_claims(line: int, values: dict[str, object], base: Claims | None = None) -> Claims:
     """`base` with these values, each of its own type."""
     words = {"acks": ("0", "1", "all"), "isolation": ("read_uncommitted", "read_committed")}
-    if given.get("acks") == "-1":
-        given["acks"] = "all"
-    for name, value in given.items():
+    if values.get("acks") == "-1":
+        values["acks"] = "all"
+    for name, value in values.items():
         if name in words:
             if value not in words[name]:
                 raise Malformed(line, f"{name} is one of {', '.join(words[name])}, not {_name(value)}")
@@ -102,7 +102,7 @@ def checked_claims(line: int, given: dict[str, object], base: Claims | None = No
                 raise Malformed(line, f"{name} is true or false, not {_name(value)}")
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise Malformed(line, f"{name} is a whole number from 0, not {_name(value)}")
-    return cattrs.structure({**attrs.asdict(base or Claims()), **given}, Claims)
+    return cattrs.structure({**attrs.asdict(base or Claims()), **values}, Claims)
 
 
 def _event(line: int, f: str, table: Object) -> Event:
@@ -173,8 +173,8 @@ def _polled(line: int, records: object) -> Polled:
     return Polled({p: _records(line, found) for p, found in cast("Object", records).items()})
 
 
-def _records(line: int, found: object) -> list[Record]:
-    return [_record(line, record) for record in _list(line, "the records of a partition", found)]
+def _records(line: int, records: object) -> list[Record]:
+    return [_record(line, record) for record in _list(line, "the records of a partition", records)]
 
 
 def _record(line: int, record: object) -> Record:

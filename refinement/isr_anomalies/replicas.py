@@ -19,7 +19,7 @@ def ack_then_gone(view: View) -> Iterator[Finding]:
     """23: where each lost or unseen value is: on no replica, on a few, or on the leader, which does not serve it."""
     dumps = last_dumps(view)
     values = {dump.replica: {value for _, value, _ in dump.records} for dump in dumps}
-    lost = {gone.send.value: gone.send for gone in view.gone} | {send.value: send for send in view.unseen}
+    lost = {gone.send.value: gone.send for gone in view.losses} | {send.value: send for send in view.unseen}
     for send in lost.values() if dumps else ():
         holders = [dump for dump in dumps if send.value in values[dump.replica]]
         if not holders:
@@ -52,17 +52,17 @@ def replica_divergence(view: View) -> Iterator[Finding]:
 def acks_contract(view: View) -> Iterator[Finding]:
     """27: acknowledged with acks=all while fewer than min.insync.replicas nodes held it."""
     need = view.claims.min_insync
-    if need is None or not view.partition.held:
+    if need is None or not view.partition.log_reports:
         return
     acked = sorted((s for s in view.sends if s.outcome == "ok" and s.acks == "all"), key=lambda s: s.completed)
-    told = iter(sorted(view.partition.held, key=lambda held: held.line))
-    held = next(told, None)
+    reports = iter(sorted(view.partition.log_reports, key=lambda held: held.line))
+    report = next(reports, None)
     logs: dict[str, list[Held]] = {}
     holders: dict[Value, set[str]] = {}
     for send in acked:
-        while held is not None and held.line < send.completed:
-            _hold(held, logs.setdefault(held.node, []), holders)
-            held = next(told, None)
+        while report is not None and report.line < send.completed:
+            _hold(report, logs.setdefault(report.node, []), holders)
+            report = next(reports, None)
         having = holders.get(send.value, set[str]())
         if len(having) < need:
             on = ", ".join(sorted(having)) or "nobody"
@@ -70,13 +70,13 @@ def acks_contract(view: View) -> Iterator[Finding]:
             yield Finding(False, (send.completed,), view.name, says, need - len(having))
 
 
-def _hold(held: Held, log: list[Held], holders: dict[Value, set[str]]) -> None:
+def _hold(report: Held, log: list[Held], holders: dict[Value, set[str]]) -> None:
     """Apply a report, an append or a truncation, to a node's log; both remove what was at this offset or later."""
-    while log and log[-1].offset >= held.offset:
-        holders[log.pop().value].discard(held.node)
-    if not held.truncates:
-        log.append(held)
-        holders.setdefault(held.value, set()).add(held.node)
+    while log and log[-1].offset >= report.offset:
+        holders[log.pop().value].discard(report.node)
+    if not report.truncates:
+        log.append(report)
+        holders.setdefault(report.value, set()).add(report.node)
 
 
 def has_epochs(view: View) -> bool:

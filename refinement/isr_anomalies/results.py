@@ -32,10 +32,10 @@ class Verdict(StrEnum):
 class Finding(NamedTuple):
     """One instance of an anomaly: the lines to quote, and a sentence about them.
 
-    `size` says how bad it is, in offsets, values or nanoseconds. `permitted`: the claims allow it.
+    `size` says how bad it is, in offsets, values or nanoseconds. `is_permitted`: the claims allow it.
     """
 
-    permitted: bool
+    is_permitted: bool
     lines: tuple[int, ...]
     partition: str
     says: str
@@ -43,28 +43,28 @@ class Finding(NamedTuple):
 
     def rank(self) -> tuple[bool, int, tuple[int, ...], str, str]:
         """The order in which findings are shown: forbidden ones first, of these the one with the fewest lines."""
-        return (self.permitted, len(self.lines), self.lines, self.partition, self.says)
+        return (self.is_permitted, len(self.lines), self.lines, self.partition, self.says)
 
 
 @attrs.define
 class Tally:
     """The count of the findings of one anomaly; only the least EXAMPLES are kept."""
 
-    found: int = 0
+    finding_count: int = 0
     forbidden: int = 0
     largest: int = 0
     least: list[Finding] = attrs.field(factory=list[Finding])
 
     def add(self, finding: Finding) -> None:
         """Count a finding, and keep it if it is among the EXAMPLES that come first."""
-        self.found += 1
-        self.forbidden += not finding.permitted
+        self.finding_count += 1
+        self.forbidden += not finding.is_permitted
         self.largest = max(self.largest, finding.size)
         self._keep(finding)
 
     def merge(self, other: Tally) -> None:
         """Add the findings of another tally; the order of merging does not matter."""
-        self.found += other.found
+        self.finding_count += other.finding_count
         self.forbidden += other.forbidden
         self.largest = max(self.largest, other.largest)
         for finding in other.least:
@@ -89,7 +89,7 @@ class Part:
 
     tally: Tally = attrs.field(factory=Tally)
     missing: NoVerdict | None = None
-    measured: str = ""
+    figure: str = ""
     """The figure in words, for anomalies that are figures."""
 
 
@@ -129,7 +129,7 @@ class Judgement:
     number: int
     name: str
     verdict: Verdict
-    found: int
+    finding_count: int
     forbidden: int
     largest: int
     why: str

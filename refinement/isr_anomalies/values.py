@@ -15,7 +15,7 @@ def inconsistent_offset(view: View) -> Iterator[Finding]:
     for offset, values in view.clashes.items():
         names = ", ".join(repr(value) for value in values)
         lines = tuple(sorted(set(values.values())))
-        kept = [v for v in values if v in view.polled or (v in view.sent and view.sent[v].acks == "all")]
+        kept = [v for v in values if v in view.polled or (v in view.send_of and view.send_of[v].acks == "all")]
         permitted = view.claims.unclean or len(kept) < 2  # an acknowledgement by fewer than all promises no place
         yield Finding(permitted, lines, view.name, f"offset {offset} holds {names}", len(values))
 
@@ -26,7 +26,7 @@ def duplicate(view: View) -> Iterator[Finding]:
         if value is None:
             continue
         places = sorted(offsets)
-        lines = tuple(sorted({view.told[offset] for offset in places}))
+        lines = tuple(sorted({view.line_of[offset] for offset in places}))
         says = f"value {value!r} is at offsets {', '.join(map(str, places))}"
         sent_again = view.attempts[value] >= len(places)  # by the application, which no broker can know
         yield Finding(sent_again or not view.claims.idempotence, lines, view.name, says, len(places))
@@ -38,14 +38,14 @@ def _may_be_lost(view: View, send: Send) -> bool:
 
 def lost_write(view: View) -> Iterator[Finding]:
     """3: acknowledged, or read by somebody, and absent from a complete read that had to return it."""
-    for send, scan, offset, read in view.gone:
+    for send, scan, offset, read in view.losses:
         # what was read is below the high watermark, whatever its producer waited for
         permitted = view.claims.unclean if read is not None else _may_be_lost(view, send)
         size = 1 if offset is None else max(1, abs(scan.end - offset))
-        yield Finding(permitted, _lines(send, scan, read), view.name, _lost(send, scan, offset, read), size)
+        yield Finding(permitted, _lines(send, scan, read), view.name, _loss_text(send, scan, offset, read), size)
 
 
-def _lost(send: Send, scan: Scan, offset: int | None, read: int | None) -> str:
+def _loss_text(send: Send, scan: Scan, offset: int | None, read: int | None) -> str:
     acked = send.outcome == "ok"
     at = "" if offset is None else f" at offset {offset}"
     if read is not None:
@@ -71,7 +71,7 @@ def _lines(send: Send, scan: Scan, read: int | None = None) -> tuple[int, ...]:
 
 def aborted_read(view: View) -> Iterator[Finding]:
     """5 (G1a): the value of a send that surely failed is returned by a poll that is ok."""
-    failed = {value: send for value, send in view.sent.items() if send.outcome == "fail" and value in view.polled}
+    failed = {value: send for value, send in view.send_of.items() if send.outcome == "fail" and value in view.polled}
     for batch in view.batches if failed else ():
         for offset, value, _ in batch.records if batch.outcome == "ok" else ():
             if value in failed:
@@ -98,15 +98,15 @@ def precommitted_read(view: View) -> Iterator[Finding]:
 def consume_counts(view: View) -> Iterator[Finding]:
     """17: a value consumed more than once by the subscribers of one group."""
     first: dict[tuple[str, int], Batch] = {}
-    counted: dict[tuple[str, int], int] = {}
+    consumptions: dict[tuple[str, int], int] = {}
     for batch in view.batches:
         if batch.subscribed and batch.outcome == "ok" and batch.stint != WHOLE:
             for offset, _, _ in batch.records:
                 key = (batch.group, offset)
                 before = first.setdefault(key, batch)
                 if before is not batch:
-                    counted[key] = counted.get(key, 1) + 1
-                    if counted[key] == 2:
+                    consumptions[key] = consumptions.get(key, 1) + 1
+                    if consumptions[key] == 2:
                         says = f"group {batch.group!r} consumed offset {offset} again"
                         lines = (before.completed, batch.completed)
                         yield Finding(not view.claims.exactly_once, lines, view.name, says, 1)
@@ -114,7 +114,7 @@ def consume_counts(view: View) -> Iterator[Finding]:
 
 def phantom(view: View) -> Iterator[Finding]:
     """21: a value that nobody sent to this partition, or bytes that nobody wrote."""
-    known = view.sent
+    known = view.send_of
     strange = {value for value in view.polled if value is None or value not in known}
     for batch in view.batches if strange else ():
         for offset, value, _ in batch.records:
@@ -128,14 +128,18 @@ def phantom(view: View) -> Iterator[Finding]:
 def read_then_lost(view: View) -> Iterator[Finding]:
     """22: what a consumer got is absent, or replaced, in a complete read that began later."""
     last = view.last_scan
-    seen: set[int] = set()
+    lost_offsets: set[int] = set()
     for batch in view.batches if last else ():
         if last is None or batch.completed >= last.invoked or batch.outcome == "fail":
             continue
         values = last.values
         for offset, value, _ in batch.records:
-            if offset >= last.start and (offset not in values or values[offset] != value) and offset not in seen:
-                seen.add(offset)
+            if (
+                offset >= last.start
+                and (offset not in values or values[offset] != value)
+                and offset not in lost_offsets
+            ):
+                lost_offsets.add(offset)
                 now = f"value {values[offset]!r} is there" if offset in values else "it is gone"
                 says = f"value {value!r} was read at offset {offset}, and later {now}"
                 yield Finding(view.claims.unclean, (batch.completed, last.completed), view.name, says, 1)
@@ -198,7 +202,7 @@ def epoch_starts(view: View) -> dict[int, int]:
 def counts(view: View) -> Counts:
     """How many sends had which fate."""
     outcomes = [send.outcome for send in view.sends]
-    lost = [gone.acknowledged for gone in view.gone]
+    losses = [gone.acknowledged for gone in view.losses]
     return Counts(
         attempted=len(outcomes),
         acked=outcomes.count("ok"),
@@ -206,6 +210,6 @@ def counts(view: View) -> Counts:
         unknown=outcomes.count("info"),
         recovered=sum(send.outcome == "info" and send.value in view.polled for send in view.sends),
         read=len(view.polled),
-        lost=lost.count(True),
-        lost_unacknowledged=lost.count(False),
+        lost=losses.count(True),
+        lost_unacknowledged=losses.count(False),
     )

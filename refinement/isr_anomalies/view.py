@@ -14,12 +14,12 @@ from isr_anomalies.operations import NEVER, Claims, Value
 class Known:
     """The largest offset known at each line (or time): the maximum over the completions before it."""
 
-    def __init__(self, told: list[tuple[int, int]]) -> None:
-        told.sort()
+    def __init__(self, observations: list[tuple[int, int]]) -> None:
+        observations.sort()
         self.keys: list[int] = []
         self.offsets: list[int] = []
         largest = -1
-        for key, offset in told:
+        for key, offset in observations:
             if offset > largest:
                 largest = offset
                 self.keys.append(key)
@@ -62,7 +62,7 @@ class View:
         self.sends: list[Send] = partition.sends
         self.batches: list[Batch] = partition.batches
         self.at: dict[int, Value] = {}
-        self.told: dict[int, int] = {}
+        self.line_of: dict[int, int] = {}
         """Offset -> the line that first told its value."""
         self.clashes: dict[int, dict[Value, int]] = {}
         """Offset -> the lines that told each of its values, where there are several."""
@@ -88,9 +88,9 @@ class View:
     def _place(self, offset: int, value: Value, line: int) -> None:
         if offset not in self.at:
             self.at[offset] = value
-            self.told[offset] = line
+            self.line_of[offset] = line
         elif self.at[offset] != value:
-            clash = self.clashes.setdefault(offset, {self.at[offset]: self.told[offset]})
+            clash = self.clashes.setdefault(offset, {self.at[offset]: self.line_of[offset]})
             clash.setdefault(value, line)
         first = self.offset_of.setdefault(value, offset)
         if first != offset:
@@ -107,18 +107,18 @@ class View:
         return {offset: n for n, offset in enumerate(self.offsets)}
 
     @cached_property
-    def sent(self) -> dict[Value, Send]:
+    def send_of(self) -> dict[Value, Send]:
         """The send of each value; of several sends the one that was most likely done."""
-        found: dict[Value, Send] = {}
+        sends: dict[Value, Send] = {}
         rank = {"ok": 2, "info": 1, "fail": 0}
         for send in self.sends:
-            other = found.get(send.value)
+            other = sends.get(send.value)
             if other is None or rank[send.outcome] > rank[other.outcome]:
-                found[send.value] = send
-        return found
+                sends[send.value] = send
+        return sends
 
     @cached_property
-    def known(self) -> Known:
+    def known_offsets(self) -> Known:
         """The largest offset known at each line: acknowledged, with any acks, or read."""
         return Known([(line, offset) for line, _, offset, _ in self._telling])
 
@@ -134,33 +134,33 @@ class View:
 
     @cached_property
     def _telling(self) -> list[tuple[int, int, int, bool]]:
-        told = [
+        observations = [
             (s.completed, s.completed_at, s.offset, s.acks == "all")
             for s in self.sends
             if s.outcome == "ok" and s.offset is not None
         ]
         for batch in self.batches:
             if batch.records:
-                told.append((batch.completed, batch.completed_at, max(r[0] for r in batch.records), True))
-        return told
+                observations.append((batch.completed, batch.completed_at, max(r[0] for r in batch.records), True))
+        return observations
 
     @cached_property
     def scans(self) -> list[Scan]:
         """Complete reads: final reads, and consumers that sought to the beginning and reached the largest offset
         known."""
-        found = list(self.partition.scans)
+        complete_reads = list(self.partition.scans)
         by_stint: dict[int, list[Batch]] = {}
         wanted = {rewind.stint for rewind in self.partition.rewinds}
         for batch in self.batches:
-            if batch.stint in wanted and batch.outcome == "ok" and not batch.excused:
+            if batch.stint in wanted and batch.outcome == "ok" and not batch.during_rebalance:
                 by_stint.setdefault(batch.stint, []).append(batch)
         for rewind in self.partition.rewinds:
             batches = by_stint.get(rewind.stint, [])
             values = {offset: value for batch in batches for offset, value, _ in batch.records}
-            if values and max(values) >= self.known.before(rewind.invoked):
+            if values and max(values) >= self.known_offsets.before(rewind.invoked):
                 done = max(batch.completed for batch in batches)
-                found.append(Scan(rewind.invoked, done, 0, max(values) + 1, values, None))
-        return found
+                complete_reads.append(Scan(rewind.invoked, done, 0, max(values) + 1, values, None))
+        return complete_reads
 
     @cached_property
     def last_scan(self) -> Scan | None:
@@ -168,7 +168,7 @@ class View:
         return max(self.scans, key=lambda scan: scan.invoked, default=None)
 
     @cached_property
-    def gone(self) -> list[Gone]:
+    def losses(self) -> list[Gone]:
         """The values that are lost: acknowledged, or read by somebody, and absent from the last complete read that had
         to return them.
 
@@ -177,32 +177,34 @@ class View:
         """
         last = self.last_scan
         there = set(last.values.values()) if last else set[Value]()
-        missing = [s for v, s in self.sent.items() if s.committed and v not in there] if last else []
+        missing = [s for v, s in self.send_of.items() if s.committed and v not in there] if last else []
         read = self._read_of({send.value for send in missing})
-        found = [self._gone(send, read.get(send.value, [])) for send in missing]
+        found = [self._loss(send, read.get(send.value, [])) for send in missing]
         return [one for one in found if one is not None]
 
     def _read_of(self, values: set[Value]) -> dict[Value, list[tuple[Batch, int]]]:
         """For each of these values the polls that returned it, with its offset."""
-        found: dict[Value, list[tuple[Batch, int]]] = {}
+        polls: dict[Value, list[tuple[Batch, int]]] = {}
         for batch in self.batches if values else ():
             for offset, value, _ in batch.records if batch.outcome != "fail" else ():
                 if value in values:
-                    found.setdefault(value, []).append((batch, offset))
-        return found
+                    polls.setdefault(value, []).append((batch, offset))
+        return polls
 
-    def _gone(self, send: Send, reads: list[tuple[Batch, int]]) -> Gone | None:
+    def _loss(self, send: Send, reads: list[tuple[Batch, int]]) -> Gone | None:
         places = {offset for _, offset in reads}
         if send.offset is not None:
             places.add(send.offset)
         first = min((batch.completed for batch, _ in reads), default=None)
-        told = min(send.completed if send.outcome == "ok" else NEVER, NEVER if first is None else first)
+        known_since = min(send.completed if send.outcome == "ok" else NEVER, NEVER if first is None else first)
 
         def demands(scan: Scan) -> bool:
             if not places:  # then only a final read is known to go far enough
-                return told < scan.invoked and scan.start == 0 and any(scan is one for one in self.partition.scans)
+                return (
+                    known_since < scan.invoked and scan.start == 0 and any(scan is one for one in self.partition.scans)
+                )
             passed = scan.completed > send.invoked and any(scan.start <= place < scan.end for place in places)
-            return passed or (told < scan.invoked and any(scan.start <= place for place in places))
+            return passed or (known_since < scan.invoked and any(scan.start <= place for place in places))
 
         scan = max((scan for scan in self.scans if demands(scan)), key=lambda scan: scan.invoked, default=None)
         if scan is None or any(scan.values.get(place, WHOLE) == send.value for place in places):

@@ -61,21 +61,21 @@ class ComparedRun:
         self.labels = self.graph.labels
         self.rules = ModelRules(instance)
         self.began = time.monotonic()
-        self.blocked: set[Edge] = set()
-        self.tried: set[Edge] = set()
-        self.undeclared: set[Edge] = set()
+        self.blocked_edges: set[Edge] = set()
+        self.tried_edges: set[Edge] = set()
+        self.undeclared_edges: set[Edge] = set()
         """Steps of the model that the system did not list as enabled."""
         self.asked_in: set[int] = set()
-        self.reached: set[int] = set()
+        self.reached_states: set[int] = set()
         self.pairs: set[tuple[str, str]] = set()
-        self.found: dict[tuple[Kind, str], tuple[Difference, int, int]] = {}
+        self.examples: dict[tuple[Kind, str], tuple[Difference, int, int]] = {}
         self.path: list[int] = []
         self.start = 0
         self.asking: int | None = None
         self._reason = ""
         self.predecessor: dict[int, Edge | None] = {}
-        self.drawn: set[Edge] = set()
-        self.counted, self.done, self.of = "edges", 0, cast("int | None", None)
+        self.drawn_edges: set[Edge] = set()
+        self.progress_unit, self.progress_count, self.of = "edges", 0, cast("int | None", None)
         """What is told of the progress: what is counted, how many are done, and of how many."""
         off = tuple(a.name for a in instance.actions if a.name not in self.hello.actions)
         self.result = ConformanceResult(
@@ -85,7 +85,7 @@ class ComparedRun:
             walks=limits.walks,
             per_action=limits.per_action,
             seed=limits.seed,
-            scheduled=limits.schedule is not None,
+            follows_schedule=limits.schedule is not None,
             saves=self.hello.saves,
             variables=self.hello.variables,
             left_out=off,
@@ -105,16 +105,16 @@ class ComparedRun:
         self._note_state(initial)
 
     def _note_state(self, state: int) -> None:
-        self.reached.add(state)
+        self.reached_states.add(state)
         if self.hello.lists_enabled and state not in self.asked_in:
             self.note_enabled(state, self.messages.enabled(self.client, self.labels))
 
-    def note_enabled(self, state: int, listed: set[int]) -> None:
+    def note_enabled(self, state: int, listed_labels: set[int]) -> None:
         self.asked_in.add(state)
         model = self.graph.steps(state).keys()
-        for label in sorted(listed - model):
+        for label in sorted(listed_labels - model):
             self._note_difference(Kind.UNEXPECTED, state, label)
-        self.undeclared |= {(state, label) for label in model - listed}
+        self.undeclared_edges |= {(state, label) for label in model - listed_labels}
 
     def step(self, state: int, label: int) -> StepOutcome:
         """Ask for a step that the model allows, and compare the state after it."""
@@ -127,25 +127,27 @@ class ComparedRun:
             self._note_state(self.graph.steps(state)[label])
         return went
 
-    def judge(self, state: int, label: int, answer: list[Place] | str | None, moved: list[Place]) -> StepOutcome:
-        """What came of a step: see `_ask_step`; `moved` is where a refused one has changed the state nevertheless."""
+    def judge(
+        self, state: int, label: int, answer: list[Place] | str | None, changed_places: list[Place]
+    ) -> StepOutcome:
+        """What came of a step (see `_ask_step`); `changed_places`: where a refused one changed the state."""
         action, _ = self.labels.name(label)
         edge = (state, label)
         self.result.steps += 1
         new = self._first_try(edge)
         if answer is None or isinstance(answer, str):
-            self.blocked.add(edge)
+            self.blocked_edges.add(edge)
             if new and answer is not None:
-                self._note_difference(Kind.MISSING, state, label, moved, answer)
+                self._note_difference(Kind.MISSING, state, label, changed_places, answer)
             elif new:
                 self.result.cannot[self._reason] += 1
-            return StepOutcome.DIVERGED if moved else StepOutcome.NOT_TAKEN
+            return StepOutcome.DIVERGED if changed_places else StepOutcome.NOT_TAKEN
         if answer:
-            self.blocked.add(edge)
+            self.blocked_edges.add(edge)
             if new:
                 self._note_difference(Kind.INCONSISTENT, state, label, answer)
             return StepOutcome.DIVERGED
-        if new and edge in self.undeclared:
+        if new and edge in self.undeclared_edges:
             self._note_difference(
                 Kind.MISSING, state, label, reason="it takes it, and does not say so among what is enabled"
             )
@@ -184,54 +186,54 @@ class ComparedRun:
         return None
 
     def _first_try(self, edge: Edge) -> bool:
-        if edge in self.tried:
+        if edge in self.tried_edges:
             return False
-        self.tried.add(edge)
-        if self.limits.walks is None and (not self.drawn or edge in self.drawn):
-            self.done += 1
+        self.tried_edges.add(edge)
+        if self.limits.walks is None and (not self.drawn_edges or edge in self.drawn_edges):
+            self.progress_count += 1
         return True
 
     def check_limits(self) -> None:
-        limits, done = self.limits, self.result
-        if limits.max_steps is not None and done.steps >= limits.max_steps:
+        limits, result = self.limits, self.result
+        if limits.max_steps is not None and result.steps >= limits.max_steps:
             raise BudgetSpent
         if limits.max_seconds is not None and time.monotonic() - self.began >= limits.max_seconds:
             raise BudgetSpent
         if limits.stop():
             raise BudgetSpent
-        if done.steps % 64 == 63:
-            self.progress(f"{self.counted} driven", self.done, self.of)
+        if result.steps % 64 == 63:
+            self.progress(f"{self.progress_unit} driven", self.progress_count, self.of)
 
     def steps_so_far(self) -> str:
         """The steps since the last reset, for an error message."""
-        named = [step_text(self.instance, *self.labels.name(label)) for label in self.path]
+        steps = [step_text(self.instance, *self.labels.name(label)) for label in self.path]
         if self.asking is not None:
-            named.append(step_text(self.instance, *self.labels.name(self.asking)))
-        if not named:
+            steps.append(step_text(self.instance, *self.labels.name(self.asking)))
+        if not steps:
             return ""
-        *before, last = named
-        return f" (in step {len(named)}, {last}" + (f", after {', '.join(before)})" if before else ")")
+        *before, last = steps
+        return f" (in step {len(steps)}, {last}" + (f", after {', '.join(before)})" if before else ")")
 
     # The graph
 
     def explore(self) -> ReachableStates:
         """The states of the model; the sample is drawn from their edges, and how much is to do is known."""
-        reached = self.graph.explore(None, told=self._explored)
+        reachable_states = self.graph.explore(None, progress=self._explored)
         if self.limits.per_action is not None:
-            self.drawn = sample_edges(self.graph, reached, self.limits.per_action, self.limits.seed)
-            self.counted, self.of = "sampled edges", len(self.drawn)
+            self.drawn_edges = sample_edges(self.graph, reachable_states, self.limits.per_action, self.limits.seed)
+            self.progress_unit, self.of = "sampled edges", len(self.drawn_edges)
         else:
-            self.count_edges(reached)
-        return reached
+            self.count_edges(reachable_states)
+        return reachable_states
 
     def _explored(self, states: int) -> None:
         if self.limits.stop():
             raise BudgetSpent
         self.progress("states of the model explored", states, None)
 
-    def count_edges(self, reached: ReachableStates) -> None:
-        if reached.complete:
-            self.of = sum(len(self.graph.steps(state)) for state in reached.predecessor)
+    def count_edges(self, reachable_states: ReachableStates) -> None:
+        if reachable_states.complete:
+            self.of = sum(len(self.graph.steps(state)) for state in reachable_states.predecessor)
 
     def save(self) -> Json:
         answer = self.client.ask("save")
@@ -249,10 +251,10 @@ class ComparedRun:
         given = self.messages.parameters(action, parameters)
         known_as = self.explain(kind.value, self.messages.state(state), action, given, places or ())
         if known_as:
-            self.result.explained[known_as] += 1
+            self.result.known_differences[known_as] += 1
             return
         self.result.count[kind] += 1
-        known = self.found.get((kind, action))
+        known = self.examples.get((kind, action))
         if known is not None and self._distance(known[1]) <= self._distance(state):
             return
         rules = self._rules(kind, state, label, [place.partition("[")[0] for place, _, _ in places or ()])
@@ -266,7 +268,7 @@ class ComparedRun:
             reason=reason,
             rules=(self.rules.summary(action), *rules),
         )
-        self.found[kind, action] = (difference, state, label)
+        self.examples[kind, action] = (difference, state, label)
         if self.limits.stop_at_first:
             raise BudgetSpent
 
@@ -290,8 +292,8 @@ class ComparedRun:
     def _shortest_examples(self) -> list[Difference]:
         """The differences that were kept, each with the shortest path on which the system shows it when driven
         again."""
-        found: list[Difference] = []
-        for difference, state, label in self.found.values():
+        differences: list[Difference] = []
+        for difference, state, label in self.examples.values():
             short = ReachableStates(self.predecessor).path(state) if state in self.predecessor else None
             if (
                 short is not None
@@ -300,8 +302,8 @@ class ComparedRun:
             ):
                 path = tuple(self.labels.name(step) for step in short[1])
                 difference = attrs.evolve(difference, initial=short[0], path=path)
-            found.append(difference)
-        return sorted(found, key=lambda u: len(u.path))
+            differences.append(difference)
+        return sorted(differences, key=lambda u: len(u.path))
 
     def _reproduces(self, kind: Kind, initial: int, labels: list[int], last: int) -> bool:
         """Whether the system shows a difference of this kind again after these steps."""
@@ -322,15 +324,18 @@ class ComparedRun:
 
     def count_totals(self) -> None:
         """Fill in the totals of the model and the differences."""
-        done = self.result
-        done.states, done.pairs = len(self.reached), len(self.pairs)
-        done.drawn, done.of_drawn = len((self.drawn & self.tried) - self.blocked), len(self.drawn)
-        done.asked, done.seconds = self.client.asked, time.monotonic() - self.began
-        graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not done.complete else None)
+        result = self.result
+        result.states, result.pairs = len(self.reached_states), len(self.pairs)
+        result.drawn_edges, result.of_drawn = (
+            len((self.drawn_edges & self.tried_edges) - self.blocked_edges),
+            len(self.drawn_edges),
+        )
+        result.requests, result.seconds = self.client.request_count, time.monotonic() - self.began
+        graph = self.graph.explore(MOST_COUNTED if self.limits.partial or not result.complete else None)
         self.predecessor = graph.predecessor if graph.complete else self.predecessor
-        done.differences = self._shortest_examples()
+        result.differences = self._shortest_examples()
         if not graph.complete:
             return
-        done.of_states = len(graph.predecessor)
-        done.of_actions, done.of_pairs = self.graph.totals(graph)
-        done.of_edges = done.of_actions.total()
+        result.of_states = len(graph.predecessor)
+        result.of_actions, result.of_pairs = self.graph.totals(graph)
+        result.of_edges = result.of_actions.total()

@@ -40,7 +40,7 @@ def carried_out(run: ComparedRun) -> ConformanceResult:
     except BudgetSpent:
         pass
     except SutFailure as problem:
-        raise SutFailure(f"{problem}{run.steps_so_far()}", problem.ended) from None
+        raise SutFailure(f"{problem}{run.steps_so_far()}", problem.process_ended) from None
     run.count_totals()
     return run.result
 

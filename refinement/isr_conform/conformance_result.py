@@ -13,7 +13,7 @@ from isr_check.reference import Parameters
 from isr_conform.sut_messages import Place
 from isr_conform.value_json import JsonObject
 from isr_lang.declare import Value
-from isr_replay.replay import Kind, Named
+from isr_replay.replay import Kind, NamedStep
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +61,7 @@ class Difference:
     action: str
     parameters: Parameters
     initial: int
-    path: tuple[Named, ...]
+    path: tuple[NamedStep, ...]
     places: tuple[tuple[str, Json, Json], ...] = ()
     """Where the states differ, with the model's value and the system's value."""
     reason: str = ""
@@ -97,12 +97,12 @@ class ConformanceResult:
     seed: int
     saves: bool
     variables: tuple[str, ...]
-    scheduled: bool = False
+    follows_schedule: bool = False
     """Whether a stored trace was driven."""
     per_action: int | None = None
-    drawn: int = 0
+    drawn_edges: int = 0
     of_drawn: int = 0
-    """Edges that were drawn at random, `per_action` of each action; `drawn` counts those that were driven."""
+    """Edges that were drawn at random, `per_action` of each action; `drawn_edges` counts those that were driven."""
     left_out: tuple[str, ...] = ()
     """Actions that the system does not implement, by its answer to `hello`."""
     complete: bool = False
@@ -113,18 +113,18 @@ class ConformanceResult:
     of_edges: int | None = None
     steps: int = 0
     resets: int = 0
-    asked: int = 0
+    requests: int = 0
     """Requests of any kind."""
     actions: Counter[str] = attrs.field(factory=Counter[str])
     of_actions: Counter[str] | None = None
     pairs: int = 0
     """Pairs of actions that were driven one right after the other."""
     of_pairs: int | None = None
-    skipped: list[str] = attrs.field(factory=list[str])
+    skipped_steps: list[str] = attrs.field(factory=list[str])
     """Steps of a schedule that the design does not allow in the state in which the schedule has them."""
     cannot: Counter[str] = attrs.field(factory=Counter[str])
     """How many edges the system answered with `cannot`, by the reason that it gave."""
-    explained: Counter[str] = attrs.field(factory=Counter[str])
+    known_differences: Counter[str] = attrs.field(factory=Counter[str])
     """Differences that are known, by what is known of them; they are not in `count`."""
     count: Counter[Kind] = attrs.field(factory=Counter[Kind])
     differences: list[Difference] = attrs.field(factory=list[Difference])

@@ -21,7 +21,7 @@ class CoreSut:
     def __init__(self) -> None:
         self.world: Environment | None = None
         self.here: tuple[State, ...] = ()
-        self.saved: list[tuple[State, ...]] = []
+        self.saved_states: list[tuple[State, ...]] = []
         self._numbers: dict[str, int] = {}
 
     def hello(self, instance: Instance) -> JsonObject:
@@ -31,7 +31,7 @@ class CoreSut:
         except NoSuchCores as problem:
             raise InvalidRequest(str(problem)) from None
         self._numbers = {
-            step_key(step_json(instance, i, self.world.labels)): i for i in range(len(self.world.labels.named))
+            step_key(step_json(instance, i, self.world.labels)): i for i in range(len(self.world.labels.steps))
         }
         return {"name": "the broker's cores", "enabled": True, "saves": True}
 
@@ -50,13 +50,13 @@ class CoreSut:
                 labels = {label for state in self.here for label, _ in self.world.successors(state)}
                 return {"enabled": [step_json(self.world.instance, i, self.world.labels) for i in sorted(labels)]}
             case "save":
-                self.saved.append(self.here)
-                return {"token": len(self.saved) - 1}
+                self.saved_states.append(self.here)
+                return {"token": len(self.saved_states) - 1}
             case "restore":
                 token = request.get("token")
-                if not isinstance(token, int) or not 0 <= token < len(self.saved):
+                if not isinstance(token, int) or not 0 <= token < len(self.saved_states):
                     raise InvalidRequest(f"nothing is saved under {token}")
-                self.here = self.saved[token]
+                self.here = self.saved_states[token]
                 return {}
             case _:
                 raise InvalidRequest(f"'{do}' is no request of this protocol")
@@ -64,11 +64,11 @@ class CoreSut:
     def _state(self, world: Environment, state: State) -> JsonObject:
         return state_json(world.instance, world.packing.unpacked(world.bits(state)))
 
-    def _reset(self, world: Environment, wanted: Json) -> JsonObject:
-        found = [state for state in world.initial_states() if self._state(world, state) == wanted]
+    def _reset(self, world: Environment, requested_state: Json) -> JsonObject:
+        found = [state for state in world.initial_states() if self._state(world, state) == requested_state]
         if not found:
             raise InvalidRequest("this is no initial state")
-        self.here, self.saved = tuple(found), []
+        self.here, self.saved_states = tuple(found), []
         return {}
 
     def _step(self, world: Environment, request: JsonObject) -> JsonObject:
@@ -88,7 +88,7 @@ class CoreSut:
 def step_json(instance: Instance, label: int, labels: Labels) -> JsonObject:
     """A step as the protocol names it. A step that the model does not have keeps its parameters as plain numbers."""
     action, parameters = labels.name(label)
-    if label >= len(labels.named):
+    if label >= len(labels.steps):
         return {"action": action, "parameters": {"numbers": list(parameters)}}
     return {"action": action, "parameters": parameters_json(instance, action, parameters)}
 

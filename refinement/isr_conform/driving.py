@@ -36,7 +36,7 @@ def drive_every_edge(run: ComparedRun) -> None:
             new: list[int] = []
             for state in level:
                 for label, target in run.graph.steps(state).items():
-                    if (state, label) in run.tried:
+                    if (state, label) in run.tried_edges:
                         continue
                     run.client.ask("restore", token=tokens[state])
                     _, run.path = ReachableStates(run.predecessor).path(state)
@@ -75,23 +75,23 @@ def drive_tree(run: ComparedRun) -> None:
 
     A state behind an edge that the system does not pass is gone to another way.
     """
-    reached = run.explore()
-    left: dict[int, set[int]] = {}
-    for state, label in sorted(run.drawn):
-        left.setdefault(state, set()).add(label)
+    reachable_states = run.explore()
+    remaining_labels: dict[int, set[int]] = {}
+    for state, label in sorted(run.drawn_edges):
+        remaining_labels.setdefault(state, set()).add(label)
     if run.limits.per_action is None:
-        left = {state: set(run.graph.steps(state)) for state in reached.predecessor}
-    while left:
-        run.predecessor = reached.predecessor
-        before = len(left)
-        _climb(run, SpanningTree(reached, left), left)
-        if len(left) == before:
+        remaining_labels = {state: set(run.graph.steps(state)) for state in reachable_states.predecessor}
+    while remaining_labels:
+        run.predecessor = reachable_states.predecessor
+        before = len(remaining_labels)
+        _climb(run, SpanningTree(reachable_states, remaining_labels), remaining_labels)
+        if len(remaining_labels) == before:
             break
-        reached = run.graph.explore(None, lambda edge: edge not in run.blocked)
+        reachable_states = run.graph.explore(None, lambda edge: edge not in run.blocked_edges)
 
 
-def _climb(run: ComparedRun, tree: SpanningTree, left: dict[int, set[int]]) -> None:
-    """Drive what is left from each state of the tree, and take from `left` what was driven.
+def _climb(run: ComparedRun, tree: SpanningTree, remaining_labels: dict[int, set[int]]) -> None:
+    """Drive what is left from each state of the tree, and take from `remaining_labels` what was driven.
 
     Some requests are on their way at a time, so that the system works while an answer is compared.
     """
@@ -106,13 +106,13 @@ def _climb(run: ComparedRun, tree: SpanningTree, left: dict[int, set[int]]) -> N
             while ahead or flying:
                 while ahead and (not flying or (len(flying) < AHEAD and sum(f[2] for f in flying) < PIPE)):
                     state, token = ahead.pop()
-                    labels = sorted(left.get(state, set()).union(tree.children[state]))
+                    labels = sorted(remaining_labels.get(state, set()).union(tree.children[state]))
                     size = _send_branch(run, state, token, labels, tree, used)
                     flying.append((state, labels, size))
                     used = [token]
                 state, labels, _ = flying.popleft()
                 ahead += _receive_branch(run, state, labels, tree)
-                left.pop(state, None)
+                remaining_labels.pop(state, None)
         except BudgetSpent:
             for _ in flying:  # their answers are still to come
                 run.client.receive()
@@ -138,10 +138,10 @@ def _receive_branch(run: ComparedRun, state: int, labels: list[int], tree: Spann
     after = answer.get("after")
     if not isinstance(after, list) or len(after) != len(labels):
         raise SutFailure("its answer to branch has not one answer for each step")
-    run.reached.add(state)
+    run.reached_states.add(state)
     if "enabled" in answer:
-        run.note_enabled(state, run.messages.listed(answer["enabled"], run.labels))
-    found: list[tuple[int, Json]] = []
+        run.note_enabled(state, run.messages.step_labels(answer["enabled"], run.labels))
+    next_states: list[tuple[int, Json]] = []
     for label, came in zip(labels, after, strict=True):
         run.check_limits()
         run.asking = label
@@ -152,12 +152,12 @@ def _receive_branch(run: ComparedRun, state: int, labels: list[int], tree: Spann
         run.asking = None
         if run.judge(state, label, outcome, []) is not StepOutcome.TAKEN:
             continue
-        run.reached.add(target)
+        run.reached_states.add(target)
         if label in tree.children[state]:
             if "token" not in came:
                 raise SutFailure("its answer to branch has no token for a step that was to be saved")
-            found.append((target, came["token"]))
-    return found
+            next_states.append((target, came["token"]))
+    return next_states
 
 
 def drive_paths(run: ComparedRun) -> None:
@@ -167,7 +167,7 @@ def drive_paths(run: ComparedRun) -> None:
     """
     reached = run.explore()
     run.predecessor = reached.predecessor
-    remaining = UncoveredEdges(run.graph, reached, None if run.limits.per_action is None else run.drawn)
+    remaining = UncoveredEdges(run.graph, reached, None if run.limits.per_action is None else run.drawn_edges)
     while (nearest := remaining.begin()) is not None:
         initial, route = nearest
         run.reset(initial)
@@ -194,7 +194,7 @@ def _next_label(run: ComparedRun, remaining: UncoveredEdges, state: int, route: 
 def _drive(run: ComparedRun, remaining: UncoveredEdges, state: int, label: int) -> int | None:
     """Drive an edge; the state to go on from, None if the path ends here."""
     went = run.step(state, label)
-    remaining.done((state, label), went is StepOutcome.TAKEN)
+    remaining.remove_edge((state, label), went is StepOutcome.TAKEN)
     match went:
         case StepOutcome.TAKEN:
             return run.graph.steps(state)[label]
@@ -207,12 +207,12 @@ def _drive(run: ComparedRun, remaining: UncoveredEdges, state: int, label: int) 
 def drive_walks(run: ComparedRun, walks: int) -> None:
     """Drive so many walks, each from a reset."""
     walk = RandomWalk(run.graph, run.limits.seed)
-    run.counted, run.of = "walks", walks
-    for run.done in range(walks):
+    run.progress_unit, run.of = "walks", walks
+    for run.progress_count in range(walks):
         state, before, went = walk.start(), "", StepOutcome.TAKEN
         run.reset(state)
         while went is not StepOutcome.DIVERGED and len(run.path) < run.limits.walk_length:
-            label = walk.step(state, before, run.blocked)
+            label = walk.step(state, before, run.blocked_edges)
             if label is None:
                 break
             went = run.step(state, label)
@@ -233,8 +233,8 @@ def drive_schedule(run: ComparedRun, schedule: Schedule) -> None:
         label = run.labels.number(action, *parameters)
         target = run.graph.steps(state).get(label)
         if target is None or run.step(state, label) is StepOutcome.NOT_TAKEN:
-            run.result.skipped.append(step_text(run.instance, action, parameters))
-        elif (state, label) in run.blocked:
+            run.result.skipped_steps.append(step_text(run.instance, action, parameters))
+        elif (state, label) in run.blocked_edges:
             break
         else:
             state = target

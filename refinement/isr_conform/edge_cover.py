@@ -40,10 +40,10 @@ class ModelGraph:
     Only actions in `driven` are edges.
     """
 
-    def __init__(self, instance: Instance, packing: Packing, driven: frozenset[str]) -> None:
+    def __init__(self, instance: Instance, packing: Packing, action_names: frozenset[str]) -> None:
         self.instance, self.labels = instance, Labels(instance)
         self._stepper = Stepper(instance, packing.layout)
-        self._counts = [name in driven for name, _ in self.labels.named]
+        self._counts = [name in action_names for name, _ in self.labels.steps]
         self._steps: dict[int, dict[int, int]] = {}
         self.initial = [packing.packed(state) for _, state in Evaluator(instance).initial_states()]
 
@@ -76,30 +76,30 @@ class ModelGraph:
         self,
         most: int | None,
         passable: Callable[[Edge], bool] = lambda _: True,
-        told: Callable[[int], None] = lambda _: None,
+        progress: Callable[[int], None] = lambda _: None,
     ) -> ReachableStates:
-        """The reachable states, breadth first, or the first `most` of them; `told` is how many, after each level."""
-        found = ReachableStates({state: None for state in self.initial})
+        """The reachable states, breadth first, or the first `most` of them; `progress` hears how many."""
+        reachable_states = ReachableStates({state: None for state in self.initial})
         level = list(self.initial)
         while level:
             self.expand(level)
             new: list[int] = []
             for state in level:
                 for label, target in self._steps[state].items():
-                    if target not in found.predecessor and passable((state, label)):
-                        if most is not None and len(found.predecessor) >= most:
-                            found.complete = False
-                            return found
-                        found.predecessor[target] = (state, label)
+                    if target not in reachable_states.predecessor and passable((state, label)):
+                        if most is not None and len(reachable_states.predecessor) >= most:
+                            reachable_states.complete = False
+                            return reachable_states
+                        reachable_states.predecessor[target] = (state, label)
                         new.append(target)
             level = new
-            told(len(found.predecessor))
-        return found
+            progress(len(reachable_states.predecessor))
+        return reachable_states
 
-    def totals(self, reached: ReachableStates) -> tuple[Counter[str], int]:
+    def totals(self, reachable_states: ReachableStates) -> tuple[Counter[str], int]:
         """How many edges each action has in these states, and how many pairs of actions can follow each other there."""
         edges, into = Counter[str](), dict[int, set[str]]()
-        for state in reached.predecessor:
+        for state in reachable_states.predecessor:
             for label, target in self.steps(state).items():
                 name = self.labels.name(label)[0]
                 edges[name] += 1
@@ -124,19 +124,19 @@ class ReachableStates:
         return state, labels[::-1]
 
 
-def sample_edges(graph: ModelGraph, reached: ReachableStates, per_action: int, seed: int) -> set[Edge]:
+def sample_edges(graph: ModelGraph, reachable_states: ReachableStates, per_action: int, seed: int) -> set[Edge]:
     """Draw so many edges of each action, each edge of an action with the same probability; all if there are fewer."""
-    chance, seen, kept = Random(seed), Counter[str](), dict[str, list[Edge]]()
-    for state in reached.predecessor:
+    chance, edge_counts, samples = Random(seed), Counter[str](), dict[str, list[Edge]]()
+    for state in reachable_states.predecessor:
         for label in graph.steps(state):
             name = graph.labels.name(label)[0]
-            seen[name] += 1
-            some = kept.setdefault(name, [])
+            edge_counts[name] += 1
+            some = samples.setdefault(name, [])
             if len(some) < per_action:
                 some.append((state, label))
-            elif (place := chance.randrange(seen[name])) < per_action:
+            elif (place := chance.randrange(edge_counts[name])) < per_action:
                 some[place] = (state, label)
-    return {edge for some in kept.values() for edge in some}
+    return {edge for some in samples.values() for edge in some}
 
 
 class SpanningTree:
@@ -146,14 +146,14 @@ class SpanningTree:
     than a shortest path has steps, times the steps of a state.
     """
 
-    def __init__(self, reached: ReachableStates, left: Iterable[int]) -> None:
+    def __init__(self, reachable_states: ReachableStates, states: Iterable[int]) -> None:
         self.children: dict[int, list[int]] = {}
-        for state in left:
-            if state not in reached.predecessor:
+        for state in states:
+            if state not in reachable_states.predecessor:
                 continue
             first = state not in self.children
             self.children.setdefault(state, [])
-            while first and (edge := reached.predecessor[state]) is not None:
+            while first and (edge := reachable_states.predecessor[state]) is not None:
                 state, label = edge
                 first = state not in self.children
                 self.children.setdefault(state, []).append(label)
@@ -162,40 +162,45 @@ class SpanningTree:
 class UncoveredEdges:
     """The edges that are still to be driven, and paths to the nearest of them.
 
-    These are the edges of all reached states, or only those in `wanted`. No path goes over an edge that is `blocked`.
+    These are the edges of all reached states, or only those in `wanted`. No path goes over an edge that is
+    `blocked_edges`.
     """
 
-    def __init__(self, graph: ModelGraph, reached: ReachableStates, wanted: set[Edge] | None = None) -> None:
-        self.graph, self.reached = graph, reached
-        self.left: dict[int, set[int]] = {}
-        self.most = None if wanted is None else FAR
-        if wanted is None:
-            self.left = {state: set(steps) for state in reached.predecessor if (steps := graph.steps(state))}
-        for state, label in sorted(wanted or ()):
-            self.left.setdefault(state, set()).add(label)
-        self.blocked: set[Edge] = set()
+    def __init__(self, graph: ModelGraph, reachable_states: ReachableStates, edges: set[Edge] | None = None) -> None:
+        self.graph, self.reachable_states = graph, reachable_states
+        self.remaining_labels: dict[int, set[int]] = {}
+        self.most = None if edges is None else FAR
+        if edges is None:
+            self.remaining_labels = {
+                state: set(steps) for state in reachable_states.predecessor if (steps := graph.steps(state))
+            }
+        for state, label in sorted(edges or ()):
+            self.remaining_labels.setdefault(state, set()).add(label)
+        self.blocked_edges: set[Edge] = set()
 
-    def done(self, edge: Edge, passable: bool) -> None:
+    def remove_edge(self, edge: Edge, passable: bool) -> None:
         """Note that the edge was tried. If it is not `passable`, no path uses it from now on."""
         state, label = edge
         if not passable:
-            self.blocked.add(edge)
-        labels = self.left.get(state)
+            self.blocked_edges.add(edge)
+        labels = self.remaining_labels.get(state)
         if labels is not None:
             labels.discard(label)
             if not labels:
-                del self.left[state]
+                del self.remaining_labels[state]
 
     def next_from(self, state: int) -> int | None:
         """The label of an uncovered edge of this state, preferably one that leads to more of them.
 
         None if there is none.
         """
-        labels = self.left.get(state)
+        labels = self.remaining_labels.get(state)
         if not labels:
             return None
         steps = self.graph.steps(state)
-        return min(labels, key=lambda label: (steps[label] == state or steps[label] not in self.left, label))
+        return min(
+            labels, key=lambda label: (steps[label] == state or steps[label] not in self.remaining_labels, label)
+        )
 
     def begin(self) -> tuple[int, list[int]] | None:
         """An initial state, and a path from it to a state with uncovered edges.
@@ -203,8 +208,8 @@ class UncoveredEdges:
         None if no such state can be reached.
         """
         if self.most is not None:
-            for state in self.left:
-                initial, labels = self.reached.path(state)
+            for state in self.remaining_labels:
+                initial, labels = self.reachable_states.path(state)
                 if (way := self._passable_prefix(initial, labels)) is not None:
                     return initial, way
         return self._nearest(self.graph.initial, None)
@@ -212,9 +217,9 @@ class UncoveredEdges:
     def _passable_prefix(self, state: int, labels: list[int]) -> list[int] | None:
         """The part of a path up to the first state with uncovered edges; None if a blocked edge comes before it."""
         for n, label in enumerate(labels):
-            if state in self.left:
+            if state in self.remaining_labels:
                 return labels[:n]
-            if (state, label) in self.blocked:
+            if (state, label) in self.blocked_edges:
                 return None
             state = self.graph.steps(state)[label]
         return labels
@@ -232,10 +237,10 @@ class UncoveredEdges:
         queue = deque(way)
         while queue and (most is None or len(way) < most):
             state = queue.popleft()
-            if state in self.left:
+            if state in self.remaining_labels:
                 return ReachableStates(way).path(state)
             for label, target in self.graph.steps(state).items():
-                if target not in way and (state, label) not in self.blocked:
+                if target not in way and (state, label) not in self.blocked_edges:
                     way[target] = (state, label)
                     queue.append(target)
         return None
@@ -246,7 +251,7 @@ class RandomWalk:
 
     def __init__(self, graph: ModelGraph, seed: int) -> None:
         self.graph, self._random = graph, Random(seed)
-        self.seen: set[Edge] = set()
+        self.visited_edges: set[Edge] = set()
         self.pairs: set[tuple[str, str]] = set()
         self.times: dict[str, int] = {}
         self._plan: list[int] = []
@@ -257,13 +262,13 @@ class RandomWalk:
         self._plan, self._idle = [], 0
         return self._random.choice(self.graph.initial)
 
-    def step(self, state: int, before: str, blocked: set[Edge]) -> int | None:
+    def step(self, state: int, before: str, blocked_edges: set[Edge]) -> int | None:
         """The label of the next step, after the action `before`; None if the state has no passable step."""
-        options = [label for label in self.graph.steps(state) if (state, label) not in blocked]
+        options = [label for label in self.graph.steps(state) if (state, label) not in blocked_edges]
         if not options:
             return None
         if (not self._plan or self._plan[0] not in options) and self._idle == 0:
-            self._plan = self._planned(state, before, blocked)
+            self._plan = self._find_plan(state, before, blocked_edges)
             self._idle = 0 if self._plan else RESTS
         self._idle = max(0, self._idle - 1)
         if self._plan and self._plan[0] in options:
@@ -271,7 +276,7 @@ class RandomWalk:
         else:
             label = self._random.choices(options, [self._weight(state, label, before) for label in options])[0]
         name = self._name(label)
-        self.seen.add((state, label))
+        self.visited_edges.add((state, label))
         self.pairs.add((before, name))
         self.times[name] = self.times.get(name, 0) + 1
         return label
@@ -279,7 +284,7 @@ class RandomWalk:
     def _name(self, label: int) -> str:
         return self.graph.labels.name(label)[0]
 
-    def _planned(self, state: int, before: str, blocked: set[Edge]) -> list[int]:
+    def _find_plan(self, state: int, before: str, blocked_edges: set[Edge]) -> list[int]:
         """The shortest path that ends with a new pair of actions; empty if none is near."""
         way: dict[tuple[int, str], tuple[tuple[int, str], int] | None] = {(state, before): None}
         level = [(state, before)]
@@ -287,7 +292,7 @@ class RandomWalk:
             self.graph.expand(s for s, _ in level)
             new: list[tuple[int, str]] = []
             for here in level:
-                labels = [label for label in self.graph.steps(here[0]) if (here[0], label) not in blocked]
+                labels = [label for label in self.graph.steps(here[0]) if (here[0], label) not in blocked_edges]
                 self._random.shuffle(labels)
                 for label in labels:
                     there = (self.graph.steps(here[0])[label], self._name(label))
@@ -301,7 +306,7 @@ class RandomWalk:
 
     def _weight(self, state: int, label: int, before: str) -> float:
         name = self._name(label)
-        news = (8 if (before, name) not in self.pairs else 1) * (3 if (state, label) not in self.seen else 1)
+        news = (8 if (before, name) not in self.pairs else 1) * (3 if (state, label) not in self.visited_edges else 1)
         return news / (1 + self.times.get(name, 0))
 
 

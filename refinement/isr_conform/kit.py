@@ -72,7 +72,7 @@ class Conversation(Generic[World]):
     def __init__(self, adapter: Adapter[World]) -> None:
         self.adapter = adapter
         self._here: World | None = None
-        self._saved: dict[int, World] = {}
+        self._saved_worlds: dict[int, World] = {}
         self._tokens = 0
 
     def answer(self, line: str) -> dict[str, object]:
@@ -88,7 +88,7 @@ class Conversation(Generic[World]):
             case "hello":
                 return self._hello(request)
             case "reset":
-                self._saved.clear()
+                self._saved_worlds.clear()
                 self._here = self.adapter.reset(cast("Mapping[str, object]", request["state"]))
                 return {}
             case "step":
@@ -100,10 +100,10 @@ class Conversation(Generic[World]):
             case "save":
                 return {"token": self._save(self._world())}
             case "restore":
-                self._here = self._saved[cast("int", request["token"])]
+                self._here = self._saved_worlds[cast("int", request["token"])]
                 return {}
             case "forget":
-                del self._saved[cast("int", request["token"])]
+                del self._saved_worlds[cast("int", request["token"])]
                 return {}
             case "branch":
                 return self._branch(request)
@@ -128,12 +128,12 @@ class Conversation(Generic[World]):
 
     def _step(self, request: dict[str, object]) -> dict[str, object]:
         try:
-            self._here = self._asked(self._world(), request)
+            self._here = self._after_request(self._world(), request)
         except Refused as refused:
             return _not_done(refused)
         return {"done": True}
 
-    def _asked(self, world: World, step: Mapping[str, object]) -> World:
+    def _after_request(self, world: World, step: Mapping[str, object]) -> World:
         return self._after(world, cast("str", step["action"]), cast("Mapping[str, object]", step["parameters"]))
 
     def _after(self, before: World, action: str, parameters: Mapping[str, object]) -> World:
@@ -143,16 +143,16 @@ class Conversation(Generic[World]):
 
     def _branch(self, request: dict[str, object]) -> dict[str, object]:
         """From a saved world: what is enabled there, and what comes of some steps, each from there."""
-        world = self._saved[cast("int", request["token"])]
+        world = self._saved_worlds[cast("int", request["token"])]
         for token in cast("list[int]", request.get("forget", [])):
-            del self._saved[token]
+            del self._saved_worlds[token]
         said: dict[str, object] = {"enabled": self._enabled(world)} if request.get("enabled") else {}
         steps = cast("list[dict[str, object]]", request["steps"])
-        return said | {"after": [self._taken(world, step) for step in steps]}
+        return said | {"after": [self._branch_answer(world, step) for step in steps]}
 
-    def _taken(self, world: World, step: dict[str, object]) -> dict[str, object]:
+    def _branch_answer(self, world: World, step: dict[str, object]) -> dict[str, object]:
         try:
-            after = self._asked(world, step)
+            after = self._after_request(world, step)
         except Refused as refused:
             return _not_done(refused)
         said: dict[str, object] = {"done": True, "state": self.adapter.snapshot(after)}
@@ -160,22 +160,22 @@ class Conversation(Generic[World]):
 
     def _save(self, world: World) -> int:
         self._tokens += 1
-        self._saved[self._tokens] = world
+        self._saved_worlds[self._tokens] = world
         return self._tokens
 
     def _enabled(self, world: World) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = []
+        steps: list[dict[str, object]] = []
         for action, parameters in self.adapter.candidates(world) or ():
             try:
                 self._after(world, action, parameters)
             except Refused:
                 continue
-            found.append({"action": action, "parameters": dict(parameters)})
-        return found
+            steps.append({"action": action, "parameters": dict(parameters)})
+        return steps
 
 
-def _not_done(refused: Refused) -> dict[str, object]:
-    return {"cannot": str(refused)} if refused.cannot else {"done": False, "why": str(refused)}
+def _not_done(refusal: Refused) -> dict[str, object]:
+    return {"cannot": str(refusal)} if refusal.cannot else {"done": False, "why": str(refusal)}
 
 
 def run(adapter: Adapter[World], lines: Iterable[str] = sys.stdin, out: TextIO = sys.stdout) -> None:

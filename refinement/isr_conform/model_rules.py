@@ -36,12 +36,12 @@ class ModelRules:
         action = self._actions.get(name)
         if action is None:
             return ["no action of this model, with these settings"]
-        found: list[str] = []
+        lines: list[str] = []
         for condition in self._guards(action, parameters):
             if not self._evaluator.evaluate(condition, state, None):
-                found += _reason_lines(Explainer(self._evaluator, state, None).why(condition, holds=False).leaves())
+                lines += _reason_lines(Explainer(self._evaluator, state, None).why(condition, holds=False).leaves())
                 break
-        return found
+        return lines
 
     def guards(self, name: str, parameters: Parameters) -> list[str]:
         """All guards of the step."""
@@ -49,17 +49,17 @@ class ModelRules:
 
     def updates(self, name: str, variables: Iterable[str]) -> list[str]:
         """The updates that the action makes of these variables, after the definitions that those updates use."""
-        action, wanted = self._actions[name], set(variables)
-        found: list[str] = []
+        action, variable_names = self._actions[name], set(variables)
+        lines: list[str] = []
         used: dict[Definition, None] = {}
         for update in action.updates:
-            if update.variable in wanted:
+            if update.variable in variable_names:
                 keys = "".join(f"[{text(key)}]" for key in update.path)
-                found.append(_cut(f"new.{update.variable}{keys} == {text(update.value)}"))
+                lines.append(_cut(f"new.{update.variable}{keys} == {text(update.value)}"))
                 self._definitions(update.value, used)
-        untouched = wanted - {u.variable for u in action.updates}
-        found += [f"{name} leaves {variable} as it is" for variable in sorted(untouched)]
-        return [f"{d.name}: {summary(d.doc)}" for d in used if d.doc and d.name != "log_end"] + found[:MOST]
+        untouched = variable_names - {u.variable for u in action.updates}
+        lines += [f"{name} leaves {variable} as it is" for variable in sorted(untouched)]
+        return [f"{d.name}: {summary(d.doc)}" for d in used if d.doc and d.name != "log_end"] + lines[:MOST]
 
     def _definitions(self, node: Node, used: dict[Definition, None]) -> None:
         for part in walk(node):
@@ -78,12 +78,12 @@ class ModelRules:
 def _reason_lines(leaves: Iterable[object]) -> list[str]:
     from isr_trace.reasons import Reason
 
-    found: list[str] = []
+    lines: list[str] = []
     for leaf in leaves:
         assert isinstance(leaf, Reason)
         values = ", ".join(f"{name} is {value}" for name, value in leaf.values)
-        found.append(_cut(leaf.text) + (f"   ({values})" if values else ""))
-    return found
+        lines.append(_cut(leaf.text) + (f"   ({values})" if values else ""))
+    return lines
 
 
 def _cut(json_text: str) -> str:

@@ -24,7 +24,7 @@ class Told:
 
     name: str
     steps: int
-    taken: int
+    steps_taken: int
     action: str = ""
     """The step that it did not take."""
     why: str = ""
@@ -35,7 +35,7 @@ class Told:
     def cell(self) -> str:
         """The outcome in a few words."""
         if self.action:
-            return f"stops at {self.taken + 1} of {self.steps}: `{self.action}` ({self.why})"
+            return f"stops at {self.steps_taken + 1} of {self.steps}: `{self.action}` ({self.why})"
         return f"other {', '.join(self.unlike)}" if self.unlike else "**takes it**"
 
 
@@ -45,16 +45,16 @@ def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Told
     types = {v.name: v.type for v in instance.variables}
     first, last = trace.states[0], trace.states[-1]
     client.ask("reset", state={v: to_json(value, types[v]) for v, value in first.items() if v in types})
-    for taken, step in enumerate(trace.steps):
+    for steps_taken, step in enumerate(trace.steps):
         values = tuple(cast("int", value) for value in step.parameters.values())
         answer = client.ask("step", action=step.action, parameters=parameters_json(instance, step.action, values))
         if answer.get("done") is not True:
             why = str(answer.get("why") or answer.get("cannot") or "refused")
-            return Told(name=name, steps=len(trace.steps), taken=taken, action=step.action, why=why)
+            return Told(name=name, steps=len(trace.steps), steps_taken=steps_taken, action=step.action, why=why)
     state = cast("JsonObject", client.ask("snapshot")["state"])
     told = {v: checked_json(state[v], types[v], instance) for v in last if v in types and v in state}
     unlike = tuple(v for v, value in told.items() if to_json(last[v], types[v]) != value)
-    return Told(name=name, steps=len(trace.steps), taken=len(trace.steps), unlike=unlike)
+    return Told(name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike)
 
 
 def tell_all(command: str, stories: Sequence[tuple[str, Instance, Trace]], patience: float) -> list[Told]:

@@ -30,21 +30,21 @@ LONGEST: Final = 1 << 24
 class SutFailure(Exception):
     """The system under test cannot be driven any further; the message says why.
 
-    `ended` is true if the process has ended or did not answer in time, and false if it broke the protocol.
+    `process_ended` is true if the process has ended or did not answer in time, and false if it broke the protocol.
     """
 
-    def __init__(self, why: str, ended: bool = False) -> None:
+    def __init__(self, why: str, process_ended: bool = False) -> None:
         super().__init__(why)
-        self.ended = ended
+        self.process_ended = process_ended
 
 
 class SutClient(Protocol):
     """Anything that answers the requests of docs/conform.md: a process, or an object in a test.
 
-    `asked` counts requests.
+    `request_count` counts requests.
     """
 
-    asked: int
+    request_count: int
 
     def ask(self, do: str, **more: Json) -> JsonObject:
         """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""
@@ -86,7 +86,7 @@ class ProcessClient:
     command: str
     patience: float
     process: subprocess.Popen[bytes] = attrs.field(init=False)
-    asked: int = 0
+    request_count: int = 0
     _errors: int = attrs.field(init=False)
     _rest: bytes = b""
     _open: deque[str] = attrs.field(factory=deque[str], init=False)
@@ -122,14 +122,14 @@ class ProcessClient:
 
     def send(self, do: str, **more: Json) -> int:
         """Send one request whose answer is received later; how many bytes it is."""
-        self.asked += 1
+        self.request_count += 1
         assert self.process.stdin is not None
         line = json.dumps({"do": do, **more}).encode() + b"\n"
         try:
             self.process.stdin.write(line)
             self.process.stdin.flush()
         except OSError:
-            raise self._ended(do) from None
+            raise self._end_failure(do) from None
         self._open.append(do)
         return len(line)
 
@@ -155,10 +155,10 @@ class ProcessClient:
         while b"\n" not in parts[-1]:
             left = end - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                raise SutFailure(f"it does not answer {do} within {self.patience:g} s", ended=True)
+                raise SutFailure(f"it does not answer {do} within {self.patience:g} s", process_ended=True)
             read = os.read(descriptor, 1 << 16)
             if not read:
-                raise self._ended(do)
+                raise self._end_failure(do)
             parts.append(read)
             size += len(read)
             if size > LONGEST:
@@ -166,16 +166,16 @@ class ProcessClient:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
 
-    def _ended(self, do: str) -> SutFailure:
+    def _end_failure(self, do: str) -> SutFailure:
         try:
             code = self.process.wait(self.patience)
         except subprocess.TimeoutExpired:
-            return SutFailure(f"it closed its output and did not answer {do}", ended=True)
+            return SutFailure(f"it closed its output and did not answer {do}", process_ended=True)
         tail = os.pread(self._errors, 1 << 16, max(0, os.fstat(self._errors).st_size - (1 << 16)))
         last = tail.decode(errors="replace").strip().splitlines()[-1:]
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         why = f": {last[0].strip()}" if last else ""
-        return SutFailure(f"it ended with {how} when it was asked to {do}{why}", ended=True)
+        return SutFailure(f"it ended with {how} when it was asked to {do}{why}", process_ended=True)
 
     def close(self) -> None:
         """Close the standard input of the process, which asks it to end; kill it if it does not end in time."""

@@ -89,20 +89,21 @@ def greet(client: SutClient, instance: Instance) -> Hello:
     )
 
 
-def _names_under(answer: JsonObject, key: str, known: list[str], also: Iterable[str] = ()) -> list[str]:
-    """The names under a key of the answer, in the order of `known`; all of `known` if the answer has no such key.
+def _names_under(answer: JsonObject, key: str, model_names: list[str], also: Iterable[str] = ()) -> list[str]:
+    """The names under a key of the answer, in the order of `model_names`; all of `model_names` if the answer has no
+    such key.
 
     Names in `also` are allowed and ignored: actions of the design that the settings have switched off.
     """
-    given = answer.get(key)
-    if given is None:
-        return known
-    if not isinstance(given, list) or not given:
+    claimed_names = answer.get(key)
+    if claimed_names is None:
+        return model_names
+    if not isinstance(claimed_names, list) or not claimed_names:
         raise SutFailure(f"in its answer to hello, {key} is a list of names")
-    strange = [name for name in given if name not in known and name not in set(also)]
+    strange = [name for name in claimed_names if name not in model_names and name not in set(also)]
     if strange:
         raise SutFailure(f"it claims {json_text(strange[0])}, which is none of the model's {key} with these settings")
-    return [name for name in known if name in given]
+    return [name for name in model_names if name in claimed_names]
 
 
 class ModelMessages:
@@ -112,7 +113,7 @@ class ModelMessages:
         self.instance, self.packing, self.variables = instance, packing, variables
         self._types = {v.name: v.type for v in instance.variables}
         self._parameters: dict[tuple[str, Parameters], JsonObject] = {}
-        self._told = [(i, v.name) for i, v in enumerate(instance.variables) if v.name in set(variables)]
+        self._compared_variables = [(i, v.name) for i, v in enumerate(instance.variables) if v.name in set(variables)]
         self._texts: dict[tuple[int, object], str] = {}
         self._numbers: dict[tuple[str, frozenset[tuple[str, object]]], int] = {}
 
@@ -138,51 +139,58 @@ class ModelMessages:
         """Ask for a snapshot, and compare the variables that it has with this state of the model."""
         return self.unlike(client.ask("snapshot").get("state"), bits)
 
-    def unlike(self, sent: Json, bits: int) -> list[Place]:
+    def unlike(self, snapshot: Json, bits: int) -> list[Place]:
         """Where a snapshot differs from this state of the model."""
-        if not isinstance(sent, dict):
+        if not isinstance(snapshot, dict):
             raise SutFailure("its answer to snapshot has no state")
-        values, found = self.packing.unpacked(bits), list[Place]()
-        for i, name in self._told:
-            if name not in sent:
+        values, places = self.packing.unpacked(bits), list[Place]()
+        for i, name in self._compared_variables:
+            if name not in snapshot:
                 raise SutFailure(f"its snapshot lacks {name}, which it claims to tell")
-            if repr(sent[name]) == self._text(i, values[i]):  # the same JSON: nothing else need be looked at
+            if repr(snapshot[name]) == self._text(i, values[i]):  # the same JSON: nothing else need be looked at
                 continue
             try:
-                theirs = checked_json(sent[name], self._types[name], self.instance)
+                theirs = checked_json(snapshot[name], self._types[name], self.instance)
             except InvalidValue as problem:
                 raise SutFailure(f"its snapshot says of {name}: {problem}") from None
-            found += differing_places(name, to_json(values[i], self._types[name]), theirs)
-        return found
+            places += differing_places(name, to_json(values[i], self._types[name]), theirs)
+        return places
 
     def enabled(self, client: SutClient, labels: Labels) -> set[int]:
         """Ask which steps the system can take now, and return their labels."""
-        return self.listed(client.ask("enabled").get("enabled"), labels)
+        return self.step_labels(client.ask("enabled").get("enabled"), labels)
 
-    def listed(self, sent: Json, labels: Labels) -> set[int]:
+    def step_labels(self, steps: Json, labels: Labels) -> set[int]:
         """The labels of a list of steps that the system has sent."""
-        if not isinstance(sent, list):
+        if not isinstance(steps, list):
             raise SutFailure("its answer to enabled has no list of steps")
         if not self._numbers:
-            self._numbers = {name: i for i, name in enumerate(map(self._key, labels.named))}
-        found: set[int] = set()
-        for step in sent:
+            self._numbers = {name: i for i, name in enumerate(map(self._key, labels.steps))}
+        numbers: set[int] = set()
+        for step in steps:
             action = step.get("action") if isinstance(step, dict) else None
-            given = step.get("parameters") if isinstance(step, dict) else None
-            if not isinstance(action, str) or not isinstance(given, dict):
+            step_parameters = step.get("parameters") if isinstance(step, dict) else None
+            if not isinstance(action, str) or not isinstance(step_parameters, dict):
                 raise SutFailure(f"among what is enabled it names {json_text(step)}, which is no step")
-            key = (action, frozenset((k, _fixed(v)) for k, v in given.items()))
+            key = (action, frozenset((k, _hashable_value(v)) for k, v in step_parameters.items()))
             if key not in self._numbers:
                 raise SutFailure(
-                    f"among what is enabled it names {action}{json_text(given)}, which the model does not know"
+                    f"among what is enabled it names {action}{json_text(step_parameters)}, "
+                    "which the model does not know"
                 )
-            found.add(self._numbers[key])
-        return found
+            numbers.add(self._numbers[key])
+        return numbers
 
-    def _key(self, named: tuple[str, Parameters]) -> tuple[str, frozenset[tuple[str, object]]]:
-        given = self.parameters(*named)
-        return named[0], frozenset((k, _fixed(v)) for k, v in given.items())
+    def _key(self, step: tuple[str, Parameters]) -> tuple[str, frozenset[tuple[str, object]]]:
+        given = self.parameters(*step)
+        return step[0], frozenset((k, _hashable_value(v)) for k, v in given.items())
 
 
-def _fixed(value: Json) -> object:
-    return frozenset(map(_fixed, value)) if isinstance(value, list) else value if not isinstance(value, dict) else ()
+def _hashable_value(value: Json) -> object:
+    return (
+        frozenset(map(_hashable_value, value))
+        if isinstance(value, list)
+        else value
+        if not isinstance(value, dict)
+        else ()
+    )

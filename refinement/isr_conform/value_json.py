@@ -44,37 +44,37 @@ def to_json(value: object, type: Type) -> Json:
             raise AssertionError(f"{value!r} is not a value of {type}")
 
 
-def checked_json(sent: Json, type: Type, instance: Instance) -> Json:
+def checked_json(value: Json, type: Type, instance: Instance) -> Json:
     """The JSON that a system sent, in the form that `to_json` writes; InvalidValue if it has another shape.
 
     Sets come back sorted. A number may be out of the model's range: it is then reported as a difference.
     """
     match type:
         case BoolType():
-            if isinstance(sent, bool):
-                return sent
+            if isinstance(value, bool):
+                return value
         case NumberType():
-            if isinstance(sent, int) and not isinstance(sent, bool):
-                return sent
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
         case SortType() | ChoiceType():
             names = [show(i, type) for i in range(instance.positions(type))]
-            if isinstance(sent, str) and sent in names:
-                return sent
-            raise InvalidValue(f"{_short(sent)} is none of {', '.join(names)}")
+            if isinstance(value, str) and value in names:
+                return value
+            raise InvalidValue(f"{_short(value)} is none of {', '.join(names)}")
         case MaybeType():
-            return None if sent is None else checked_json(sent, type.of, instance)
+            return None if value is None else checked_json(value, type.of, instance)
         case SetType():
-            if isinstance(sent, list):
+            if isinstance(value, list):
                 order = [to_json(i + first(type.of), type.of) for i in range(instance.positions(type.of))]
-                return sorted((checked_json(v, type.of, instance) for v in sent), key=order.index)
+                return sorted((checked_json(v, type.of, instance) for v in value), key=order.index)
         case SeqType():
-            if isinstance(sent, list):
-                return [checked_json(v, type.of, instance) for v in sent]
+            if isinstance(value, list):
+                return [checked_json(v, type.of, instance) for v in value]
         case MapType():
             names = [show(i + first(type.key), type.key) for i in range(instance.positions(type.key))]
-            if isinstance(sent, dict) and set(sent) == set(names):
-                return {name: checked_json(sent[name], type.value, instance) for name in names}
-    raise InvalidValue(f"{_short(sent)} is no {_kind(type)}")
+            if isinstance(value, dict) and set(value) == set(names):
+                return {name: checked_json(value[name], type.value, instance) for name in names}
+    raise InvalidValue(f"{_short(value)} is no {_kind(type)}")
 
 
 def _kind(type: Type) -> str:
@@ -93,8 +93,8 @@ def _kind(type: Type) -> str:
             return str(type)
 
 
-def _short(sent: Json) -> str:
-    text = json.dumps(sent)
+def _short(value: Json) -> str:
+    text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

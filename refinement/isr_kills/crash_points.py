@@ -114,13 +114,13 @@ def first_broken_promise(design: Design) -> tuple[str, int] | None:
         for survival in _SURVIVALS:
             disk = picture.copy()
             disk.crash(survival)
-            promise = next(_broken(disk, settings, acknowledged, runs), None)
+            promise = next(_broken_promises(disk, settings, acknowledged, runs), None)
             if promise is not None:
                 return promise, number
     return None
 
 
-def _broken(disk: MemoryDisk, settings: Settings, acknowledged: Offset, run_bug: bool) -> Iterator[str]:
+def _broken_promises(disk: MemoryDisk, settings: Settings, acknowledged: Offset, run_bug: bool) -> Iterator[str]:
     """The promises that the contents of a disk break after a crash."""
     paths = (WATERMARKS, RECOVERY_POINTS, LOG_STARTS, f"{_TP}/{EPOCHS}")
     if not all(is_whole(disk, path) for path in paths):

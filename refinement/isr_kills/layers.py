@@ -104,7 +104,7 @@ def _with(config: Config, design: Design, **settings: bool) -> Config:
 # The layers
 
 
-def by_model(bug: str, wanted: tuple[str, ...] = ()) -> Found | None:
+def by_model(bug: str, property_names: tuple[str, ...] = ()) -> Found | None:
     """The model with the bug breaks a promise within its bounds.
 
     That today's model keeps the promise there is checked by the tests of the model, for it takes as long again.
@@ -112,13 +112,13 @@ def by_model(bug: str, wanted: tuple[str, ...] = ()) -> Found | None:
     design = MODEL_BUGS[bug].design
     if design is None:
         return None
-    found = native.explore(Instance(design), wanted, Limits(), lambda _: None)
-    broken = {f.name: len(f.path.steps) for f in found.findings if f.verdict is Verdict.VIOLATED and f.path}
+    exploration = native.explore(Instance(design), property_names, Limits(), lambda _: None)
+    broken = {f.name: len(f.path.steps) for f in exploration.findings if f.verdict is Verdict.VIOLATED and f.path}
     if not broken:
         return None
     shortest = min(broken.values())
     first = next(name for name, steps in broken.items() if steps == shortest)
-    return Found(Layer.MODEL, first, f"{shortest} steps, {found.distinct:,} states")
+    return Found(Layer.MODEL, first, f"{shortest} steps, {exploration.distinct:,} states")
 
 
 def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:

@@ -25,13 +25,13 @@ class Plan:
 
     - `bounds`: bounds of the replay, None if the bug cannot show there.
     - `weathers`: names of simulator settings (`layers.WEATHERS`), tried in this order.
-    - `wanted`: the only promise that the model is asked for, if all of them would take long.
+    - `property_names`: the only promise that the model is asked for, if all of them would take long.
     - `scenario`: a scenario of the simulator, for bugs that random runs hardly ever show.
     """
 
     bounds: Mapping[str, Value] | None
     weathers: tuple[str, ...] = ("usual",)
-    wanted: tuple[str, ...] = ()
+    property_names: tuple[str, ...] = ()
     scenario: str = ""
 
 
@@ -54,7 +54,7 @@ PLANS: Final[Mapping[str, Plan]] = {
     "roll-back-on-unknown-outcome": Plan(_TWO, ("usual", "overtaking")),
     "commit-under-minimum": Plan(_TWO),
     "no-broker-epoch-check": Plan(_TWO, scenario="stale-broker-epoch"),
-    "join-at-watermark": Plan(_EPOCHS, wanted=("leaders-complete",)),
+    "join-at-watermark": Plan(_EPOCHS, property_names=("leaders-complete",)),
     "no-epoch-start": Plan(_TWO, ("usual", "slow")),
     "refused-fetch-counts": Plan(_EPOCHS, ("usual", "slow"), scenario="kip-320-first-try"),
     "watermark-of-diverging": Plan(_RECORDS),
@@ -90,7 +90,7 @@ def look_for(bug: str, layer: Layer) -> Found | None:
     plan = PLANS[bug]
     match layer:
         case Layer.MODEL:
-            return by_model(bug, plan.wanted)
+            return by_model(bug, plan.property_names)
         case Layer.REPLAY:
             return None if plan.bounds is None else by_replay(bug, plan.bounds)
         case Layer.CRASH_POINTS:
@@ -113,33 +113,33 @@ def kill_matrix(
     bugs: Iterable[str], layers: Iterable[Layer], progress: Callable[[str], object] = lambda _: None
 ) -> Matrix:
     """The matrix of these bugs and layers; `progress` is called with each cell."""
-    wanted, done = tuple(layers), dict[str, dict[Layer, Found | None]]()
+    wanted, matrix = tuple(layers), dict[str, dict[Layer, Found | None]]()
     for bug in bugs:
-        done[bug] = {}
+        matrix[bug] = {}
         for layer in wanted:
-            done[bug][layer] = look_for(bug, layer)
-            progress(f"{bug}: {layer} {text(bug, layer, done[bug][layer])}")
-    return done
+            matrix[bug][layer] = look_for(bug, layer)
+            progress(f"{bug}: {layer} {text(bug, layer, matrix[bug][layer])}")
+    return matrix
 
 
 # The table
 
 
-def text(bug: str, layer: Layer, found: Found | None) -> str:
+def text(bug: str, layer: Layer, finding: Found | None) -> str:
     """The text of a cell: what was found and where, `-` if nothing was, empty if the layer cannot have the bug."""
-    if found is not None:
-        return f"{found.what} ({found.where})"
+    if finding is not None:
+        return f"{finding.what} ({finding.where})"
     absent = layer is Layer.MODEL and MODEL_BUGS[bug].design is None
     return "" if absent or (layer is Layer.REPLAY and PLANS[bug].bounds is None) else "-"
 
 
-def table(done: Matrix) -> str:
+def table(matrix: Matrix) -> str:
     """The matrix as Markdown, with the description of each bug and the summary."""
     lines = [f"| bug | {' | '.join(Layer)} |", "|---" * (1 + len(Layer)) + "|"]
-    for bug, row in done.items():
+    for bug, row in matrix.items():
         cells = (text(bug, layer, row.get(layer)) for layer in Layer)
         lines.append(f"| `{bug}` | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", *_bug_table(done), "", summary(done)]) + "\n"
+    return "\n".join([*lines, "", *_bug_table(matrix), "", summary(matrix)]) + "\n"
 
 
 def _bug_table(bugs: Iterable[str]) -> list[str]:
@@ -151,7 +151,7 @@ def _bug_table(bugs: Iterable[str]) -> list[str]:
     return lines
 
 
-def summary(done: Matrix) -> str:
+def summary(matrix: Matrix) -> str:
     """How many bugs were found, and how many of them by two layers or more."""
-    by = [sum(found is not None for found in row.values()) for row in done.values()]
+    by = [sum(found is not None for found in row.values()) for row in matrix.values()]
     return f"{sum(n > 0 for n in by)} of {len(by)} bugs are found, {sum(n > 1 for n in by)} by two layers or more."

@@ -13,7 +13,7 @@ from immutables import Map
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import replica as replicas
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
 from isr_broker.core.inputs import Received, Truncated, Written
@@ -45,7 +45,7 @@ _TP: Final = TopicPartition("t", 0)
 _EPOCH: Final = 7
 
 
-def _filled(settings: Settings, first: int, end: int) -> tuple[LogDirectory, MemoryDisk]:
+def _directory_with_log(settings: Settings, first: int, end: int) -> tuple[LogDirectory, MemoryDisk]:
     """A log directory with one log, which starts at `first` and ends at `end`."""
     disk = MemoryDisk()
     logs = LogDirectory(disk, settings)
@@ -78,7 +78,7 @@ def follower_past_the_end_is_no_acknowledgement(settings: Settings) -> bool:
 
 def cut_below_the_start_restarts_the_log(settings: Settings) -> bool:
     """A log of offsets 20 to 24 is cut at 10, and ends there."""
-    logs, _ = _filled(settings, 20, 24)
+    logs, _ = _directory_with_log(settings, 20, 24)
     done = logs.perform(TruncateLog(partition=_TP, offset=10))
     return isinstance(done, Truncated) and (done.log.start, done.log.end) == (10, 10)
 
@@ -102,7 +102,7 @@ def durable_metadata_survives(settings: Settings) -> bool:
 
 def shortened_log_is_unclean(settings: Settings) -> bool:
     """After an orderly end a log loses its last byte, and the stop no longer counts as clean."""
-    logs, disk = _filled(settings, 0, 4)
+    logs, disk = _directory_with_log(settings, 0, 4)
     logs.close(_EPOCH, CheckpointWatermarks(((_TP, 4),)))
     disk.crash(Nothing())
     image = disk.image(f"{_TP}/{0:020d}.log")
@@ -113,16 +113,18 @@ def shortened_log_is_unclean(settings: Settings) -> bool:
 def refusal_ends_with_its_topic(settings: Settings) -> bool:
     """A leader's request is refused; its topic is made again, and the same request is valid and accepted."""
     two = BrokerMetadata(broker=2, epoch=2, fenced=False)
-    core = recovered(settings, (BrokerMetadata(broker=1, epoch=1, fenced=False), two), 0)
+    core = controller_from_records(settings, (BrokerMetadata(broker=1, epoch=1, fenced=False), two), 0)
     create = CreateTopic(request=1, topic=_TP.topic, assignments=((1, 2),))
     asks = AlterPartitionRequest(
         partition=_TP, leader=1, broker_epoch=1, leader_epoch=0, partition_epoch=0, isr=((1, 1), (2, 2))
     )
-    core, _ = _told(core, create)
-    core, _ = _told(attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(two, fenced=True))), asks)
-    core, _ = _told(attrs.evolve(core, brokers=core.brokers.set(2, two)), DeleteTopic(request=2, topic=_TP.topic))
-    core, _ = _told(core, create)
-    _, errors = _told(core, asks)
+    core, _ = _controller_after(core, create)
+    core, _ = _controller_after(attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(two, fenced=True))), asks)
+    core, _ = _controller_after(
+        attrs.evolve(core, brokers=core.brokers.set(2, two)), DeleteTopic(request=2, topic=_TP.topic)
+    )
+    core, _ = _controller_after(core, create)
+    _, errors = _controller_after(core, asks)
     return errors == [Error.NONE]
 
 
@@ -156,7 +158,7 @@ class _Nobody:
         """Nobody reads."""
 
 
-def _told(core: Controller, message: Message) -> tuple[Controller, list[Error]]:
+def _controller_after(core: Controller, message: Message) -> tuple[Controller, list[Error]]:
     """The controller after a message of broker 1, and what it answers to an AlterPartition."""
     step = controllers.handle(core, Received(1, message), 0)
     written = controllers.handle(step.core, Written(step.core.offset), 0)

@@ -61,7 +61,7 @@ class ProcessActions(ProcessSystem):
 
     def replica(self, broker: BrokerId) -> Replica:
         """The core of a broker's replica; StepRefused if it has none."""
-        held = self.processes.memory(broker).node.held.get(TP)
+        held = self.processes.memory(broker).node.replicas.get(TP)
         if held is None:
             raise StepRefused(f"broker {broker} has no replica")
         return held
@@ -116,12 +116,12 @@ class ProcessActions(ProcessSystem):
         self.processes.deliver(entry[1])
         self.expect_action(action)
         self.last_fetch[leader, follower] = entry[1]
-        found = self.sent_message(FetchResponse, follower, leader)
+        answer = self.sent_message(FetchResponse, follower, leader)
         self.fetches[follower] = None
-        if found is None or not self.is_running(follower):
+        if answer is None or not self.is_running(follower):
             return
-        if self.replica(follower).leader_epoch == found[1].leader_epoch:
-            self.fetches[follower] = FetchAnswered(found[1]), found[0]
+        if self.replica(follower).leader_epoch == answer[1].leader_epoch:
+            self.fetches[follower] = FetchAnswered(answer[1]), answer[0]
 
     def leader_answers_diverging(self, leader: BrokerId, follower: BrokerId) -> None:
         self.leader_answers_fetch(leader, follower, "leader_answers_diverging")
@@ -165,12 +165,12 @@ class ProcessActions(ProcessSystem):
         CannotDrive if there is no such fetch, or if the leader would also move its high watermark.
         """
         again = self.last_fetch.get((leader, follower))
-        known = self.broker(leader, self.processes.memory(leader))
+        broker = self.broker(leader, self.processes.memory(leader))
         entry = self.fetches[follower]
         next_one = entry[1].message if entry is not None and isinstance(entry[0], FetchRequested) else None
         if again is None or (next_one is not None and _ask_the_same(next_one, again.message)):
             raise CannotDrive(NO_SECOND_FETCH)
-        if repeated_fetch_commits(known, follower):
+        if repeated_fetch_commits(broker, follower):
             raise CannotDrive(COMMITS_BEFORE_PROPOSAL)
         self.processes.deliver(again, again=True)
         self.processes.pop_actions()
@@ -254,7 +254,7 @@ class ProcessActions(ProcessSystem):
             or not self.is_running(entry[0].to)
         ):
             return False
-        there = self.processes.memory(entry[0].to).node.held.get(TP)
+        there = self.processes.memory(entry[0].to).node.replicas.get(TP)
         leading_role = there is not None and isinstance(there.role, Leading)
         return leading_role and there is not None and there.leader_epoch == entry[0].request.leader_epoch
 
@@ -321,14 +321,14 @@ class ProcessActions(ProcessSystem):
 
     def controller_moves_leadership(self, leader: BrokerId) -> None:
         self.tick_controller(canonical_form.with_first_assigned, leader, ticks=False)
-        asked = next(b for b in self.ids if self.is_running(b))
+        broker = next(b for b in self.ids if self.is_running(b))
         topics = [{"topic": TP.topic, "partitions": [TP.partition]}]
         fields = {"election_type": 0, "topic_partitions": topics, "timeout": 60_000}
-        _, future = self.ask_as_client(asked, protocol.ELECT_LEADERS, 1, fields)
-        self.deliver(ElectPreferredLeader, CONTROLLER, asked)
+        _, future = self.ask_as_client(broker, protocol.ELECT_LEADERS, 1, fields)
+        self.deliver(ElectPreferredLeader, CONTROLLER, broker)
         self.expect_action("controller_moves_leadership")
         self.tick_controller(with_assignment, self.order, ticks=False)
-        self.deliver(AdminAnswer, asked, CONTROLLER)
+        self.deliver(AdminAnswer, broker, CONTROLLER)
         future.result(PATIENCE)
 
     def controller_elects_unclean(self, leader: BrokerId) -> None:

@@ -51,7 +51,7 @@ class BrokerProcess:
     process: ForkServerProcess
     pipe: Connection
     expected: int = 0
-    known: int = 0
+    arrivals: int = 0
 
     def receive(self) -> CommandReply:
         """The answer to the last command; ProcessStuck if it does not come within PATIENCE seconds."""
@@ -133,17 +133,17 @@ class BrokerProcesses:
         """The data directory of a process."""
         return self.root / ("controller" if who == CONTROLLER else str(who))
 
-    def call(self, who: BrokerId, do: str, *given: object, discard_answers: bool = False) -> object:
+    def call(self, who: BrokerId, do: str, *arguments: object, discard_answers: bool = False) -> object:
         """Send a command to a process, and wait until every message that it caused has arrived."""
         one = self.running[who]
-        one.pipe.send((do, *given))
+        one.pipe.send((do, *arguments))
         reply = one.receive()
         self._record(who, reply, discard_answers)
         return reply.value
 
     def _record(self, source: BrokerId, reply: CommandReply, discard_answers: bool = False) -> None:
         self.actions += reply.actions
-        for to, message in reply.sent:
+        for to, message in reply.sent_messages:
             if discard_answers and isinstance(message, FetchResponse | AlterPartitionResponse):
                 continue  # the connection on which this answer would go is closed
             if to in self.running:
@@ -151,18 +151,18 @@ class BrokerProcesses:
             else:
                 self.new_messages.append(WaitingMessage(to, NO_NUMBER, source, message))
         for one in self.running.values():
-            if one.expected > one.known:
+            if one.expected > one.arrivals:
                 self._read_mail(one)
 
     def _read_mail(self, one: BrokerProcess) -> None:
         one.pipe.send(("mail", one.expected))
         reply = one.receive()
         mail = cast("list[Mail]", reply.value)
-        for number, (source, _, message) in enumerate(mail[one.known :], one.known):
+        for number, (source, _, message) in enumerate(mail[one.arrivals :], one.arrivals):
             self.new_messages.append(WaitingMessage(one.who, number, source, message))
             self.newest_request[source, one.who, type(message)] = number
-        one.known = one.expected
-        if reply.sent or reply.actions:
+        one.arrivals = one.expected
+        if reply.sent_messages or reply.actions:
             self._record(one.who, reply)
 
     def deliver(self, message: WaitingMessage, again: bool = False) -> None:
@@ -170,18 +170,20 @@ class BrokerProcesses:
         last = self.newest_request[message.source, message.at, type(message.message)]
         self.call(message.at, "deliver", message.number, discard_answers=again or message.number != last)
 
-    def tick(self, who: BrokerId, prepare: Callable[..., object], *given: object, restore: object = unchanged) -> None:
+    def tick(
+        self, who: BrokerId, prepare: Callable[..., object], *arguments: object, restore: object = unchanged
+    ) -> None:
         """Tick the core of a broker once, between `prepare(core, *given)` and `restore(core)`.
 
         The clock of a stepped broker stands still: `prepare` moves stored times back, so that a timer is due.
         """
-        self.call(who, "tick", partial(_apply, prepare, given), restore)
+        self.call(who, "tick", partial(_apply, prepare, arguments), restore)
 
     def tick_controller(
-        self, prepare: Callable[..., object], *given: object, ticks: bool = True, restore: object = unchanged
+        self, prepare: Callable[..., object], *arguments: object, ticks: bool = True, restore: object = unchanged
     ) -> None:
         """The same for the controller's core, which ticks only if `ticks` is true."""
-        self.call(CONTROLLER, "tick controller", partial(_apply, prepare, given), ticks, restore)
+        self.call(CONTROLLER, "tick controller", partial(_apply, prepare, arguments), ticks, restore)
 
     def memory(self, who: BrokerId) -> ProcessMemory:
         """The cores in the memory of a process."""
@@ -226,5 +228,5 @@ class BrokerProcesses:
         self.actions.clear()
 
 
-def _apply(prepare: Callable[..., object], given: tuple[object, ...], core: object) -> object:
-    return prepare(core, *given)
+def _apply(prepare: Callable[..., object], arguments: tuple[object, ...], core: object) -> object:
+    return prepare(core, *arguments)

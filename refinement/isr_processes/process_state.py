@@ -190,10 +190,10 @@ class ProcessSystem:
             controller_socket_timeout_ms=NO_TIMEOUT_MS,
         )
 
-    def tick_controller(self, made: Callable[..., object], *given: object, ticks: bool = True) -> None:
+    def tick_controller(self, prepare: Callable[..., object], *arguments: object, ticks: bool = True) -> None:
         """Prepare the controller's core (with another order of assignment, say), tick it, and restore the order."""
         self.processes.tick_controller(
-            made, *given, ticks=ticks, restore=partial(with_assignment, order=self.order) if ticks else unchanged
+            prepare, *arguments, ticks=ticks, restore=partial(with_assignment, order=self.order) if ticks else unchanged
         )
 
     def register(self, broker: BrokerId) -> None:
@@ -261,18 +261,18 @@ class ProcessSystem:
         """A broker as the abstraction function takes it; ProcessStuck if core and file disagree about the log."""
         log, disk = self.log(me), self.disk(me)
         checkpoint = read_offsets(disk, WATERMARKS).get(TP, 0)
-        known = len(self.epochs[me]) - 1
+        incarnation = len(self.epochs[me]) - 1
         if memory is None:
-            return Broker(me, None, log, checkpoint, known, known if disk.exists(CLEAN_SHUTDOWN) else -1)
-        replica = memory.node.held.get(TP)
+            return Broker(me, None, log, checkpoint, incarnation, incarnation if disk.exists(CLEAN_SHUTDOWN) else -1)
+        replica = memory.node.replicas.get(TP)
         if replica is not None and replica.log.end != len(log):
             raise ProcessStuck(
                 f"{name(me)} believes that its log ends at {replica.log.end}, and its file at {len(log)}"
             )
-        return Broker(me, self._numbered(memory.node), log, checkpoint, known)
+        return Broker(me, self._with_model_epochs(memory.node), log, checkpoint, incarnation)
 
-    def _numbered(self, node: Node) -> Node:
-        replica = node.held.get(TP)
+    def _with_model_epochs(self, node: Node) -> Node:
+        replica = node.replicas.get(TP)
         if replica is None or not isinstance(replica.role, Leading):
             return node
         seen = replica.role.followers.items()
@@ -331,7 +331,7 @@ def due_to_poll(core: Node) -> Node:
 
 def with_lagging(core: Node, members: frozenset[BrokerId]) -> Node:
     """A leader's core that checks at its next tick for members that lag, and finds exactly these."""
-    role = core.held[TP].role
+    role = core.replicas[TP].role
     assert isinstance(role, Leading)
     followers = role.followers
     for broker, known in followers.items():
@@ -343,7 +343,7 @@ def with_lagging(core: Node, members: frozenset[BrokerId]) -> Node:
 
 def with_caught_up_times(core: Node, times: Map[BrokerId, Millis | None]) -> Node:
     """A leader's core with these times at which each follower was last caught up."""
-    role = core.held[TP].role
+    role = core.replicas[TP].role
     if not isinstance(role, Leading):
         return core
     followers = Map({b: attrs.evolve(known, caught_up_at=times[b]) for b, known in role.followers.items()})
@@ -352,7 +352,7 @@ def with_caught_up_times(core: Node, times: Map[BrokerId, Millis | None]) -> Nod
 
 def with_joining(core: Node, members: frozenset[BrokerId]) -> Node:
     """A leader's core whose candidates for the ISR are only these."""
-    role = core.held[TP].role
+    role = core.replicas[TP].role
     if not isinstance(role, Leading):
         return core
     return canonical_form.with_role(

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import attrs
 
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Tick
@@ -38,7 +38,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.node import Node
 from isr_broker.core.stamps import Stamped, bare
-from isr_broker.runtime import Address, AnswersOfController, Asked, Runtime, Then
+from isr_broker.runtime import Address, AnswersOfController, ClientRequest, Runtime, Then
 from isr_broker.server import Server
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import open_data_directory
@@ -71,7 +71,7 @@ class CommandReply:
     """The answer to a command: its value, and the messages sent and actions taken since the last answer."""
 
     value: object
-    sent: tuple[tuple[BrokerId, Message], ...]
+    sent_messages: tuple[tuple[BrokerId, Message], ...]
     actions: tuple[str, ...]
 
 
@@ -90,7 +90,7 @@ class ProcessMemory:
 class SteppedRuntime(Runtime):
     """The runtime of a broker, in which messages wait for the driver and time stands still."""
 
-    arrived: list[Parcel] = attrs.field(factory=list[Parcel])
+    arrived_parcels: list[Parcel] = attrs.field(factory=list[Parcel])
     actions: list[str] = attrs.field(factory=list[str])
     notify: Callable[[], None] = lambda: None
 
@@ -101,19 +101,19 @@ class SteppedRuntime(Runtime):
             return
         self.running = True
         self.metadata_log, records = MetadataLog.open(self.disk)
-        self.controller = recovered(self.settings, records, now)
+        self.controller = controller_from_records(self.settings, records, now)
         self.logs = LogDirectory(self.disk, self.settings)
         self.node = Node(me=self.me, settings=self.settings)
 
-    def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Keep the messages that arrived."""
-        self.arrived += parcels
+        self.arrived_parcels += parcels
         self.notify()
 
-    def undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def report_undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Drop messages that could not be sent; the driver decides what is lost."""
 
-    def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
+    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
         """Take the request of a client at once."""
         Runtime.ask(self, make, then, now)
         self.finish_disk_work()
@@ -121,7 +121,7 @@ class SteppedRuntime(Runtime):
 
     def deliver(self, number: int) -> None:
         """Give one of the messages that arrived to its core."""
-        Runtime.received(self, [self.arrived[number]], NOW)
+        Runtime.receive_messages(self, [self.arrived_parcels[number]], NOW)
         self.finish_disk_work()
 
     def tick_core(self, prepare: Callable[[Node], Node], restore: Callable[[Node], Node]) -> None:
@@ -160,7 +160,7 @@ class SteppedServer(Server):
     """A server on a real socket that takes its commands from a pipe."""
 
     pipe: Connection = attrs.field(kw_only=True)
-    sent: list[tuple[BrokerId, Message]] = attrs.field(factory=list[tuple[BrokerId, Message]])
+    sent_messages: list[tuple[BrokerId, Message]] = attrs.field(factory=list[tuple[BrokerId, Message]])
     commands: list[tuple[Callable[[], bool], Callable[[], object]]] = attrs.field(
         factory=list[tuple[Callable[[], bool], Callable[[], object]]]
     )
@@ -169,7 +169,7 @@ class SteppedServer(Server):
     """Kinds of requests without an answer, each with its receiver."""
 
     @property
-    def stepped(self) -> SteppedRuntime:
+    def stepped_runtime(self) -> SteppedRuntime:
         """The runtime in this server."""
         assert isinstance(self.runtime, SteppedRuntime)
         return self.runtime
@@ -180,64 +180,66 @@ class SteppedServer(Server):
         Fetches and AlterPartitions go out in Kafka's protocol. Only one request of a kind can be under way to the same
         receiver: a new one is sent on a new connection, and the old one gets no answer any more.
         """
-        said = bare(message)
-        self.sent.append((to, said))
-        if not isinstance(said, FetchRequest | AlterPartitionRequest):
+        bare_message = bare(message)
+        self.sent_messages.append((to, bare_message))
+        if not isinstance(bare_message, FetchRequest | AlterPartitionRequest):
             self.post(to, address, source, message)
             return
-        asked = (type(said), to)
-        channel = self.channels.get(("fetch", to, address) if isinstance(said, FetchRequest) else ("alter", address))
-        if asked in self.outstanding and channel is not None and channel.task is not None:
+        request_kind = (type(bare_message), to)
+        channel = self.channels.get(
+            ("fetch", to, address) if isinstance(bare_message, FetchRequest) else ("alter", address)
+        )
+        if request_kind in self.outstanding and channel is not None and channel.task is not None:
             channel.task.cancel()
             channel.task = None
-            channel.says.broken()
-        self.outstanding.add(asked)
+            channel.says.take_loss()
+        self.outstanding.add(request_kind)
         Server.send(self, to, address, source, message)
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
         """Answer a fetch or AlterPartition on its connection; send any other answer as a message of its own."""
-        said, address = bare(answer), self.runtime.address_of(to)
-        if isinstance(said, FetchResponse | AlterPartitionResponse):
-            self.sent.append((to, said))
+        bare_answer, address = bare(answer), self.runtime.address_of(to)
+        if isinstance(bare_answer, FetchResponse | AlterPartitionResponse):
+            self.sent_messages.append((to, bare_answer))
             Server.answer(self, to, answer)
         elif address is not None:
-            self.send(to, address, CONTROLLER if isinstance(said, AnswersOfController) else self.me, answer)
+            self.send(to, address, CONTROLLER if isinstance(bare_answer, AnswersOfController) else self.me, answer)
 
-    def _heard(self, parcels: list[Parcel]) -> None:
+    def _deliver_answers(self, parcels: list[Parcel]) -> None:
         for source, _, message in parcels:
             fetch = isinstance(bare(message), FetchResponse)
             self.outstanding.discard((FetchRequest if fetch else AlterPartitionRequest, source))
-        Server._heard(self, parcels)
+        Server._deliver_answers(self, parcels)
 
     def _set_timer(self) -> None:
         self._ready.set()  # clients are served at once, and no timer runs
 
     def listen_to_driver(self) -> None:
         """Read commands from the pipe from now on."""
-        self.stepped.notify = self.answer_ready
+        self.stepped_runtime.notify = self.answer_ready
         self.pipe.send(self.reply(None))
         asyncio.get_running_loop().add_reader(self.pipe.fileno(), self._read_command)
 
     def _read_command(self) -> None:
         try:
-            name, *given = self.pipe.recv()
+            name, *arguments = self.pipe.recv()
         except (EOFError, OSError):
             os._exit(0)  # the driver is gone
-        runtime = self.stepped
+        runtime = self.stepped_runtime
         match name:
             case "mail":
-                (count,) = given
-                known = len(runtime.arrived) if count is None else count
-                self.commands.append((lambda: len(runtime.arrived) >= known, lambda: self._mail(known)))
+                (count,) = arguments
+                known = len(runtime.arrived_parcels) if count is None else count
+                self.commands.append((lambda: len(runtime.arrived_parcels) >= known, lambda: self._mail(known)))
             case "clients":
-                (requests,) = given
+                (requests,) = arguments
                 self.commands.append((lambda: runtime.requests >= requests, lambda: None))
             case _:
-                self.commands.append((lambda: True, self._command(name, given)))
+                self.commands.append((lambda: True, self._command(name, arguments)))
         self.answer_ready()
 
-    def _command(self, name: str, given: list[object]) -> Callable[[], object]:
-        runtime = self.stepped
+    def _command(self, name: str, arguments: list[object]) -> Callable[[], object]:
+        runtime = self.stepped_runtime
         actions: dict[str, Callable[..., object]] = {
             "deliver": runtime.deliver,
             "tick": runtime.tick_core,
@@ -245,13 +247,13 @@ class SteppedServer(Server):
             "shut down": self.shut_down,
             "memory": self._memory,
         }
-        return lambda: actions[name](*given)
+        return lambda: actions[name](*arguments)
 
     def _mail(self, count: int) -> list[Mail]:
-        return [(source, to, bare(message)) for source, to, message in self.stepped.arrived[:count]]
+        return [(source, to, bare(message)) for source, to, message in self.stepped_runtime.arrived_parcels[:count]]
 
     def _memory(self) -> ProcessMemory:
-        runtime = self.stepped
+        runtime = self.stepped_runtime
         waits = frozenset(runtime.waiting)
         return ProcessMemory(node=runtime.node, controller=runtime.controller, requests=runtime.requests, waiting=waits)
 
@@ -263,10 +265,12 @@ class SteppedServer(Server):
 
     def reply(self, value: object) -> CommandReply:
         """The answer to a command, with what was sent and taken since the last one."""
-        done = CommandReply(value=value, sent=tuple(self.sent), actions=tuple(self.stepped.actions))
-        self.sent.clear()
-        self.stepped.actions.clear()
-        return done
+        finished = CommandReply(
+            value=value, sent_messages=tuple(self.sent_messages), actions=tuple(self.stepped_runtime.actions)
+        )
+        self.sent_messages.clear()
+        self.stepped_runtime.actions.clear()
+        return finished
 
 
 def run_stepped_broker(start: ProcessStart, pipe: Connection) -> None:
@@ -290,9 +294,9 @@ def run_stepped_broker(start: ProcessStart, pipe: Connection) -> None:
         try:
             await server.start()
         except OSError as problem:
-            pipe.send(CommandReply(value=problem.strerror or str(problem), sent=(), actions=()))
+            pipe.send(CommandReply(value=problem.strerror or str(problem), sent_messages=(), actions=()))
             return
         server.listen_to_driver()
-        await server.ended()
+        await server.wait_for_end()
 
     asyncio.run(go())

@@ -119,13 +119,13 @@ class Abstraction:
             case None:
                 return 0
             case AlterRequested(request, joins):
-                seen = 0 if joins is None else dict(request.isr)[joins]
+                broker_epoch = 0 if joins is None else dict(request.isr)[joins]
                 return (
                     part("alter", ALTER["REQUESTED"], i)
                     + part("alter_isr", self.mask(request.members), i)
                     + part("alter_leader_epoch", request.leader_epoch, i)
                     + part("alter_partition_epoch", request.partition_epoch, i)
-                    + part("alter_broker_epoch", seen, i)
+                    + part("alter_broker_epoch", broker_epoch, i)
                 )
             case AlterAnswered(response):
                 accepted = response.error is Error.NONE

@@ -17,7 +17,7 @@ class Step:
     """An action of the model: the core, its input, the other inputs of the same step, and the environment's choice."""
 
     core: str
-    told: str
+    core_input: str
     composite: str = ""
     choice: str = ""
 
@@ -129,7 +129,7 @@ VARIABLES: Final[Mapping[str, str]] = {
 
 def tables() -> str:
     """The step table, the inputs that are no action, and the abstraction function, as Markdown."""
-    steps = [(f"`{action}`", s.core, s.told, s.composite, s.choice) for action, s in STEPS.items()]
+    steps = [(f"`{action}`", s.core, s.core_input, s.composite, s.choice) for action, s in STEPS.items()]
     parts = [
         "## Which input is which action",
         _table(("action", "core", "input", "other inputs of the same step", "what the environment chooses"), steps),

@@ -39,7 +39,7 @@ from isr_replay.system_state import FAR, NOW, TP
 
 READ: Final = 50
 """The offset up to which a broker that has learned metadata has read the metadata log."""
-WRITTEN: Final = 100
+METADATA_END: Final = 100
 """The end of the metadata log."""
 
 
@@ -52,13 +52,13 @@ def controller(core: Controller) -> Controller:
     partitions = Map({tp: attrs.evolve(p, replicas=tuple(sorted(p.replicas))) for tp, p in core.partitions.items()})
     return attrs.evolve(
         core,
-        offset=WRITTEN,
-        written=WRITTEN,
-        changed=Map(dict.fromkeys(keys, WRITTEN)),
+        offset=METADATA_END,
+        durable_offset=METADATA_END,
+        change_offsets=Map(dict.fromkeys(keys, METADATA_END)),
         partitions=partitions,
         contacts=Map({broker: NOW for broker in core.contacts}),
-        refused=Map[TopicPartition, AlterPartitionRequest](),
-        parked=Map[BrokerId, FetchMetadata](),
+        refused_requests=Map[TopicPartition, AlterPartitionRequest](),
+        waiting_brokers=Map[BrokerId, FetchMetadata](),
         read=Map[BrokerId, int](),
         next_balance=FAR,
     )
@@ -91,7 +91,7 @@ def with_next_broker_epoch(core: Controller, broker: BrokerId) -> Controller:
     epoch."""
     known = core.brokers.get(broker)
     end = known.epoch if known is not None else -1
-    return attrs.evolve(core, offset=end, written=end)
+    return attrs.evolve(core, offset=end, durable_offset=end)
 
 
 # A broker.
@@ -99,11 +99,11 @@ def with_next_broker_epoch(core: Controller, broker: BrokerId) -> Controller:
 
 def node(core: Node) -> Node:
     """The canonical form of a broker: no timer of its own, and its replica woken when the replica asks for it."""
-    held, wake = core.held, Map[TopicPartition, Millis]()
-    replica = held.get(TP)
+    held_replicas, wake = core.replicas, Map[TopicPartition, Millis]()
+    replica = held_replicas.get(TP)
     if replica is not None:
         replica = _replica(replica)
-        held = held.set(TP, replica)
+        held_replicas = held_replicas.set(TP, replica)
         at = replicas.deadline(replica)
         wake = wake.set(TP, at) if at is not None else wake
     return attrs.evolve(
@@ -113,7 +113,7 @@ def node(core: Node) -> Node:
         metadata_offset=READ if core.metadata_offset > 0 else 0,
         brokers=Map[BrokerId, BrokerMetadata](),
         partitions=Map[TopicPartition, PartitionMetadata](),
-        held=held,
+        replicas=held_replicas,
         wake=wake,
         next_call=FAR,
         next_poll=FAR,
@@ -158,10 +158,10 @@ def _role(role: Leading | Following | None) -> Leading | Following | None:
             return None
 
 
-def _follower(known: Follower) -> Follower:
-    if known.caught_up_at is not None:
-        return attrs.evolve(known, caught_up_at=NOW, fetched_at=NOW, leader_end_then=0)
-    return attrs.evolve(known, fetched_at=NOW)
+def _follower(follower: Follower) -> Follower:
+    if follower.caught_up_at is not None:
+        return attrs.evolve(follower, caught_up_at=NOW, fetched_at=NOW, leader_end_then=0)
+    return attrs.evolve(follower, fetched_at=NOW)
 
 
 def _pending(pending: PendingIsr | None, isr: frozenset[BrokerId]) -> PendingIsr | None:
@@ -182,15 +182,15 @@ def _waiting(waiting: Waiting) -> Waiting:
 
 def with_role(core: Node, role: Leading | Following) -> Node:
     """The node with another role of its replica, and the wake-up time that the role asks for."""
-    replica = attrs.evolve(core.held[TP], role=role)
+    replica = attrs.evolve(core.replicas[TP], role=role)
     at = replicas.deadline(replica)
     wake = core.wake.set(TP, at) if at is not None else core.wake
-    return attrs.evolve(core, held=core.held.set(TP, replica), wake=wake)
+    return attrs.evolve(core, replicas=core.replicas.set(TP, replica), wake=wake)
 
 
 def with_lagging_followers(core: Node, lagging: frozenset[BrokerId]) -> Node:
     """A leader that checks for lag at its next tick, and finds these followers caught up too long ago, or never."""
-    replica = core.held[TP]
+    replica = core.replicas[TP]
     role = replica.role
     assert isinstance(role, Leading)
     old = NOW - replica.settings.replica_lag_time_max_ms - 1
@@ -202,7 +202,7 @@ def with_lagging_followers(core: Node, lagging: frozenset[BrokerId]) -> Node:
 
 def with_fetch_timed_out(core: Node) -> Node:
     """A follower whose fetch times out at the next tick."""
-    role = core.held[TP].role
+    role = core.replicas[TP].role
     assert isinstance(role, Following)
     patience = core.settings.replica_socket_timeout_ms + core.settings.replica_fetch_wait_max_ms
     return with_role(core, attrs.evolve(role, sent_at=NOW - patience, retry_at=NOW))

@@ -57,7 +57,7 @@ class BrokerOutcome:
 
     broker: Broker
     actions: list[str] = attrs.field(factory=list[str])
-    sent: list[Send] = attrs.field(factory=list[Send])
+    sends: list[Send] = attrs.field(factory=list[Send])
     acked: int = 0
     consumed: list[AnswerConsume] = attrs.field(factory=list[AnswerConsume])
     stopped: bool = False
@@ -81,37 +81,37 @@ def run_broker(broker: Broker, *inputs: NodeInput, opens: bool = True) -> Broker
 
     If `opens` is true, a log that it asks for is opened at once.
     """
-    done, todo = BrokerOutcome(broker), list(inputs)
+    outcome, todo = BrokerOutcome(broker), list(inputs)
     while todo:
-        node = done.broker.node
+        node = outcome.broker.node
         assert node is not None
         step = nodes.handle(node, todo.pop(0), NOW)
-        done.broker = attrs.evolve(done.broker, node=step.core)
-        todo[:0] = [answer for effect in step.effects for answer in _performed(done, effect, opens)]
-    return done
+        outcome.broker = attrs.evolve(outcome.broker, node=step.core)
+        todo[:0] = [answer for effect in step.effects for answer in _perform_effect(outcome, effect, opens)]
+    return outcome
 
 
-def _performed(done: BrokerOutcome, effect: Effect, opens: bool) -> list[NodeInput]:
+def _perform_effect(outcome: BrokerOutcome, effect: Effect, opens: bool) -> list[NodeInput]:
     """Do what an effect asks for, and return the reports of the disk."""
-    broker = done.broker
+    broker = outcome.broker
     match effect:
         case Took(action=action):
-            done.actions.append(action)
+            outcome.actions.append(action)
         case Send():
-            done.sent.append(effect)
+            outcome.sends.append(effect)
         case AnswerFetch(to=to, response=response, records=wanted):
             records = b"" if wanted is None else broker.log[wanted.offset]
-            done.sent.append(Send(to, attrs.evolve(response, records=records)))
+            outcome.sends.append(Send(to, attrs.evolve(response, records=records)))
         case AnswerProduce(request=request, error=Error.NONE):
-            done.acked |= 1 << request
+            outcome.acked |= 1 << request
         case AnswerConsume():
-            done.consumed.append(effect)
+            outcome.consumed.append(effect)
         case AppendLog(partition=tp, records=records):
             new = tuple(records[b.position : b.position + b.size] for b in batches(records, check=True))
-            done.broker = attrs.evolve(broker, log=broker.log + new)
+            outcome.broker = attrs.evolve(broker, log=broker.log + new)
             return [Appended(partition=tp, log=_view(broker).appended(batches(records)))]
         case TruncateLog(partition=tp, offset=offset):
-            done.broker = attrs.evolve(broker, log=broker.log[:offset])
+            outcome.broker = attrs.evolve(broker, log=broker.log[:offset])
             view = _view(broker)
             return [Truncated(partition=tp, log=view.truncated(offset, view.producers))]
         case AssignEpoch(partition=tp, epoch=epoch, start=start):
@@ -126,8 +126,8 @@ def _performed(done: BrokerOutcome, effect: Effect, opens: bool) -> list[NodeInp
         case StopProcess(broker_epoch=epoch, watermarks=watermarks):
             marks = dict(watermarks.watermarks)
             mark = next(iter(marks.values()), broker.checkpoint)
-            done.broker = attrs.evolve(broker, node=None, clean=epoch, checkpoint=mark)
-            done.stopped = True
+            outcome.broker = attrs.evolve(broker, node=None, clean=epoch, checkpoint=mark)
+            outcome.stopped = True
         case Halt(why):
             raise CoreFailed(f"broker {broker.me} halts: {why}")
         case AppendMetadata():
@@ -163,7 +163,7 @@ class ControllerOutcome:
 
     core: Controller
     took: list[Took] = attrs.field(factory=list[Took])
-    sent: list[Send] = attrs.field(factory=list[Send])
+    sends: list[Send] = attrs.field(factory=list[Send])
 
     @property
     def canonical(self) -> Controller:
@@ -173,30 +173,30 @@ class ControllerOutcome:
 
 def run_controller(core: Controller, *inputs: ControllerInput) -> ControllerOutcome:
     """Give these inputs to the controller, one after the other; its metadata log is written at once."""
-    done, todo = ControllerOutcome(core), list(inputs)
+    outcome, todo = ControllerOutcome(core), list(inputs)
     while todo:
-        step = controllers.handle(done.core, todo.pop(0), NOW)
-        done.core = step.core
+        step = controllers.handle(outcome.core, todo.pop(0), NOW)
+        outcome.core = step.core
         for effect in step.effects:
             match effect:
                 case Took():
-                    done.took.append(effect)
+                    outcome.took.append(effect)
                 case Send():
-                    done.sent.append(effect)
+                    outcome.sends.append(effect)
                 case AppendMetadata(offset=offset):
                     todo.insert(0, Written(offset))
                 case _:
                     raise CoreFailed(f"the controller asks for {effect}")
-    return done
+    return outcome
 
 
 def send_to_controller(core: Controller, source: BrokerId, message: Send) -> ControllerOutcome:
     """Give the controller a message that a broker has sent."""
     assert message.to == CONTROLLER
-    return run_controller(core, _received(source, message))
+    return run_controller(core, _receipt(source, message))
 
 
-def _received(source: BrokerId, message: Send) -> Received:
+def _receipt(source: BrokerId, message: Send) -> Received:
     return Received(source, message.message)
 
 
@@ -204,8 +204,8 @@ def metadata_for(core: Controller, broker: Broker) -> Metadata:
     """The controller's answer when this broker asks for newer metadata."""
     assert broker.node is not None
     polled = run_broker(attrs.evolve(broker, node=attrs.evolve(broker.node, next_poll=NOW)), Tick())
-    poll = next(s for s in polled.sent if isinstance(s.message, FetchMetadata))
-    answer = send_to_controller(core, broker.me, poll).sent
+    poll = next(s for s in polled.sends if isinstance(s.message, FetchMetadata))
+    answer = send_to_controller(core, broker.me, poll).sends
     news = [s.message for s in answer if isinstance(s.message, Metadata)]
     if len(news) != 1:
         raise CoreFailed(f"the controller answers a question for metadata with {answer}")

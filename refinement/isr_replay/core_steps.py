@@ -64,11 +64,11 @@ class CoreSteps(Cores):
 
     # What the inputs of a broker do.
 
-    def broker_step(self, done: BrokerOutcome, *parameters: int, message: int = NONE) -> BrokerStep:
+    def broker_step(self, outcome: BrokerOutcome, *parameters: int, message: int = NONE) -> BrokerStep:
         """The outcome of an input as a step."""
-        assert done.action is not None
+        assert outcome.action is not None
         return BrokerStep(
-            self.labels.number(done.action, *parameters), self.broker_number(done.broker), message, done.acked
+            self.labels.number(outcome.action, *parameters), self.broker_number(outcome.broker), message, outcome.acked
         )
 
     def produce(self, i: int, broker: int, record: int) -> Sequence[BrokerStep]:
@@ -113,8 +113,8 @@ class CoreSteps(Cores):
 
         return self._remember_broker_steps(key, make)
 
-    def _asks(self, i: int, done: BrokerOutcome) -> int:
-        return self.fetches[i].number(inputs.fetch_sent(done))
+    def _asks(self, i: int, outcome: BrokerOutcome) -> int:
+        return self.fetches[i].number(inputs.fetch_sent(outcome))
 
     def time_out_fetch(self, i: int, broker: int) -> Sequence[BrokerStep]:
         key = ("wait", broker)
@@ -122,12 +122,12 @@ class CoreSteps(Cores):
             return known
 
         def make() -> Sequence[BrokerStep]:
-            done = inputs.time_out_fetch(self.brokers.values[broker])
-            if done is None:
+            outcome = inputs.time_out_fetch(self.brokers.values[broker])
+            if outcome is None:
                 return ()
-            sent = inputs.fetch_sent(done)
+            sent = inputs.fetch_sent(outcome)
             to = () if sent is None else (self.index(sent.to),)
-            return (self.broker_step(done, i, *to, message=self._asks(i, done)),)
+            return (self.broker_step(outcome, i, *to, message=self._asks(i, outcome)),)
 
         return self._remember_broker_steps(key, make)
 
@@ -150,14 +150,14 @@ class CoreSteps(Cores):
 
         return self._remember_broker_steps(key, make)
 
-    def _proposal(self, i: int, before: Broker, done: BrokerOutcome) -> BrokerStep:
-        proposed = inputs.proposal_sent(before, done)
-        number = self.alters[i].number(proposed)
-        if proposed.joins is not None:
-            return self.broker_step(done, i, self.index(proposed.joins), message=number)
+    def _proposal(self, i: int, before: Broker, outcome: BrokerOutcome) -> BrokerStep:
+        proposal = inputs.proposal_sent(before, outcome)
+        number = self.alters[i].number(proposal)
+        if proposal.joins is not None:
+            return self.broker_step(outcome, i, self.index(proposal.joins), message=number)
         assert before.replica is not None
         members = frozenset((before.me, *self.about[self.broker_number(before)].members))
-        return self.broker_step(done, i, self.view.mask(members - proposed.request.members), message=number)
+        return self.broker_step(outcome, i, self.view.mask(members - proposal.request.members), message=number)
 
     def deliver_alter_answer(self, i: int, broker: int, message: int) -> Sequence[BrokerStep]:
         """The controller's answer arrives; no step if the leader does not wait for it."""
@@ -320,13 +320,19 @@ class CoreSteps(Cores):
             return known
 
         def make() -> Sequence[ControllerStep]:
-            outcome, done = inputs.send_heartbeat(self.controllers.values[controller], self.brokers.values[broker])
-            if not done.stopped:
-                if outcome.took or outcome.canonical != self.controllers.values[controller] or done.action is not None:
+            outcome, broker_outcome = inputs.send_heartbeat(
+                self.controllers.values[controller], self.brokers.values[broker]
+            )
+            if not broker_outcome.stopped:
+                if (
+                    outcome.took
+                    or outcome.canonical != self.controllers.values[controller]
+                    or broker_outcome.action is not None
+                ):
                     raise CoreFailed("a heartbeat of a broker that must wait does something")
                 return ()
             label = self.labels.number("broker_shuts_down", i)
-            return (ControllerStep(label, self.after(outcome), broker=self.broker_number(done.canonical)),)
+            return (ControllerStep(label, self.after(outcome), broker=self.broker_number(broker_outcome.canonical)),)
 
         return self._remember_controller_steps(key, make)
 

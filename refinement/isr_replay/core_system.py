@@ -53,12 +53,12 @@ class NumberedValues(Generic[T]):
 
     def number(self, value: T) -> int:
         """The number of a value."""
-        known = self._numbers.get(value)
-        if known is None:
+        index = self._numbers.get(value)
+        if index is None:
             self.bits.append(self._bits(value))
-            known = self._numbers[value] = len(self.values)
+            index = self._numbers[value] = len(self.values)
             self.values.append(value)
-        return known
+        return index
 
 
 @attrs.frozen
@@ -108,10 +108,10 @@ class Labels:
     """The labels: actions with parameters, numbered in the order of the model."""
 
     def __init__(self, instance: Instance) -> None:
-        self.named: list[tuple[str, Parameters]] = [
+        self.steps: list[tuple[str, Parameters]] = [
             (a.name, parameters) for a in instance.actions for parameters in parameter_values(instance, a)
         ]
-        self._numbers = {named: i for i, named in enumerate(self.named)}
+        self._numbers = {named: i for i, named in enumerate(self.steps)}
         self.unknown: dict[tuple[str, Parameters], int] = {}
 
     def number(self, action: str, *parameters: int) -> int:
@@ -119,12 +119,12 @@ class Labels:
         found = self._numbers.get((action, parameters))
         if found is not None:
             return found
-        return self.unknown.setdefault((action, parameters), len(self.named) + len(self.unknown))
+        return self.unknown.setdefault((action, parameters), len(self.steps) + len(self.unknown))
 
     def name(self, number: int) -> tuple[str, Parameters]:
         """The action and the parameters of a label."""
-        if number < len(self.named):
-            return self.named[number]
+        if number < len(self.steps):
+            return self.steps[number]
         return next(named for named, n in self.unknown.items() if n == number)
 
 

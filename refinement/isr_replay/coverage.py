@@ -59,10 +59,10 @@ class NoCounter(Exception):
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """A count of one kind, `seen` of `of`, and what is missing."""
+    """A count of one kind, `covered` of `of`, and what is missing."""
 
     what: str
-    seen: int
+    covered: int
     of: int
     missing: tuple[str, ...] = ()
     passing: bool = False
@@ -88,15 +88,15 @@ def measure_coverage(
     replays: list[ReplayResult] = []
     errors: list[Part] = []
     branches: list[Part] = []
-    with count_branches() as counted, watch_answers() as deliver_fetch_answer:
+    with count_branches() as branch_coverage, watch_answers() as deliver_fetch_answer:
         for constants in bounds:
             replays.append(replay(constants, design=design, progress=progress))
         errors.append(_errors(deliver_fetch_answer))
-        branches.append(counted())
+        branches.append(branch_coverage())
         for runs in more.values():
             runs(design.name)
             errors.append(_errors(deliver_fetch_answer))
-            branches.append(counted())
+            branches.append(branch_coverage())
     cores = [_cumulative(errors, ("replay", *more)), _cumulative(branches, ("replay", *more))]
     parts = [_actions(design, replays), *_guards(design, bounds), *cores[0], *cores[1]]
     return CoverageReport(design=design.name, replays=tuple(replays), parts=tuple(parts))
@@ -113,10 +113,10 @@ def _cumulative(parts: Sequence[Part], sources: Sequence[str]) -> list[Part]:
 
 
 def _actions(design: Design, replays: Sequence[ReplayResult]) -> Part:
-    taken = {name for done in replays for name, (count, _) in done.taken.items() if count}
+    taken = {name for done in replays for name, (count, _) in done.edges_by_action.items() if count}
     names = [action.name for action in design.actions]
     return Part(
-        what="actions", seen=len(taken), of=len(names), missing=tuple(name for name in names if name not in taken)
+        what="actions", covered=len(taken), of=len(names), missing=tuple(name for name in names if name not in taken)
     )
 
 
@@ -132,17 +132,17 @@ def guards_of(design: Design) -> dict[tuple[str, int], str]:
 
 def _guards(design: Design, bounds: Sequence[Mapping[str, Value]]) -> Iterator[Part]:
     """Guards seen true and seen false in all states within these bounds."""
-    written = guards_of(design)
+    guard_texts = guards_of(design)
     true, false = set[tuple[str, int]](), set[tuple[str, int]]()
     for constants in bounds:
         found = explore(Instance(design, constants), ("type-ok",), Limits())
         for guard in found.guards:
             key = (guard.action, guard.index)
-            true |= {key} if guard.passed else set()
-            false |= {key} if guard.refused else set()
+            true |= {key} if guard.passes else set()
+            false |= {key} if guard.refusals else set()
     for what, seen in (("guard conjuncts seen true", true), ("guard conjuncts seen false", false)):
-        missing = tuple(f"{name}: {written[name, i]}" for name, i in written if (name, i) not in seen)
-        yield Part(what=what, seen=len(seen & written.keys()), of=len(written), missing=missing)
+        missing = tuple(f"{name}: {guard_texts[name, i]}" for name, i in guard_texts if (name, i) not in seen)
+        yield Part(what=what, covered=len(seen & guard_texts.keys()), of=len(guard_texts), missing=missing)
 
 
 # The cores
@@ -155,45 +155,47 @@ def _source(module: str) -> Path:
 
 def answerable_errors() -> set[str]:
     """The errors that the cores may answer: those that their sources name outside of comparisons."""
-    found: set[str] = set()
+    error_names: set[str] = set()
     for module in CORES:
         tree = ast.parse(_source(module).read_text(encoding="utf-8"))
         compared = {id(part) for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)}
         for node in ast.walk(tree):
             named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Error"
             if isinstance(node, ast.Attribute) and named and id(node) not in compared:
-                found.add(node.attr)
-    return found & {error.name for error in Error}
+                error_names.add(node.attr)
+    return error_names & {error.name for error in Error}
 
 
 def _errors(deliver_fetch_answer: set[Error]) -> Part:
     possible = answerable_errors()
     names = {error.name for error in deliver_fetch_answer} & possible
-    return Part(what="error codes answered", seen=len(names), of=len(possible), missing=tuple(sorted(possible - names)))
+    return Part(
+        what="error codes answered", covered=len(names), of=len(possible), missing=tuple(sorted(possible - names))
+    )
 
 
 @contextmanager
 def watch_answers() -> Generator[set[Error]]:
     """The errors that the cores answer inside the context, NONE among them."""
-    seen: set[Error] = set()
+    errors: set[Error] = set()
     plain = {nodes: nodes.handle, controllers: controllers.handle}
 
     def watching(handle: Callable[..., object]) -> Callable[..., object]:
-        def watched(*given: object) -> object:
-            step = handle(*given)
+        def watched_handle(*arguments: object) -> object:
+            step = handle(*arguments)
             for effect in cast("Sequence[object]", getattr(step, "effects", ())):
                 for said in (effect, getattr(effect, "message", None), getattr(effect, "response", None)):
                     error = getattr(said, "error", None)
                     if isinstance(error, Error):
-                        seen.add(error)
+                        errors.add(error)
             return step
 
-        return watched
+        return watched_handle
 
     try:
         for module, handle in plain.items():
             setattr(module, "handle", watching(cast("Callable[..., object]", handle)))  # noqa: B010
-        yield seen
+        yield errors
     finally:
         for module, handle in plain.items():
             setattr(module, "handle", handle)  # noqa: B010
@@ -210,30 +212,30 @@ def count_branches() -> Generator[Callable[[], Part]]:
     counter = Coverage(data_file=None, branch=True, include=files, config_file=False)
     counter.start()
 
-    def counted() -> Part:
+    def branch_coverage() -> Part:
         with tempfile.TemporaryDirectory() as folder:
             report = Path(folder) / "coverage.json"
             with _quiet():
                 counter.json_report(morfs=files, outfile=str(report))
             told = cast("dict[str, dict[str, dict[str, dict[str, dict[str, int]]]]]", json.loads(report.read_text()))
-        found = {
+        branch_counts = {
             (Path(name).stem, function): (summary["num_branches"], summary["covered_branches"])
             for name, entry in told["files"].items()
             for function, summary in _functions(entry)
         }
         return Part(
             what="branches of the cores",
-            seen=sum(seen for _, seen in found.values()),
-            of=sum(of for of, _ in found.values()),
+            covered=sum(seen for _, seen in branch_counts.values()),
+            of=sum(of for of, _ in branch_counts.values()),
             missing=tuple(
                 f"{module}.{function}: {of - seen}"
-                for (module, function), (of, seen) in sorted(found.items())
+                for (module, function), (of, seen) in sorted(branch_counts.items())
                 if seen < of
             ),
         )
 
     try:
-        yield counted
+        yield branch_coverage
     finally:
         counter.stop()
 
@@ -261,22 +263,24 @@ def tables(covered: CoverageReport) -> str:
     for done in covered.replays:
         pairs = f"{done.pairs[0]:,} of {done.pairs[1]:,}"
         edges = f"{done.replayed:,} of {done.edges:,}"
-        rows.append(f"| {bounds_text(done)} | {done.states:,} | {edges} | {sum(done.explained.values()):,} | {pairs} |")
+        rows.append(
+            f"| {bounds_text(done)} | {done.states:,} | {edges} | {sum(done.known_differences.values()):,} | {pairs} |"
+        )
     rows += ["", "| over all of these | seen | of | not seen |", "|---|---|---|---|"]
     for part in covered.parts:
         missing = "" if part.passing else "; ".join(f"`{m}`" for m in part.missing) or "-"
-        rows.append(f"| {part.what} | {part.seen:,} | {part.of:,} | {missing.replace('|', '&#124;')} |")
+        rows.append(f"| {part.what} | {part.covered:,} | {part.of:,} | {missing.replace('|', '&#124;')} |")
     return "\n".join(rows)
 
 
-def bounds_text(done: ReplayResult) -> str:
+def bounds_text(result: ReplayResult) -> str:
     """The bounds of a replay as options, without those that have their default."""
-    told = {name: value for name, value in done.constants.items() if name in _TOLD and value != _TOLD[name]}
+    told = {name: value for name, value in result.constants.items() if name in _DEFAULTS and value != _DEFAULTS[name]}
     words = (f"--{name.replace('_', '-')} {'on' if value is True else value}" for name, value in told.items())
     return f"`{' '.join(words)}`"
 
 
-_TOLD: Final[dict[str, Value]] = {
+_DEFAULTS: Final[dict[str, Value]] = {
     **{"replicas": 0, "log": 1, "records": 1, "epochs": 1, "crashes": 0, "lossy_crashes": 0, "shutdowns": 0},
     **{"isr_changes": 2, "sessions_lost": 0, "consumers": 0, "min_insync": 2, "unclean": False},
     **{"follower_reads": False},

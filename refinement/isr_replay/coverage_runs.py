@@ -37,7 +37,7 @@ SEEDS: Final = 12
 SEEDS_OF_OTHERS: Final = 3
 
 
-def simulated(design: str) -> None:
+def run_simulations(design: str) -> None:
     """Runs with every fault and one or two partitions, fewer of other designs; and the scenarios on file."""
     for other in DESIGNS.values():
         settings = attrs.evolve(QUICK, insync_design=other)
@@ -47,7 +47,10 @@ def simulated(design: str) -> None:
         play(parse(file.read_text(encoding="utf-8")), 0)
 
 
-SOURCES: Final[Mapping[str, Runs]] = {"simulated runs": simulated, "questions on sockets": lambda _: ask_over_sockets()}
+SOURCES: Final[Mapping[str, Runs]] = {
+    "simulated runs": run_simulations,
+    "questions on sockets": lambda _: ask_over_sockets(),
+}
 
 
 T = TypeVar("T")
@@ -100,7 +103,7 @@ class Brokers:
         """Shut a broker down."""
         server = self.servers.pop(broker)
         self.loop.call_soon_threadsafe(server.shut_down)
-        self.do(server.ended())
+        self.do(server.wait_for_end())
 
 
 @contextmanager
@@ -139,13 +142,13 @@ def ask_over_sockets() -> dict[str, str]:
         for topic in ("records", "kept", "lone"):
             on = [[2]] if topic == "lone" else [[1, 2, 3]] if topic == "records" else [[2, 3, 1]]
             one.create(topic, on=on)
-            until(partial(_known, (one, two), topic, on[0][0]))
+            until(partial(_leads_everywhere, (one, two), topic, on[0][0]))
         answers = {**_topics(one), **_records(one), **_reads(one, two)}
         answers |= _elections(here, one) | _without_followers(here, one)
     return answers
 
 
-def _known(admins: tuple[Admin, ...], topic: str, leader: BrokerId) -> bool:
+def _leads_everywhere(admins: tuple[Admin, ...], topic: str, leader: BrokerId) -> bool:
     return all(_leads(admin, topic, leader) for admin in admins)
 
 
@@ -156,13 +159,13 @@ def _leads(admin: Admin, topic: str, leader: BrokerId) -> bool:
         return False
 
 
-def _named(code: int) -> str:
+def _code_name(code: int) -> str:
     return "NONE" if code == 0 else error_name(code)
 
 
 def _topics(one: Admin) -> dict[str, str]:
     """Topics that cannot be, one that is only asked about, and one that is deleted."""
-    wanted: dict[str, tuple[str, dict[str, object]]] = {
+    requests: dict[str, tuple[str, dict[str, object]]] = {
         "a topic called ..": ("..", {}),
         "a topic that there is": ("records", {}),
         "a replica twice": ("other", {"assignments": [{"partition_index": 0, "broker_ids": [1, 1]}]}),
@@ -170,18 +173,18 @@ def _topics(one: Admin) -> dict[str, str]:
         "more replicas than brokers": ("other", {"replication_factor": 9}),
         "whether a topic may be": ("other", {}),
     }
-    found: dict[str, str] = {}
-    for what, (name, more) in wanted.items():
+    answers: dict[str, str] = {}
+    for what, (name, more) in requests.items():
         fresh = {"num_partitions": 1, "replication_factor": 3} if "assignments" not in more else {}
         topic = {"name": name, "num_partitions": -1, "replication_factor": -1, **fresh, **more}
         fields = {"topics": [topic], "timeout": 10_000, "validate_only": "whether" in what}
         (answer,) = one.ask(protocol.CREATE_TOPICS, 5, fields).all("topics")
-        found[what] = _named(answer.number("error_code"))
+        answers[what] = _code_name(answer.number("error_code"))
     one.create("passing")
     for what, name in (("a topic is deleted", "passing"), ("a topic that there is not is deleted", "nowhere")):
         (answer,) = one.ask(protocol.DELETE_TOPICS, 5, {"topic_names": [name], "timeout": 10_000}).all("responses")
-        found[what] = _named(answer.number("error_code"))
-    return found
+        answers[what] = _code_name(answer.number("error_code"))
+    return answers
 
 
 def _produced(admin: Admin, topic: str, records: bytes, acks: int = -1, timeout: int = 60_000) -> str:
@@ -190,32 +193,32 @@ def _produced(admin: Admin, topic: str, records: bytes, acks: int = -1, timeout:
         protocol.PRODUCE, 7, {"transactional_id": None, "acks": acks, "timeout": timeout, "topic_data": data}
     )
     (answer,) = said.all("responses")[0].all("partition_responses")
-    return _named(answer.number("error_code"))
+    return _code_name(answer.number("error_code"))
 
 
 def _records(one: Admin) -> dict[str, str]:
     """Batches of idempotent producers in and out of order, and what is no batch."""
     good = new_batch(b"record")
-    flipped = good[:-1] + bytes([good[-1] ^ 1])
+    damaged_batch = good[:-1] + bytes([good[-1] ^ 1])
 
-    def sent(epoch: int, sequence: int, count: int = 1) -> str:
+    def producer_answer(epoch: int, sequence: int, count: int = 1) -> str:
         return _produced(one, "records", new_batch(b"r" * count, count=count, producer=(7, epoch, sequence)))
 
     return {
         "a record": _produced(one, "records", good),
         "a record to a leader alone": _produced(one, "records", good, acks=1),
         "acks=5": _produced(one, "records", good, acks=5),
-        "a flipped bit": _produced(one, "records", flipped),
+        "a flipped bit": _produced(one, "records", damaged_batch),
         "two batches": _produced(one, "records", good * 2),
         "too large a batch": _produced(one, "records", new_batch(b"r" * SETTINGS.message_max_bytes)),
         "a record to no topic": _produced(one, "nowhere", good),
         "a record to a follower": _produced(one, "kept", good),
-        "a producer's first": sent(epoch=1, sequence=0),
-        "the same again": sent(epoch=1, sequence=0),
-        "one out of order": sent(epoch=1, sequence=5),
-        "one of an older epoch": sent(epoch=0, sequence=0),
-        "a new epoch that does not begin at 0": sent(epoch=2, sequence=3),
-        "a new epoch": sent(epoch=2, sequence=0),
+        "a producer's first": producer_answer(epoch=1, sequence=0),
+        "the same again": producer_answer(epoch=1, sequence=0),
+        "one out of order": producer_answer(epoch=1, sequence=5),
+        "one of an older epoch": producer_answer(epoch=0, sequence=0),
+        "a new epoch that does not begin at 0": producer_answer(epoch=2, sequence=3),
+        "a new epoch": producer_answer(epoch=2, sequence=0),
     }
 
 
@@ -225,7 +228,7 @@ def _fetched(admin: Admin, topic: str, offset: int, epoch: int = -1, wait: int =
     topics = [{"topic": topic, "partitions": [asked]}]
     said = admin.ask(protocol.FETCH, 11, {**limits, "session_id": 0, "session_epoch": -1, "topics": topics})
     (answer,) = said.all("responses")[0].all("partitions")
-    return _named(answer.number("error_code"))
+    return _code_name(answer.number("error_code"))
 
 
 def _reads(one: Admin, two: Admin) -> dict[str, str]:
@@ -243,25 +246,25 @@ def _elected(admin: Admin, topic: str, kind: int) -> str:
     wanted = [{"topic": topic, "partitions": [0]}]
     fields = {"election_type": kind, "topic_partitions": wanted, "timeout": 10_000}
     (answer,) = admin.ask(protocol.ELECT_LEADERS, 1, fields).all("replica_election_results")
-    return _named(answer.all("partition_result")[0].number("error_code"))
+    return _code_name(answer.all("partition_result")[0].number("error_code"))
 
 
 def _elections(here: Brokers, one: Admin) -> dict[str, str]:
     """The preferred leader leads, is away, is back; of a topic with one replica nobody is left."""
-    found = {
+    answers = {
         "its preferred leader leads": _elected(one, "kept", PREFERRED),
         "an unclean election with a leader": _elected(one, "kept", UNCLEAN),
         "an election of no topic": _elected(one, "nowhere", PREFERRED),
     }
     here.kill(2)
-    found["a record that a killed broker lacks"] = _produced(one, "records", new_batch(b"r"), timeout=50)
+    answers["a record that a killed broker lacks"] = _produced(one, "records", new_batch(b"r"), timeout=50)
     until(lambda: not _leads(one, "kept", 2) and not _leads(one, "lone", 2))
-    found["a preferred leader that is away"] = _elected(one, "kept", PREFERRED)
-    found["an unclean election of nobody"] = _elected(one, "lone", UNCLEAN)
+    answers["a preferred leader that is away"] = _elected(one, "kept", PREFERRED)
+    answers["an unclean election of nobody"] = _elected(one, "lone", UNCLEAN)
     here.start(2)
     until(lambda: _leads(one, "lone", 2) and _elected(one, "kept", PREFERRED) == "NONE")
     until(lambda: _leads(one, "kept", 2))
-    return found
+    return answers
 
 
 def _without_followers(here: Brokers, one: Admin) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import attrs
 from immutables import Map
 
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Received, Start
 from isr_broker.core.messages import BrokerRegistered, CreateTopic, RegisterBroker
@@ -62,20 +62,20 @@ class Environment(CoreSteps):
             yield self._initial_state(first)
 
     def _initial_state(self, first: int) -> State:
-        core = recovered(self.settings, [], NOW)
+        core = controller_from_records(self.settings, [], NOW)
         brokers: list[Broker] = []
         for me in self.ids:
             broker = Broker(me, Node(me=me, settings=self.of_brokers))
-            done = run_broker(broker, Start(incarnation=0))
-            (asks,) = [s for s in done.sent if isinstance(s.message, RegisterBroker)]
+            broker_outcome = run_broker(broker, Start(incarnation=0))
+            (asks,) = [s for s in broker_outcome.sends if isinstance(s.message, RegisterBroker)]
             outcome = send_to_controller(canonical_form.with_next_broker_epoch(core, me), me, asks)
-            (answer,) = [s.message for s in outcome.sent if isinstance(s.message, BrokerRegistered)]
-            done = run_broker(done.broker, Received(CONTROLLER, answer))
-            outcome, done = inputs.send_heartbeat(
-                outcome.canonical, attrs.evolve(done.canonical, incarnation=answer.broker_epoch)
+            (answer,) = [s.message for s in outcome.sends if isinstance(s.message, BrokerRegistered)]
+            broker_outcome = run_broker(broker_outcome.broker, Received(CONTROLLER, answer))
+            outcome, broker_outcome = inputs.send_heartbeat(
+                outcome.canonical, attrs.evolve(broker_outcome.canonical, incarnation=answer.broker_epoch)
             )
             core = outcome.canonical
-            brokers.append(done.canonical)
+            brokers.append(broker_outcome.canonical)
         create = CreateTopic(request=0, topic=TP.topic, partitions=1, replication_factor=self.n)
         core = run_controller(core, Received(CONTROLLER, create)).canonical
         partition = attrs.evolve(core.partitions[TP], leader=first)
@@ -117,12 +117,12 @@ class Environment(CoreSteps):
 
     def sessions(self, controller: int) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
         """For each broker whether it is fenced, and whether it is shutting down and not fenced."""
-        known = self._sessions_of.get(controller)
-        if known is None:
+        flags = self._sessions_of.get(controller)
+        if flags is None:
             brokers = [self.controllers.values[controller].brokers[b] for b in self.ids]
             leaving = tuple(b.shutting_down and not b.fenced for b in brokers)
-            known = self._sessions_of[controller] = (tuple(b.fenced for b in brokers), leaving)
-        return known
+            flags = self._sessions_of[controller] = (tuple(b.fenced for b in brokers), leaving)
+        return flags
 
     def _messages(self, state: State, i: int, steps: list[Step]) -> None:
         """Deliver the fetch message of a broker, and its AlterPartition message."""

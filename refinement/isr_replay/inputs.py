@@ -51,16 +51,16 @@ from isr_replay.system_state import (
 )
 
 
-def with_action(before: Broker, done: BrokerOutcome) -> BrokerOutcome | None:
+def with_action(before: Broker, outcome: BrokerOutcome) -> BrokerOutcome | None:
     """The outcome of an input, with the broker in canonical form; None if no action was taken.
 
     CoreFailed if no action was taken and the broker has changed or acknowledged a record all the same.
     """
-    done.broker = done.canonical
-    if done.action is not None:
-        return done
-    if done.broker != before or done.acked:
-        raise CoreFailed(f"broker {before.me} took no action and yet is another: {_difference(before, done.broker)}")
+    outcome.broker = outcome.canonical
+    if outcome.action is not None:
+        return outcome
+    if outcome.broker != before or outcome.acked:
+        raise CoreFailed(f"broker {before.me} took no action and yet is another: {_difference(before, outcome.broker)}")
     return None
 
 
@@ -84,21 +84,21 @@ def _leading(broker: Broker) -> Leading:
 # Messages that a step sends.
 
 
-def fetch_sent(done: BrokerOutcome) -> FetchRequested | None:
+def fetch_sent(outcome: BrokerOutcome) -> FetchRequested | None:
     """The fetch that this step sends, None if it sends none."""
-    found = [FetchRequested(s.to, s.message) for s in done.sent if isinstance(s.message, FetchRequest)]
+    found = [FetchRequested(s.to, s.message) for s in outcome.sends if isinstance(s.message, FetchRequest)]
     return found[-1] if found else None
 
 
-def answer_sent(done: BrokerOutcome) -> FetchAnswered:
+def answer_sent(outcome: BrokerOutcome) -> FetchAnswered:
     """The answer to the fetch that this step takes."""
-    (answer,) = [s.message for s in done.sent if isinstance(s.message, FetchResponse)]
+    (answer,) = [s.message for s in outcome.sends if isinstance(s.message, FetchResponse)]
     return FetchAnswered(answer)
 
 
-def proposal_sent(before: Broker, done: BrokerOutcome) -> AlterRequested:
+def proposal_sent(before: Broker, outcome: BrokerOutcome) -> AlterRequested:
     """The AlterPartition that this step sends, and the broker that would join by it."""
-    (request,) = [s.message for s in done.sent if isinstance(s.message, AlterPartitionRequest)]
+    (request,) = [s.message for s in outcome.sends if isinstance(s.message, AlterPartitionRequest)]
     isr = _leading(before).isr
     return AlterRequested(canonical_form.canonical_alter(request, isr), min(request.members - isr, default=None))
 
@@ -113,9 +113,9 @@ def produce(broker: Broker, record: int, acks: int) -> BrokerOutcome | None:
     )
 
 
-def deliver_fetch(leader: Broker, asked: FetchRequested) -> BrokerOutcome | None:
+def deliver_fetch(leader: Broker, fetch: FetchRequested) -> BrokerOutcome | None:
     """A follower's fetch arrives."""
-    return with_action(leader, run_broker(leader, Received(asked.request.replica, asked.request)))
+    return with_action(leader, run_broker(leader, Received(fetch.request.replica, fetch.request)))
 
 
 def deliver_fetch_answer(follower: Broker, answer: FetchAnswered) -> BrokerOutcome | None:
@@ -142,35 +142,35 @@ def tick_proposing(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
     if follower not in role.joining or leader.node is None:
         return None
     alone = attrs.evolve(role, joining=frozenset({follower}))
-    done = tick(attrs.evolve(leader, node=canonical_form.with_role(leader.node, alone)))
-    if done is not None and done.broker.node is not None:
-        after = _leading(done.broker)
+    outcome = tick(attrs.evolve(leader, node=canonical_form.with_role(leader.node, alone)))
+    if outcome is not None and outcome.broker.node is not None:
+        after = _leading(outcome.broker)
         others = role.joining - alone.joining
-        node = canonical_form.with_role(done.broker.node, attrs.evolve(after, joining=after.joining | others))
-        done.broker = attrs.evolve(done.broker, node=canonical_form.node(node))
-    return done
+        node = canonical_form.with_role(outcome.broker.node, attrs.evolve(after, joining=after.joining | others))
+        outcome.broker = attrs.evolve(outcome.broker, node=canonical_form.node(node))
+    return outcome
 
 
 def _deliver_again(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
     """The last fetch of a follower outside the ISR arrives a second time; None if there was none."""
     replica, role = _replica(leader), _leading(leader)
-    known = role.followers[follower]
-    if known.end is None or follower in role.isr:
+    follower_state = role.followers[follower]
+    if follower_state.end is None or follower in role.isr:
         return None
     request = FetchRequest(
         partition=TP,
         replica=follower,
-        broker_epoch=known.broker_epoch,
+        broker_epoch=follower_state.broker_epoch,
         leader_epoch=replica.leader_epoch,
-        offset=known.end,
-        last_epoch=replica.log.epochs.last_before(known.end),
+        offset=follower_state.end,
+        last_epoch=replica.log.epochs.last_before(follower_state.end),
         max_bytes=replica.settings.replica_fetch_max_bytes,
     )
     return run_broker(leader, Received(follower, request))
 
 
-def _commits(leader: Broker, done: BrokerOutcome) -> bool:
-    return _replica(done.broker).high_watermark != _replica(leader).high_watermark or done.acked != 0
+def _commits(leader: Broker, outcome: BrokerOutcome) -> bool:
+    return _replica(outcome.broker).high_watermark != _replica(leader).high_watermark or outcome.acked != 0
 
 
 def repeat_fetch_and_tick(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
@@ -192,12 +192,12 @@ def check_lag(leader: Broker, lagging: frozenset[BrokerId]) -> BrokerOutcome | N
     """The leader checks its ISR for lag, when these followers have not been caught up for too long."""
     assert leader.node is not None
     old = attrs.evolve(leader, node=canonical_form.with_lagging_followers(leader.node, lagging))
-    done = run_broker(old, Tick())
-    if done.action is None:
-        done.broker = _with_caught_up_times(done.canonical, leader, lagging)
+    outcome = run_broker(old, Tick())
+    if outcome.action is None:
+        outcome.broker = _with_caught_up_times(outcome.canonical, leader, lagging)
     else:
-        done.broker = _with_caught_up_times(done.broker, leader, lagging)
-    return with_action(leader, done)
+        outcome.broker = _with_caught_up_times(outcome.broker, leader, lagging)
+    return with_action(leader, outcome)
 
 
 def _with_caught_up_times(broker: Broker, before: Broker, lagging: frozenset[BrokerId]) -> Broker:
@@ -210,7 +210,7 @@ def _with_caught_up_times(broker: Broker, before: Broker, lagging: frozenset[Bro
         caught_up = _leading(before).followers[member].caught_up_at
         followers = followers.set(member, attrs.evolve(followers[member], caught_up_at=caught_up))
     replica = attrs.evolve(replica, role=attrs.evolve(replica.role, followers=followers))
-    return attrs.evolve(broker, node=attrs.evolve(node, held=node.held.set(TP, replica)))
+    return attrs.evolve(broker, node=attrs.evolve(node, replicas=node.replicas.set(TP, replica)))
 
 
 def time_out_fetch(follower: Broker) -> BrokerOutcome | None:
@@ -227,14 +227,18 @@ def deliver_metadata(core: Controller, broker: Broker) -> BrokerOutcome | None:
     assert broker.node is not None
     if broker.replica is None and TP in broker.node.opening:
         opened = LogOpened(partition=TP, log=recovered_log(broker.log), high_watermark=broker.checkpoint)
-        done = run_broker(broker, news, opened)
+        outcome = run_broker(broker, news, opened)
     else:
-        done = run_broker(broker, news)
-    if done.action is None and broker.replica is not None:
+        outcome = run_broker(broker, news)
+    if outcome.action is None and broker.replica is not None:
         # It may know more of other brokers now, which is in no variable of the model.
-        done.broker = done.canonical
-        return with_action(broker, done) if _without_fenced_view(done.broker) != _without_fenced_view(broker) else None
-    return with_action(broker, done)
+        outcome.broker = outcome.canonical
+        return (
+            with_action(broker, outcome)
+            if _without_fenced_view(outcome.broker) != _without_fenced_view(broker)
+            else None
+        )
+    return with_action(broker, outcome)
 
 
 def _without_fenced_view(broker: Broker) -> Replica:
@@ -248,13 +252,13 @@ def _without_fenced_view(broker: Broker) -> Replica:
 def consume(broker: Broker, position: int) -> tuple[BrokerOutcome, int] | None:
     """A consumer reads one record at this position: the outcome and the record, None if it gets none."""
     ask = Consume(request=0, partition=TP, offset=position, max_bytes=1)
-    done = with_action(broker, run_broker(broker, ask))
-    if done is None:
+    outcome = with_action(broker, run_broker(broker, ask))
+    if outcome is None:
         return None
-    (answer,) = done.consumed
+    (answer,) = outcome.consumed
     if answer.records is None or answer.records.offset != position:
         raise CoreFailed(f"a consumer that asks for {position} is answered {answer}")
-    return done, record_in(broker.log[position])
+    return outcome, record_in(broker.log[position])
 
 
 # Processes.
@@ -269,16 +273,16 @@ def restart(core: Controller, broker: Broker, settings: Settings) -> tuple[Contr
     """The process starts and registers; None if the controller refuses because the old session is still open."""
     started = attrs.evolve(broker, node=Node(me=broker.me, settings=settings))
     start = Start(incarnation=broker.incarnation + 1, previous_broker_epoch=broker.clean)
-    done = run_broker(started, start)
-    (asks,) = [s for s in done.sent if isinstance(s.message, RegisterBroker)]
+    outcome = run_broker(started, start)
+    (asks,) = [s for s in outcome.sends if isinstance(s.message, RegisterBroker)]
     registered = send_to_controller(canonical_form.with_next_broker_epoch(core, broker.me), broker.me, asks)
-    (answer,) = [s.message for s in registered.sent if isinstance(s.message, BrokerRegistered)]
+    (answer,) = [s.message for s in registered.sends if isinstance(s.message, BrokerRegistered)]
     if answer.error is not Error.NONE:
         if registered.canonical != core:
             raise CoreFailed("the controller changes by a registration that it refuses")
         return None
-    done = run_broker(done.broker, Received(CONTROLLER, answer))
-    broker = attrs.evolve(done.canonical, incarnation=answer.broker_epoch, clean=-1)
+    outcome = run_broker(outcome.broker, Received(CONTROLLER, answer))
+    broker = attrs.evolve(outcome.canonical, incarnation=answer.broker_epoch, clean=-1)
     return registered, broker
 
 
@@ -302,23 +306,23 @@ def ask_to_shut_down(core: Controller, broker: Broker) -> tuple[ControllerOutcom
     return _heartbeat(core, run_broker(broker, ShutDown()))
 
 
-def _heartbeat(core: Controller, done: BrokerOutcome) -> tuple[ControllerOutcome, BrokerOutcome]:
-    beats = [s for s in done.sent if isinstance(s.message, Heartbeat)]
-    me = done.broker.me
+def _heartbeat(core: Controller, outcome: BrokerOutcome) -> tuple[ControllerOutcome, BrokerOutcome]:
+    beats = [s for s in outcome.sends if isinstance(s.message, Heartbeat)]
+    me = outcome.broker.me
     ruling = send_to_controller(core, me, beats[-1])
-    (answer,) = [s.message for s in ruling.sent if isinstance(s.message, HeartbeatAnswer)]
-    return ruling, run_broker(done.broker, Received(CONTROLLER, answer))
+    (answer,) = [s.message for s in ruling.sends if isinstance(s.message, HeartbeatAnswer)]
+    return ruling, run_broker(outcome.broker, Received(CONTROLLER, answer))
 
 
 # The controller.
 
 
 def deliver_alter_partition(
-    core: Controller, proposed: AlterRequested
+    core: Controller, proposal: AlterRequested
 ) -> tuple[ControllerOutcome, AlterPartitionResponse]:
     """An AlterPartition arrives at the controller: the outcome there, and the answer."""
-    ruling = send_to_controller(core, proposed.request.leader, Send(CONTROLLER, proposed.request))
-    (answer,) = [s.message for s in ruling.sent if isinstance(s.message, AlterPartitionResponse)]
+    ruling = send_to_controller(core, proposal.request.leader, Send(CONTROLLER, proposal.request))
+    (answer,) = [s.message for s in ruling.sends if isinstance(s.message, AlterPartitionResponse)]
     return ruling, answer
 
 

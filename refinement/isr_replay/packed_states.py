@@ -36,7 +36,7 @@ class Packing:
             assert isinstance(type, MapType)
             cell, type = cell + key * self.layout.size(type.value), type.value
         bits = 0
-        for i, number in enumerate(self._flattened(type, value)):
+        for i, number in enumerate(self._cell_values(type, value)):
             place = self.layout.cells[cell + i]
             if not place.low <= number <= place.high:
                 raise OutOfRange(f"{variable}{list(keys) if keys else ''} would be {value}")
@@ -47,11 +47,11 @@ class Packing:
         """The contribution of one element to a variable that is a set."""
         return self.part(variable, 1 << element)
 
-    def _flattened(self, type: Type, value: object) -> list[int]:
+    def _cell_values(self, type: Type, value: object) -> list[int]:
         match type:
             case MapType():
                 parts = cast("tuple[object, ...]", value)
-                return [number for part in parts for number in self._flattened(type.value, part)]
+                return [number for part in parts for number in self._cell_values(type.value, part)]
             case SeqType():
                 items = cast("tuple[int, ...]", value)
                 longest = self.layout.longest(type)

@@ -41,7 +41,7 @@ class Kind(StrEnum):
     UNEXPECTED = "unexpected action"
 
 
-Named = tuple[str, Parameters]
+NamedStep = tuple[str, Parameters]
 
 
 @attrs.frozen
@@ -60,7 +60,7 @@ class Mismatch:
     kind: Kind
     action: str
     parameters: Parameters
-    path: tuple[Named, ...]
+    path: tuple[NamedStep, ...]
     differences: tuple[Difference, ...] = ()
 
 
@@ -80,11 +80,11 @@ class ReplayResult:
     edges: int
     replayed: int
     steps: int
-    taken: Mapping[str, tuple[int, int]]
+    edges_by_action: Mapping[str, tuple[int, int]]
     """For each action: how many of its edges the cores took, and how many there are."""
     pairs: tuple[int, int]
     """Pairs of consecutive actions: how many the cores took, and how many there are in the model."""
-    explained: Mapping[str, int]
+    known_differences: Mapping[str, int]
     """Edges that the cores do not take for a known reason, by that reason."""
     mismatches: tuple[Mismatch, ...]
     count: Mapping[Kind, int]
@@ -104,7 +104,7 @@ class _ModelState:
     it."""
 
     steps: dict[int, int]
-    taken: set[int] = attrs.field(factory=set[int])
+    taken_labels: set[int] = attrs.field(factory=set[int])
     example: int = -1
     into: int = 0
 
@@ -136,10 +136,10 @@ class Replay:
         self.steps = 0
         self.count = dict.fromkeys(Kind, 0)
         self.mismatches: list[Mismatch] = []
-        self.seen: set[tuple[Kind, str]] = set()
-        self.action_of = [0] * len(self.world.labels.named)
+        self.mismatch_kinds: set[tuple[Kind, str]] = set()
+        self.action_of = [0] * len(self.world.labels.steps)
         names = {a.name: i for i, a in enumerate(instance.actions)}
-        self.action_of = [names[name] for name, _ in self.world.labels.named]
+        self.action_of = [names[name] for name, _ in self.world.labels.steps]
 
     # exploring
 
@@ -180,13 +180,13 @@ class Replay:
         buffer = b"".join(bits.to_bytes(size, "little") for bits in new)
         rows = np.frombuffer(buffer, dtype="<u8").reshape(-1, words).astype(np.uint64)
         counts, labels, targets = self.stepper.steps(rows)
-        told, at = targets.astype("<u8").tobytes(), 0
+        target_bytes, at = targets.astype("<u8").tobytes(), 0
         numbers: list[int] = labels.tolist()
         count: int
         for (bits, number), count in zip(new.items(), counts.tolist(), strict=True):
             steps: dict[int, int] = {}
             for k in range(at, at + count):
-                steps[numbers[k]] = int.from_bytes(told[k * size : (k + 1) * size], "little")
+                steps[numbers[k]] = int.from_bytes(target_bytes[k * size : (k + 1) * size], "little")
             at += count
             self.abstract[bits] = _ModelState(steps, example=number)
 
@@ -194,33 +194,33 @@ class Replay:
         """Compare the cores' steps from a state of the system with the model's from its abstraction."""
         state = self.states[number]
         model = self.abstract[self.bits[number]]
-        steps, taken, index, out = model.steps, model.taken, self.index, 0
+        steps, taken_labels, index, out = model.steps, model.taken_labels, self.index, 0
         for label, successor in self.world.successors(state):
             self.steps += 1
             expected = steps.get(label)
             if expected is None:
                 self.note_mismatch(Kind.UNEXPECTED, label, number, self.world.bits(successor), self.bits[number])
                 continue
-            known = index.get(successor)
-            if known is None:
+            successor_number = index.get(successor)
+            if successor_number is None:
                 bits = self.world.bits(successor)
                 if bits != expected:
                     self.note_mismatch(Kind.INCONSISTENT, label, number, bits, expected)
                     continue
-                known = self.add(successor, bits, (number, label))
-            elif self.bits[known] != expected:
-                self.note_mismatch(Kind.INCONSISTENT, label, number, self.bits[known], expected)
+                successor_number = self.add(successor, bits, (number, label))
+            elif self.bits[successor_number] != expected:
+                self.note_mismatch(Kind.INCONSISTENT, label, number, self.bits[successor_number], expected)
                 continue
-            taken.add(label)
+            taken_labels.add(label)
             bit = 1 << self.action_of[label]
             out |= bit
-            self.into[known] |= bit
+            self.into[successor_number] |= bit
         self.out[number] = out
 
     # differences
 
-    def path(self, number: int) -> tuple[Named, ...]:
-        steps: list[Named] = []
+    def path(self, number: int) -> tuple[NamedStep, ...]:
+        steps: list[NamedStep] = []
         number, label = self.parents[number]
         while number >= 0:
             steps.append(self.world.labels.name(label))
@@ -231,9 +231,9 @@ class Replay:
         """Count a mismatch, and keep the first of each kind and action with its path."""
         self.count[kind] += 1
         action, parameters = self.world.labels.name(label)
-        if (kind, action) in self.seen or len(self.mismatches) >= EXAMPLES:
+        if (kind, action) in self.mismatch_kinds or len(self.mismatches) >= EXAMPLES:
             return
-        self.seen.add((kind, action))
+        self.mismatch_kinds.add((kind, action))
         ours, theirs = self.world.packing.unpacked(cores), self.world.packing.unpacked(model)
         differences = tuple(
             Difference(v.name, a, b) for v, a, b in zip(self.instance.variables, ours, theirs, strict=True) if a != b
@@ -245,37 +245,37 @@ class Replay:
 
         Those with a known reason are returned, as counts by reason.
         """
-        explained: dict[str, int] = {}
+        known_differences: dict[str, int] = {}
         if not complete:
-            return explained
+            return known_differences
         reasons: dict[int, list[int]] = {}
         for number, bits in enumerate(self.bits):
-            if len(self.abstract[bits].taken) < len(self.abstract[bits].steps):
+            if len(self.abstract[bits].taken_labels) < len(self.abstract[bits].steps):
                 reasons.setdefault(bits, []).append(number)
         for bits, numbers in reasons.items():
             model = self.abstract[bits]
-            for label in sorted(model.steps.keys() - model.taken):
+            for label in sorted(model.steps.keys() - model.taken_labels):
                 why = next(filter(None, (self.world.known_difference(self.states[n], label) for n in numbers)), None)
                 if why is not None:
-                    explained[why] = explained.get(why, 0) + 1
+                    known_differences[why] = known_differences.get(why, 0) + 1
                 else:
                     self.note_mismatch(Kind.MISSING, label, numbers[0], bits, model.steps[label])
-        return explained
+        return known_differences
 
     # the result
 
     def result(self, complete: bool, seconds: float, processor: float) -> ReplayResult:
-        explained = self.find_missing(complete)
+        known_differences = self.find_missing(complete)
         names = [a.name for a in self.instance.actions]
-        taken, of = [0] * len(names), [0] * len(names)
+        taken_edges, of = [0] * len(names), [0] * len(names)
         pairs, model_pairs = set[tuple[int, int]](), set[tuple[int, int]]()
         for model in self.abstract.values():
             for label, target in model.steps.items():
                 of[self.action_of[label]] += 1
                 if target in self.abstract:
                     self.abstract[target].into |= 1 << self.action_of[label]
-            for label in model.taken:
-                taken[self.action_of[label]] += 1
+            for label in model.taken_labels:
+                taken_edges[self.action_of[label]] += 1
         for into, out in set(zip(self.into, self.out, strict=True)):
             pairs |= _product(into, out)
         for into, labels in {(m.into, self._actions(m.steps)) for m in self.abstract.values()}:
@@ -287,11 +287,11 @@ class Replay:
             states=len(self.abstract),
             systems=len(self.states),
             edges=sum(of),
-            replayed=sum(taken),
+            replayed=sum(taken_edges),
             steps=self.steps,
-            taken={name: (t, n) for name, t, n in zip(names, taken, of, strict=True)},
+            edges_by_action={name: (t, n) for name, t, n in zip(names, taken_edges, of, strict=True)},
             pairs=(len(pairs & model_pairs), len(model_pairs)),
-            explained=explained,
+            known_differences=known_differences,
             mismatches=tuple(self.mismatches),
             count=dict(self.count),
             seconds=seconds,

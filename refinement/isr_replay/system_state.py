@@ -49,7 +49,7 @@ class Broker:
     @property
     def replica(self) -> Replica | None:
         """The core of the replica, None before its log is open."""
-        return self.node.held.get(TP) if self.node is not None else None
+        return self.node.replicas.get(TP) if self.node is not None else None
 
 
 @attrs.frozen(cache_hash=True)

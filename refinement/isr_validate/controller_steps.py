@@ -22,7 +22,7 @@ from isr_validate.verdict import FailedAttempt, LineRefused
 
 ControllerStates: TypeAlias = tuple[ControllerState, ...]
 
-REMEMBERED: Final = 16
+VOLATILE_DECISIONS: Final = 16
 """How many decisions may be not yet durable."""
 
 HIDDEN_STEPS: Final = 5
@@ -31,7 +31,7 @@ HIDDEN_STEPS: Final = 5
 HIDDEN_STATES: Final = 40_000
 """Level `client`: how many states are tried for that before the result is unknown."""
 
-_HIDDEN: Final = (
+_HIDDEN_ACTIONS: Final = (
     "controller_accepts_alter_partition",
     "controller_fences_outsider",
     "controller_fences_follower",
@@ -48,7 +48,7 @@ _HIDDEN: Final = (
     "broker_restarts_unnoticed",
 )
 
-RETURNED: Final = (
+RETURN_ACTIONS: Final = (
     "controller_unfences",
     "controller_elects_returned",
     "controller_elects_last_known_leader",
@@ -66,7 +66,7 @@ class ControllerSteps:
     tp: str
     outside: dict[int, str] = attrs.field(factory=dict[int, str])
     bounded: bool = False
-    hidden: int = 0
+    hidden_states: int = 0
     proposals: dict[int, SentMessage] = attrs.field(factory=dict[int, SentMessage])
 
     def __attrs_post_init__(self) -> None:
@@ -94,38 +94,44 @@ class ControllerSteps:
             # After a restart it has what was durable: any of the decisions, the newest first.
             yield from ((controller,) for controller in reversed(states))
             return
-        if line.controller is not None and not line.sent and line.action is None:
+        if line.controller is not None and not line.messages and line.action is None:
             yield (line.controller,)
             return
         try:
-            found = [states]
+            candidates = [states]
             if line.action is not None:
-                found = [(*states, after)[-REMEMBERED:] for after in self._check_action(line, states[-1], line.action)]
+                candidates = [
+                    (*states, after)[-VOLATILE_DECISIONS:]
+                    for after in self._check_action(line, states[-1], line.action)
+                ]
         except LineRefused as no:
             attempts.append(FailedAttempt(str(states[-1]), no.why, no.guards, no.differences))
             return
-        for state in found:
-            yield from self._check_announced(line, line.sent, state, attempts)
+        for state in candidates:
+            yield from self._check_announced(line, line.messages, state, attempts)
 
     def _check_announced(
-        self, line: Line, sent: tuple[SentMessage, ...], states: ControllerStates, attempts: list[FailedAttempt]
+        self, line: Line, messages: tuple[SentMessage, ...], states: ControllerStates, attempts: list[FailedAttempt]
     ) -> Iterator[ControllerStates]:
         """The states in which all of these messages announce decisions; at level `client` after hidden steps."""
-        if not sent:
+        if not messages:
             yield states
             return
         differs: dict[str, tuple[str, str]] = {}
-        kept, led = self._still_volatile(sent[0], states, differs), False
+        kept, has_successor = self._still_volatile(messages[0], states, differs), False
         told = iter([kept]) if kept is not None else iter(())
         if kept is None and self.lines.level is Level.CLIENT:
-            told = self._hidden_paths(line, sent[0], states)
+            told = self._hidden_paths(line, messages[0], states)
         for state in told:
-            led = True
-            yield from self._check_announced(line, sent[1:], state, attempts)
-        if not led:
+            has_successor = True
+            yield from self._check_announced(line, messages[1:], state, attempts)
+        if not has_successor:
             attempts.append(
                 FailedAttempt(
-                    str(states[-1]), f"the {sent[0].kind} {sent[0].id} announces what was not ruled", (), differs
+                    str(states[-1]),
+                    f"the {messages[0].kind} {messages[0].id} announces what was not ruled",
+                    (),
+                    differs,
                 )
             )
 
@@ -215,19 +221,19 @@ class ControllerSteps:
         if mail.kind != "AlterPartitionResponse" and version == 0:
             # It says nothing of the partition; a broker that returns may have been struck out, which makes a version.
             version = states[-1].controller_partition_epoch + (mail.kind == "BrokerRegistered")
-        edge, seen = [states], {states[-1]}
+        edge, visited = [states], {states[-1]}
         for _ in range(HIDDEN_STEPS):
             after: list[ControllerStates] = []
             for state in edge:
                 for controller in self._hidden_step(line, state[-1], mail):
-                    self.hidden += 1
-                    if controller not in seen and controller.controller_partition_epoch <= version:
-                        seen.add(controller)
-                        following = (*state, controller)[-REMEMBERED:]
+                    self.hidden_states += 1
+                    if controller not in visited and controller.controller_partition_epoch <= version:
+                        visited.add(controller)
+                        following = (*state, controller)[-VOLATILE_DECISIONS:]
                         after.append(following)
                         if (kept := self._still_volatile(mail, following, {})) is not None:
                             yield kept
-                if self.hidden > HIDDEN_STATES:
+                if self.hidden_states > HIDDEN_STATES:
                     self.bounded = True
                     return
             edge = after
@@ -248,7 +254,7 @@ class ControllerSteps:
         It may accept one of these AlterPartition requests; `epochs` are those that brokers get when they register.
         """
         steps = self.model_steps()
-        for action in _HIDDEN:
+        for action in _HIDDEN_ACTIONS:
             told = controller.variables(self.ids)
             slots = self.with_liveness(told)
             if action == "controller_accepts_alter_partition":
@@ -268,24 +274,26 @@ class ControllerSteps:
         known = self.lines.partitions[self.tp]
         return stepper_of(self.lines.design, len(known.ids), known.minimum, known.unclean, self.lines.reads)
 
-    def with_liveness(self, told: Mapping[str, object]) -> list[Mapping[str, object]]:
+    def with_liveness(self, variables: Mapping[str, object]) -> list[Mapping[str, object]]:
         """The variables with all and with no brokers alive, and with clean shutdowns: no line of the controller has
         that."""
         n = len(self.ids)
         everybody = (1 << n) - 1
         return [
-            {**told, "alive": alive, "clean_shutdown": clean} for alive in (everybody, 0) for clean in (0, everybody)
+            {**variables, "alive": alive, "clean_shutdown": clean}
+            for alive in (everybody, 0)
+            for clean in (0, everybody)
         ]
 
-    def with_request(self, told: Mapping[str, object], mail: SentMessage) -> Mapping[str, object]:
+    def with_request(self, variables: Mapping[str, object], mail: SentMessage) -> Mapping[str, object]:
         """The variables with this AlterPartition in flight."""
         ids = self.ids
         n, leader = len(ids), number(mail.says.get("leader"), -1)
         i = ids.index(leader) if leader in ids else 0
         members = [(m[0], m[1]) for m in rows(mail.says.get("isr")) if len(m) == 2]
-        joins = [e for b, e in members if b in ids and not int(str(told["controller_isr"])) >> ids.index(b) & 1]
+        joins = [e for b, e in members if b in ids and not int(str(variables["controller_isr"])) >> ids.index(b) & 1]
         return {
-            **told,
+            **variables,
             "alter": map_with(n, i, ALTER["REQUESTED"], 0),
             "alter_isr": map_with(n, i, replica_set(ids, [b for b, _ in members]), 0),
             "alter_leader_epoch": map_with(n, i, number(mail.says.get("leader_epoch")), 0),
@@ -297,35 +305,39 @@ class ControllerSteps:
         steps, replica = self.model_steps(), number(line.event.says.get("replica"), -1)
         if not steps.has(action) or replica not in self.ids:
             raise LineRefused(f"the model has no action {action} of {replica}")
-        told, i = controller.variables(self.ids), self.ids.index(replica)
-        choices = self.with_liveness(told)
+        variables, i = controller.variables(self.ids), self.ids.index(replica)
+        choices = self.with_liveness(variables)
         if "alter_partition" in action:
             if line.mail is None or line.mail.kind != "AlterPartitionRequest" or line.mail.source != str(replica):
                 raise LineRefused(f"{action} without a request")
-            choices = [{**choice, **self.with_request(told, line.mail)} for choice in choices[:1]]
+            choices = [{**choice, **self.with_request(variables, line.mail)} for choice in choices[:1]]
         self._check_cause(line, action, replica)
         key = steps.instance.actions[[a.name for a in steps.instance.actions].index(action)].parameters[0][0]
         # With ZooKeeper a broker may be back before anybody noticed (KAFKA-7235).
-        named = (action, "broker_restarts_unnoticed") if action == "broker_restarts" else (action,)
-        found = [t for c in choices for name in named for t in steps.steps(name, c) if _of(t, key, i)]
+        action_names = (action, "broker_restarts_unnoticed") if action == "broker_restarts" else (action,)
+        found = [t for c in choices for name in action_names for t in steps.steps(name, c) if _of(t, key, i)]
         if not found:
             guards = [g for choice in choices[:1] for g in steps.false_guards(action, choice, {key: i})]
             raise LineRefused(f"the model does not allow {action} here", guards)
         after = list(dict.fromkeys(ControllerState.from_model(t.state, self.ids) for t in found))
         told_now = line.controller
         if action == "broker_restarts":
-            given = set(line.joined) or {controller.broker_epoch[i] + 1}
+            broker_epochs = set(line.registration_epochs) or {controller.broker_epoch[i] + 1}
             if told_now is not None and len(told_now.broker_epoch) == len(self.ids):
-                given = (
+                broker_epochs = (
                     {told_now.broker_epoch[i]} if told_now.broker_epoch[i] > controller.broker_epoch[i] else set[int]()
                 )
-            after = [self._with_epoch(r, replica, epoch) for epoch in sorted(given) for r in after]
+            after = [self._with_epoch(r, replica, epoch) for epoch in sorted(broker_epochs) for r in after]
             if not after:
                 raise LineRefused(f"{action} of {replica} without a new broker epoch")
-        if line.overtaken and action in RETURNED:
+        if line.overtaken and action in RETURN_ACTIONS:
             after += [attrs.evolve(r, shutting_down=tuple(b for b in r.shutting_down if b != replica)) for r in after]
             self.outside[line.place] = f"the Heartbeat {line.mail.id if line.mail else ''} was overtaken by a newer one"
-        if "broker_restarts_unnoticed" in named and replica in controller.shutting_down and told_now not in after:
+        if (
+            "broker_restarts_unnoticed" in action_names
+            and replica in controller.shutting_down
+            and told_now not in after
+        ):
             # The process that wanted to stop is gone, and its wish with it. The model keeps the wish.
             after += [attrs.evolve(r, shutting_down=tuple(b for b in r.shutting_down if b != replica)) for r in after]
             self.outside[line.place] = f"broker {replica} wanted to stop, and is back before anybody noticed"
@@ -361,14 +373,14 @@ def _brokers(mail: SentMessage) -> list[Fields]:
     return [fields(b) for b in listed] if isinstance(listed, list) else []
 
 
-def _same(controller: ControllerState, told: ControllerState) -> bool:
+def _same(controller: ControllerState, announced_state: ControllerState) -> bool:
     """Whether two states agree in what a Metadata message says of a partition."""
     names = ("leader", "epoch", "partition_epoch", "isr", "elr")
-    return controller.last_known_leader == told.last_known_leader and all(
-        getattr(controller, f"controller_{n}") == getattr(told, f"controller_{n}") for n in names
+    return controller.last_known_leader == announced_state.last_known_leader and all(
+        getattr(controller, f"controller_{n}") == getattr(announced_state, f"controller_{n}") for n in names
     )
 
 
-def _of(taken: ModelStep, key: str, place: int) -> bool:
+def _of(step: ModelStep, key: str, place: int) -> bool:
     """Whether the step is about this replica, or elects it."""
-    return place in (taken.parameters[key], taken.parameters.get("successor"))
+    return place in (step.parameters[key], step.parameters.get("successor"))

@@ -15,52 +15,61 @@ from isr_validate.trace_lines import Level
 from isr_validate.trace_values import SentMessage, sent_messages
 from isr_validate.verdict import Rejection, Validation
 
-SHOWN = 20
+MESSAGE_COUNT = 20
 _LANE = 150
 _STEP = 34
 
 
 @attrs.frozen
 class Message:
-    """A message of the diagram; `taken` if it was received before the rejected line."""
+    """A message of the diagram; `is_received` if it was received before the rejected line."""
 
     source: str
     to: str
     kind: str
     says: str
-    taken: bool
+    is_received: bool
 
 
-def last_messages(lives: Iterable[Life], no: Rejection, count: int = SHOWN) -> list[Message]:
+def last_messages(lives: Iterable[Life], no: Rejection, count: int = MESSAGE_COUNT) -> list[Message]:
     """The last `count` messages that were sent up to and including the rejected line."""
-    sent: list[SentMessage] = []
-    taken: set[str] = set()
+    messages: list[SentMessage] = []
+    received_ids: set[str] = set()
     for event in _until(lives, no):
         node = event.life.partition(".")[0]
-        sent += sent_messages(node, event.says.get("sent"))
+        messages += sent_messages(node, event.says.get("sent"))
         if "received" in event.says:
-            taken.add(str(event.says["received"]))
-    return [Message(m.source, m.to, m.kind, message_text(m), m.id in taken) for m in sent[-count:]]
+            received_ids.add(str(event.says["received"]))
+    return [Message(m.source, m.to, m.kind, message_text(m), m.id in received_ids) for m in messages[-count:]]
 
 
 def _until(lives: Iterable[Life], no: Rejection) -> list[Event]:
-    found: list[Event] = []
+    events: list[Event] = []
     try:
         for event in in_order(list(lives)):
-            found.append(event)
+            events.append(event)
             if (event.life, event.number) == (no.life, no.line - 1):
                 break
     except BadTrace:
         pass
-    return found
+    return events
 
 
-_TOLD = ("offset", "leader_epoch", "high_watermark", "partition_epoch", "isr", "error", "diverging", "broker_epoch")
+_MESSAGE_FIELDS = (
+    "offset",
+    "leader_epoch",
+    "high_watermark",
+    "partition_epoch",
+    "isr",
+    "error",
+    "diverging",
+    "broker_epoch",
+)
 
 
 def message_text(mail: SentMessage) -> str:
     """The fields of a message that matter to replication, in one line."""
-    said = [f"{n}={_short(mail.says[n])}" for n in _TOLD if mail.says.get(n) not in (None, "NONE")]
+    said = [f"{n}={_short(mail.says[n])}" for n in _MESSAGE_FIELDS if mail.says.get(n) not in (None, "NONE")]
     return f"{mail.id} " + " ".join(said)
 
 
@@ -85,7 +94,7 @@ def sequence_text(messages: Sequence[Message], width: int = 13) -> list[str]:
         a, b = middle[message.source], middle[message.to]
         low, high = min(a, b), max(a, b)
         for n in range(low + 1, high):
-            row[n] = "-" if message.taken or n % 2 else " "
+            row[n] = "-" if message.is_received or n % 2 else " "
         if a != b:
             row[b + (-1 if b > a else 1)] = ">" if b > a else "<"
         lines.append(f"{''.join(row)}  {message.kind} {message.says}")
@@ -108,7 +117,7 @@ def sequence_svg(messages: Sequence[Message]) -> str:
         parts.append(f'<line x1="{x}" y1="28" x2="{x}" y2="{height}" class="lane"/>')
     for n, message in enumerate(messages):
         y, a, b = 50 + n * _STEP, place[message.source], place[message.to]
-        dashed = "" if message.taken else ' stroke-dasharray="5 4"'
+        dashed = "" if message.is_received else ' stroke-dasharray="5 4"'
         label = f"{message.kind} {message.says}"
         parts.append(f'<line x1="{a}" y1="{y}" x2="{b}" y2="{y}" class="arrow" marker-end="url(#head)"{dashed}/>')
         parts.append(f'<text x="{max(place.values()) + 20}" y="{y + 4}" class="said">{escape(label)}</text>')
@@ -125,16 +134,16 @@ td,th{border-bottom:1px solid #dde2ea;padding:.25rem .8rem .25rem 0;text-align:l
 svg text{fill:#e3e7ee}td,th{border-color:#333b48}.arrow{stroke:#7fb0f5}.bad{color:#ff7875}}"""
 
 
-def failure_page(done: Validation, lives: Sequence[Life], reduced: ReducedTrace | None) -> str:
+def failure_page(validation: Validation, lives: Sequence[Life], reduced: ReducedTrace | None) -> str:
     """The rejection as one HTML page without references to other files."""
-    no = done.rejected
+    no = validation.rejected
     assert no is not None
     line = next((e for life in lives if life.name == no.life for e in life.events if e.number == no.line - 1), None)
     parts = [
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>insync validate: rejected</title>',
         f"<style>{_STYLE}</style></head><body>",
         f"<h1><code>{escape(no.life)}.jsonl:{no.line}</code>: <span class='bad'>{escape(no.why)}</span></h1>",
-        f"<p>Accepted before it: {no.place:,} of {done.lines:,} events (level {escape(done.level)}). "
+        f"<p>Accepted before it: {no.place:,} of {validation.lines:,} events (level {escape(validation.level)}). "
         f"The line is about {escape(no.owner or no.life)}.</p>",
     ]
     if no.differences:
@@ -145,7 +154,7 @@ def failure_page(done: Validation, lives: Sequence[Life], reduced: ReducedTrace 
         parts.append("<h2>Each action, and its first guard that is false</h2>")
         rows3 = [(g.action, g.guard, "; ".join(g.values)) for g in no.table]
         parts += [_table(("action", "guard", "because"), rows3), f"<p>{escape(no.legend)}</p>"]
-    parts += [f"<h2>The last {SHOWN} messages</h2>", sequence_svg(last_messages(lives, no))]
+    parts += [f"<h2>The last {MESSAGE_COUNT} messages</h2>", sequence_svg(last_messages(lives, no))]
     parts.append(f"<h2>All states that were still possible ({len(no.states)})</h2>")
     parts.append(
         f"<pre>{escape(chr(10).join(no.states) or 'the line is no line of a trace, whatever the state')}</pre>"

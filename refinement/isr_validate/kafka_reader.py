@@ -31,7 +31,8 @@ class KafkaLine(Line):
     """A line of Kafka's, in the chain of its owner.
 
     - `what`: its name; `index`: its place in the chain; `first`: before which line there it may have happened already.
-    - `told`: variables after the step, as the line has them; `ends`: of followers, where for the leader their logs end.
+    - `variables`: variables after the step, as the line has them; `ends`: of followers, where for the leader their logs
+      end.
     - `watermark`: of an answer to a fetch, the watermark in it.
     - `start`: where a follower begins its log again; `reorders`: a decision about no more than who is preferred.
     """
@@ -39,7 +40,7 @@ class KafkaLine(Line):
     what: str = ""
     index: int = 0
     first: int = 0
-    told: Mapping[str, object] = attrs.field(factory=dict[str, object])
+    variables: Mapping[str, object] = attrs.field(factory=dict[str, object])
     ends: Mapping[int, int] = attrs.field(factory=dict[int, int])
     watermark: int | None = None
     start: int | None = None
@@ -184,7 +185,7 @@ class KafkaReader:
 
     def __attrs_post_init__(self) -> None:
         self.readers = {
-            "opened": self._opened,
+            "opened": self._opened_log,
             "appends": self._appends,
             "copies": self._copies,
             "truncates": self._truncates,
@@ -196,7 +197,7 @@ class KafkaReader:
             "watermark": self._watermark,
             "proposes": self._proposes,
             "adopts": self._adopts,
-            "refused": self._refused,
+            "refused": self._refused_proposal,
             "acknowledges": self._acknowledges,
             "answers": self._answers,
         }
@@ -274,7 +275,7 @@ class KafkaReader:
 
     # A replica's log
 
-    def _opened(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
+    def _opened_log(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         log, watermark = _batches(event.says.get("log")), number(event.says.get("high_watermark"), -1)
         end = start = log[0].offset if log else number(event.says.get("log_end"))
         for batch in log:
@@ -287,7 +288,7 @@ class KafkaReader:
         if not 0 <= watermark <= end:
             raise LineRefused(f"the watermark that is found is {watermark}, the log ends at {end}")
         self.logs[node, tp].ends.add(end)
-        return attrs.evolve(line, found=found_on_disk(log, watermark, start))
+        return attrs.evolve(line, opened_replica=found_on_disk(log, watermark, start))
 
     def _appends(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
@@ -319,15 +320,15 @@ class KafkaReader:
                 f"and its follower asked from {says.get('offset')}"
             )
         self.logs[node, tp].ends.add(number(says.get("log_end")))
-        return attrs.evolve(line, actions=("follower_appends",), wrote=wrote, mail=mail, told=_log(says))
+        return attrs.evolve(line, actions=("follower_appends",), wrote=wrote, mail=mail, variables=_log(says))
 
     def _truncates(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         """A follower without leader epochs in its log truncates to its watermark before it fetches, unasked."""
         self.logs[node, tp].ends.add(number(event.says.get("log_end")))
         mail = self._answer_heard(event, node, tp) if "fetch" in event.says else None
         if mail is None or "diverging" not in mail.says:
-            return attrs.evolve(line, told=_log(event.says))
-        return attrs.evolve(line, actions=("follower_truncates",), mail=mail, told=_log(event.says))
+            return attrs.evolve(line, variables=_log(event.says))
+        return attrs.evolve(line, actions=("follower_truncates",), mail=mail, variables=_log(event.says))
 
     def _restarts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         """A follower whose log ends before that of its leader begins: what was between them, all replicas had."""
@@ -336,7 +337,7 @@ class KafkaReader:
             raise LineRefused(f"a follower begins its log again at {start}, which nobody has said to be committed")
         self.logs[node, tp].ends.add(start)
         self.logs[node, tp].restarts.add(start)
-        return attrs.evolve(line, start=start, told=_log(event.says))
+        return attrs.evolve(line, start=start, variables=_log(event.says))
 
     def _note(self, tp: str, batch: Batch) -> None:
         known = self.batches.setdefault(BatchPlace(tp, batch.offset, batch.epoch), batch)
@@ -352,24 +353,24 @@ class KafkaReader:
         if not answers:
             raise LineRefused(f"broker {leader} has given no answer {fetch} about {tp}")
         answer = answers[-1]
-        asked = self.fetches.get(FetchName(leader, tp, str(answer.get("request"))), NOTHING)
-        told: dict[str, Json] = {
+        request = self.fetches.get(FetchName(leader, tp, str(answer.get("request"))), NOTHING)
+        message_fields: dict[str, Json] = {
             "error": answer.get("error"),
             "leader": number(says.get("leader"), -1),
             "high_watermark": answer.get("high_watermark"),
-            **{name: asked.get(name) for name in ("offset", "replica")},
-            "leader_epoch": _epoch(asked.get("leader_epoch")),
-            "last_epoch": _epoch(asked.get("last_epoch")),
+            **{name: request.get(name) for name in ("offset", "replica")},
+            "leader_epoch": _epoch(request.get("leader_epoch")),
+            "last_epoch": _epoch(request.get("last_epoch")),
         }
-        if "diverging" in asked:
-            told["diverging"] = _diverging(asked)
-        return SentMessage(f"{fetch} of {leader}", leader, node, "FetchResponse", told)
+        if "diverging" in request:
+            message_fields["diverging"] = _diverging(request)
+        return SentMessage(f"{fetch} of {leader}", leader, node, "FetchResponse", message_fields)
 
     # What a leader knows
 
     def _leads(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
-        told = {
+        variables = {
             "leader": number(says.get("leader"), -1),
             "leader_epoch": _epoch(says.get("leader_epoch")),
             "partition_epoch": number(says.get("partition_epoch")),
@@ -377,13 +378,13 @@ class KafkaReader:
             "pending_isr": (),
         }
         actions = ("becomes_leader", "leader_learns_isr", "leader_hears_isr_again", None)
-        return attrs.evolve(line, actions=actions, news=self._hears(event, node, tp), told=told)
+        return attrs.evolve(line, actions=actions, news=self._hears(event, node, tp), variables=variables)
 
     def _follows(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
         leader = number(says.get("leader"), -1)
         told = {"leader": leader if leader >= 0 else None, "leader_epoch": _epoch(says.get("leader_epoch"))}
-        return attrs.evolve(line, actions=("becomes_follower", None), news=self._hears(event, node, tp), told=told)
+        return attrs.evolve(line, actions=("becomes_follower", None), news=self._hears(event, node, tp), variables=told)
 
     def _hears(self, event: Event, node: str, tp: str) -> tuple[int, int]:
         """Note the metadata that a replica learns; LineRefused if the controller has not decided them."""
@@ -410,11 +411,11 @@ class KafkaReader:
         mail = self._request(event, node, tp)
         told: dict[str, Json] = {"error": "NONE", "leader": int(node), "leader_epoch": mail.says.get("leader_epoch")}
         sent = SentMessage(mail.id, node, mail.source, "FetchResponse", {**told, "diverging": _diverging(event.says)})
-        return attrs.evolve(line, actions=("leader_answers_diverging",), mail=mail, sent=(sent,))
+        return attrs.evolve(line, actions=("leader_answers_diverging",), mail=mail, messages=(sent,))
 
     def _request(self, event: Event, node: str, tp: str) -> SentMessage:
         says = event.says
-        told: dict[str, Json] = {
+        message_fields: dict[str, Json] = {
             "replica": says.get("follower"),
             "partition": tp,
             "offset": says.get("offset"),
@@ -423,23 +424,23 @@ class KafkaReader:
             "last_epoch": _epoch(says.get("last_epoch")),
         }
         bounds = self.logs[str(says.get("follower")), tp]
-        if bounds.restarts and number(says.get("offset")) in bounds.starts and told["last_epoch"] == -1:
-            told["begins"] = True
-        return SentMessage(str(says.get("request")), str(says.get("follower")), node, "FetchRequest", told)
+        if bounds.restarts and number(says.get("offset")) in bounds.starts and message_fields["last_epoch"] == -1:
+            message_fields["begins"] = True
+        return SentMessage(str(says.get("request")), str(says.get("follower")), node, "FetchRequest", message_fields)
 
     def _watermark(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
         if self.lines.level is Level.CLIENT:
             return None
         told: dict[str, Json] = {"high_watermark": event.says.get("high_watermark")}
         mail = SentMessage("", node, node, "", told)
-        return attrs.evolve(line, actions=("leader_moves_watermark", None), mail=mail, told=_log(event.says))
+        return attrs.evolve(line, actions=("leader_moves_watermark", None), mail=mail, variables=_log(event.says))
 
     def _proposes(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         told = _proposal(event.says, node)
         name = f"of partition epoch {told['partition_epoch']}"
         sent = SentMessage(name, node, CONTROLLER, "AlterPartitionRequest", told)
         actions = ("leader_proposes_expansion", "leader_proposes_shrink")
-        return attrs.evolve(line, actions=actions, sent=(sent,))
+        return attrs.evolve(line, actions=actions, messages=(sent,))
 
     def _adopts(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine:
         says = event.says
@@ -449,9 +450,9 @@ class KafkaReader:
         told: dict[str, Json] = {"error": "NONE", "leader_epoch": _epoch(says.get("leader_epoch"))}
         mail = SentMessage(f"of partition epoch {version}", CONTROLLER, node, "AlterPartitionResponse", told)
         after = {"isr": isr, "partition_epoch": version, "pending_isr": ()}
-        return attrs.evolve(line, actions=("leader_adopts_isr",), mail=mail, told=after)
+        return attrs.evolve(line, actions=("leader_adopts_isr",), mail=mail, variables=after)
 
-    def _refused(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
+    def _refused_proposal(self, event: Event, node: str, tp: str, line: KafkaLine) -> KafkaLine | None:
         """A proposal that was refused, or not even sent because another was under way (OPERATION_NOT_ATTEMPTED)."""
         if event.says.get("rolled_back") is not True:
             return None
@@ -460,7 +461,7 @@ class KafkaReader:
         epoch = _epoch(leads.get("leader_epoch"))
         told: dict[str, Json] = {"error": str(event.says.get("error")), "leader_epoch": epoch}
         mail = SentMessage("", CONTROLLER, node, "AlterPartitionResponse", told)
-        return attrs.evolve(line, actions=("leader_rolls_back",), mail=mail, told={"pending_isr": ()})
+        return attrs.evolve(line, actions=("leader_rolls_back",), mail=mail, variables={"pending_isr": ()})
 
     # Answers to clients and followers
 
@@ -483,7 +484,7 @@ class KafkaReader:
     # The controller
 
     def _read_decision(self, place: int, event: Event, tp: str) -> None:
-        says, known = event.says, self.lines.by_owner
+        says, chains = event.says, self.lines.by_owner
         if says.get("what") == "broker":
             self.brokers[number(says.get("broker"), -1)] = says
         for each, partition in self.lines.partitions.items():
@@ -492,11 +493,11 @@ class KafkaReader:
                 state = _controller(says, partition.ids, self.brokers)
                 before = self.decisions.get(Version(tp, number(says.get("partition_epoch")) - 1), NOTHING)
                 line = KafkaLine(place, event, what="decides", controller=state, reorders=_reorders(before, says))
-            elif says.get("what") == "broker" and owner in known and says.get("broker") in partition.ids:
+            elif says.get("what") == "broker" and owner in chains and says.get("broker") in partition.ids:
                 line = KafkaLine(place, event, what="broker")
             else:
                 continue
-            chain = known.setdefault(owner, [])
+            chain = chains.setdefault(owner, [])
             chain.append(attrs.evolve(line, index=len(chain), first=len(chain)))
 
 
@@ -504,9 +505,9 @@ def _node(event: Event) -> str:
     return event.life.partition(".")[0]
 
 
-def _epoch(told: Json) -> int:
+def _epoch(value: Json) -> int:
     """A leader epoch as the model counts them; -1 for none, as in a line."""
-    return number(told, -1) + 1 if number(told, -1) >= 0 else -1
+    return number(value, -1) + 1 if number(value, -1) >= 0 else -1
 
 
 def _batch(row: Row) -> Batch:
@@ -546,7 +547,7 @@ def _controller(says: Fields, ids: Iterable[int], brokers: Mapping[int, Fields])
     """The controller's state in a line about a partition."""
     leader = number(says.get("leader"), -1)
     last = numbers(says.get("last_known_elr"))
-    named: dict[str, Json] = {
+    snapshot: dict[str, Json] = {
         **controller_names(says),
         "controller_leader": leader if leader >= 0 else None,
         "controller_epoch": _epoch(says.get("leader_epoch")),
@@ -555,4 +556,4 @@ def _controller(says: Fields, ids: Iterable[int], brokers: Mapping[int, Fields])
         "shutting_down": [b for b, known in brokers.items() if known.get("shutting_down")],
         "broker_epoch": {str(b): known.get("epoch") for b, known in brokers.items()},
     }
-    return ControllerState.from_snapshot(named, tuple(ids))
+    return ControllerState.from_snapshot(snapshot, tuple(ids))

@@ -37,12 +37,12 @@ NO_STEPS: Final = "no steps of the model lead to this decision"
 class KafkaState:
     """A replica, and the lines further on that are done with: steps that were taken, answers that were true.
 
-    `noted`: the leader epoch in which it led without writing; Kafka's epoch cache has it, and no record does.
+    `empty_epoch`: the leader epoch in which it led without writing; Kafka's epoch cache has it, and no record does.
     """
 
     replica: ReplicaState = attrs.field(factory=ReplicaState)
-    done: frozenset[int] = frozenset()
-    noted: int = 0
+    ticked_lines: frozenset[int] = frozenset()
+    empty_epoch: int = 0
 
     def __str__(self) -> str:
         return str(self.replica)
@@ -91,41 +91,43 @@ class KafkaReplicaSteps:
         self, line: KafkaLine, state: KafkaState, attempts: list[FailedAttempt], depth: int
     ) -> Iterator[KafkaState]:
         if line.begins:
-            yield KafkaState(state.replica.after_restart(), frozenset(), state.noted)
+            yield KafkaState(state.replica.after_restart(), frozenset(), state.empty_epoch)
             return
-        state = self._ticked(line.index, state)
-        if line.index in state.done:
-            yield attrs.evolve(state, done=state.done - {line.index})
+        state = self._with_true_answers(line.index, state)
+        if line.index in state.ticked_lines:
+            yield attrs.evolve(state, ticked_lines=state.ticked_lines - {line.index})
             return
         if line.checks:
             yield from self._last_chance(line, state, attempts)
         else:
-            yield from self._taken(line, state, attempts)
-            for raised in self._raised(line.index, state):
-                yield from self._taken(line, raised, [])
+            yield from self._after_step(line, state, attempts)
+            for raised in self._raised_states(line.index, state):
+                yield from self._after_step(line, raised, [])
         early = [
             self.chain[i]
             for i in self.open[line.index]
-            if i != line.index and not self.chain[i].checks and i not in state.done
+            if i != line.index and not self.chain[i].checks and i not in state.ticked_lines
         ]
         if early and depth >= EARLY:
             self.steps.bounded = True
             return
         for other in early:
-            for after in self._taken(other, state, []):
-                ticked = attrs.evolve(after, done=after.done | {other.index})
+            for after in self._after_step(other, state, []):
+                ticked = attrs.evolve(after, ticked_lines=after.ticked_lines | {other.index})
                 yield from self._after(line, ticked, attempts, depth + 1)
 
     # Answers
 
-    def _ticked(self, index: int, state: KafkaState) -> KafkaState:
+    def _with_true_answers(self, index: int, state: KafkaState) -> KafkaState:
         """The state with every answer done that is true now."""
         true = [
             i
             for i in self.open[index]
-            if self.chain[i].checks and i not in state.done and self._untrue(self.chain[i], state.replica) is None
+            if self.chain[i].checks
+            and i not in state.ticked_lines
+            and self._untrue(self.chain[i], state.replica) is None
         ]
-        return attrs.evolve(state, done=state.done | set(true)) if true else state
+        return attrs.evolve(state, ticked_lines=state.ticked_lines | set(true)) if true else state
 
     def _untrue(self, line: KafkaLine, replica: ReplicaState) -> LineRefused | None:
         """Why an answer is not true now; None if it is."""
@@ -141,25 +143,25 @@ class KafkaReplicaSteps:
 
     def _last_chance(self, line: KafkaLine, state: KafkaState, attempts: list[FailedAttempt]) -> Iterator[KafkaState]:
         """An answer that was never true by its own line; at level `client` the watermark may have moved unseen."""
-        for raised in self._raised(line.index, state):
-            if line.index in raised.done:
-                yield attrs.evolve(raised, done=raised.done - {line.index})
+        for raised in self._raised_states(line.index, state):
+            if line.index in raised.ticked_lines:
+                yield attrs.evolve(raised, ticked_lines=raised.ticked_lines - {line.index})
                 return
         no = self._untrue(line, state.replica)
         if no is not None:
             attempts.append(FailedAttempt(str(state), no.why, no.guards, no.differences))
 
-    def _raised(self, index: int, state: KafkaState) -> Iterator[KafkaState]:
+    def _raised_states(self, index: int, state: KafkaState) -> Iterator[KafkaState]:
         """At level `client`: the states whose watermark has moved unseen, as far as each open answer needs it."""
         if self.follows_every_line:
             return
-        open_now = [self.chain[i] for i in self.open[index] if self.chain[i].checks and i not in state.done]
+        open_now = [self.chain[i] for i in self.open[index] if self.chain[i].checks and i not in state.ticked_lines]
         wanted = {w for line in open_now for w in (line.watermark, *(a.end for a in line.answers)) if w is not None}
         for watermark in sorted(w for w in wanted if w > state.replica.high_watermark):
             moved = self._moved_to(state.replica, watermark)
             if not moved:
                 return
-            state = self._ticked(index, attrs.evolve(state, replica=moved[0]))
+            state = self._with_true_answers(index, attrs.evolve(state, replica=moved[0]))
             yield state
 
     def _moved_to(self, replica: ReplicaState, watermark: int) -> list[ReplicaState]:
@@ -173,16 +175,18 @@ class KafkaReplicaSteps:
 
     # Steps
 
-    def _taken(self, line: KafkaLine, state: KafkaState, attempts: list[FailedAttempt]) -> Iterator[KafkaState]:
+    def _after_step(self, line: KafkaLine, state: KafkaState, attempts: list[FailedAttempt]) -> Iterator[KafkaState]:
         """The states after the step of a line alone."""
-        if line.found is not None:
-            yield attrs.evolve(state, replica=line.found)
+        if line.opened_replica is not None:
+            yield attrs.evolve(state, replica=line.opened_replica)
             return
         mine: list[FailedAttempt] = []
         before = state.replica
         line = self._as_logged(line, state)
         for after in (
-            self._restarted(line, before, mine) if line.start is not None else self.steps.after(line, before, mine)
+            self._with_restarted_log(line, before, mine)
+            if line.start is not None
+            else self.steps.after(line, before, mine)
         ):
             wrong = self._differences(line, after)
             if wrong:
@@ -190,10 +194,12 @@ class KafkaReplicaSteps:
                 continue
             if line.what == "leads" and before.pending_isr and after.partition_epoch == before.partition_epoch:
                 self.outside[line.place] = "a leader hears the metadata that it has, and forgets what it has proposed"
-            yield attrs.evolve(state, replica=after, noted=self._noted(state, after))
+            yield attrs.evolve(state, replica=after, empty_epoch=self._empty_epoch(state, after))
         attempts += mine
 
-    def _restarted(self, line: KafkaLine, before: ReplicaState, attempts: list[FailedAttempt]) -> list[ReplicaState]:
+    def _with_restarted_log(
+        self, line: KafkaLine, before: ReplicaState, attempts: list[FailedAttempt]
+    ) -> list[ReplicaState]:
         """A follower has begun its log again where its leader's begins (`UnifiedLog.truncateFullyAndStartAt`).
 
         That is as if it had what its leader has deleted, all of it committed, and of no epoch that it knows. It does so
@@ -211,7 +217,7 @@ class KafkaReplicaSteps:
         """The variables for which a line tells other values than the model has after the step."""
         if not self.follows_every_line:
             return {}
-        wrong = {n: (str(getattr(after, n)), str(v)) for n, v in line.told.items() if getattr(after, n) != v}
+        wrong = {n: (str(getattr(after, n)), str(v)) for n, v in line.variables.items() if getattr(after, n) != v}
         ends = dict(zip(self.steps.ids, after.follower_end or (None,) * len(self.steps.ids), strict=True))
         wrong |= {f"follower_end of {b}": (str(ends.get(b)), str(e)) for b, e in line.ends.items() if ends.get(b) != e}
         return wrong
@@ -226,18 +232,18 @@ class KafkaReplicaSteps:
         if mail is not None and mail.says.get("begins") is True:
             says = {**mail.says, "last_epoch": state.replica.epoch_at(number(mail.says.get("offset")) - 1)}
             return attrs.evolve(line, mail=SentMessage(mail.id, mail.source, mail.to, mail.kind, says))
-        if mail is None or mail.kind != "FetchResponse" or not state.noted:
+        if mail is None or mail.kind != "FetchResponse" or not state.empty_epoch:
             return line
-        if mail.says.get("last_epoch") != state.noted or state.replica.last_epoch == state.noted:
+        if mail.says.get("last_epoch") != state.empty_epoch or state.replica.last_epoch == state.empty_epoch:
             return line
         says = {**mail.says, "last_epoch": state.replica.last_epoch}
         return attrs.evolve(line, mail=SentMessage(mail.id, mail.source, mail.to, mail.kind, says))
 
-    def _noted(self, state: KafkaState, after: ReplicaState) -> int:
+    def _empty_epoch(self, state: KafkaState, after: ReplicaState) -> int:
         """The last leader epoch that began at the log's end and wrote nothing."""
         if after.leader == int(self.steps.node) and after.leader_epoch != state.replica.leader_epoch:
             return after.leader_epoch
-        return state.noted if after.end == state.replica.end else 0
+        return state.empty_epoch if after.end == state.replica.end else 0
 
 
 # The controller
@@ -282,7 +288,7 @@ class KafkaControllerSteps:
                 yield after
                 return
         led = False
-        for after in self._decided(line, state):
+        for after in self._after_decision(line, state):
             led = True
             yield after
         if not led and not self.inner.bounded:
@@ -292,22 +298,22 @@ class KafkaControllerSteps:
             differs = differences_between(state, told) if told is not None else {}
             attempts.append(FailedAttempt(str(state), why, (), differs))
 
-    def _decided(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
+    def _after_decision(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
         """Every state after a decision, by the fewest steps first."""
-        edge, seen, agreed = [state], {state}, STEPS_AT_ONCE + 1
+        edge, visited, agreement_turn = [state], {state}, STEPS_AT_ONCE + 1
         told = line.controller
         newest = state.controller_epoch + STEPS_AT_ONCE if told is None else told.controller_epoch
         for turn in range(STEPS_AT_ONCE + 1):
             for one in edge:
                 if (right := self._agrees(line, one, turn)) is not None:
-                    agreed = min(agreed, turn)
+                    agreement_turn = min(agreement_turn, turn)
                     yield right
-            if turn > agreed or turn == STEPS_AT_ONCE:
+            if turn > agreement_turn or turn == STEPS_AT_ONCE:
                 break  # what else may have happened can wait until a later decision tells of it
             following = dict.fromkeys(n for one in edge for n in self._next(line, one))
-            edge = [n for n in following if n not in seen and n.controller_epoch <= newest]
-            seen.update(edge)
-            if self.inner.hidden > HIDDEN_STATES:
+            edge = [n for n in following if n not in visited and n.controller_epoch <= newest]
+            visited.update(edge)
+            if self.inner.hidden_states > HIDDEN_STATES:
                 self.inner.bounded = True
                 return
 
@@ -320,23 +326,23 @@ class KafkaControllerSteps:
             epoch = state.broker_epoch[self.inner.ids.index(who)] if state.broker_epoch else -1
             right = (*flags, epoch) == (says.get("fenced"), says.get("shutting_down"), says.get("epoch"))
             return state if right else None
-        told = cast("ControllerState", line.controller)
+        decision = cast("ControllerState", line.controller)
         names = ("controller_leader", "controller_isr", "controller_elr", "controller_epoch")
-        if any(getattr(state, name) != getattr(told, name) for name in names):
+        if any(getattr(state, name) != getattr(decision, name) for name in names):
             return None
-        if state.controller_partition_epoch == told.controller_partition_epoch:
+        if state.controller_partition_epoch == decision.controller_partition_epoch:
             return state
-        if turn < 2 or not told.controller_partition_epoch < state.controller_partition_epoch:
+        if turn < 2 or not decision.controller_partition_epoch < state.controller_partition_epoch:
             return None
         self.inner.outside[line.place] = f"{turn} steps of the model are one decision"
-        return attrs.evolve(state, controller_partition_epoch=told.controller_partition_epoch)
+        return attrs.evolve(state, controller_partition_epoch=decision.controller_partition_epoch)
 
     def _next(self, line: KafkaLine, state: ControllerState) -> Iterator[ControllerState]:
         """Every state after one step of the model, by a proposal that a leader made or without one."""
         says = line.event.says
         epoch = number(says.get("epoch"), -1) if line.what == "broker" else -1
         for after in self.inner.decisions(state, self._slots(state), {number(says.get("broker"), -1): epoch}):
-            self.inner.hidden += 1
+            self.inner.hidden_states += 1
             yield after
 
     def _slots(self, state: ControllerState) -> list[SentMessage]:
@@ -349,8 +355,8 @@ class KafkaControllerSteps:
         ]
 
 
-def _proposes(proposal: Fields, told: ControllerState) -> bool:
+def _proposes(proposal: Fields, decision: ControllerState) -> bool:
     """Whether a decision is what a leader has proposed."""
     members = tuple(sorted(member[0] for member in rows(proposal.get("isr"))))
     wanted = (proposal.get("leader_epoch"), number(proposal.get("partition_epoch")) + 1, members)
-    return wanted == (told.controller_epoch, told.controller_partition_epoch, told.controller_isr)
+    return wanted == (decision.controller_epoch, decision.controller_partition_epoch, decision.controller_isr)

@@ -45,25 +45,25 @@ def read_kafka(files: Iterable[tuple[str, bytes]]) -> list[Life]:
 
 
 def _life(name: str, data: bytes) -> Life:
-    found, torn = read_objects(name, data, FORMAT)
-    if not found:
-        return Life(name, {}, (), torn)
+    objects, is_torn = read_objects(name, data, FORMAT)
+    if not objects:
+        return Life(name, {}, (), is_torn)
     events: list[Event] = []
-    for number, says in enumerate(found[1:], 1):
+    for number, says in enumerate(objects[1:], 1):
         what = says.get("what")
         if says.get("n") != number or not isinstance(what, str):
             raise BadTrace(f"{name}, line {number + 1}: line {number} of the process is expected")
         events.append(Event(name, number, {}, {**says, "action" if what in STEPS else "input": what}))
-    return Life(name, found[0], tuple(events), torn)
+    return Life(name, objects[0], tuple(events), is_torn)
 
 
 def in_time(lives: Sequence[Life]) -> list[Event]:
     """All events in the order of the machine's clock, which all processes share; those of a life in their own."""
-    found: list[tuple[int, str, int, Event]] = []
+    entries: list[tuple[int, str, int, Event]] = []
     for life in lives:
         at = 0
         for event in life.events:
             told = event.says.get("at")
             at = max(at, told if isinstance(told, int) else 0)
-            found.append((at, event.life, event.number, event))
-    return [event for *_, event in sorted(found, key=lambda one: one[:3])]
+            entries.append((at, event.life, event.number, event))
+    return [event for *_, event in sorted(entries, key=lambda one: one[:3])]

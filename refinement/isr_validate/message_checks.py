@@ -35,41 +35,41 @@ class MessageChecks:
 
     def check_message(self, mail: SentMessage, after: ReplicaState, action: str | None) -> None:
         """LineRefused unless a message says what its sender is, in the state after the line."""
-        wanted: dict[str, object] = {}
-        said = mail.says
+        expected: dict[str, object] = {}
+        message_fields = mail.says
         match mail.kind:
             case "FetchRequest" | "OffsetForLeaderEpochRequest":
                 if mail.kind != QUESTIONS[after.truncating]:
                     raise LineRefused(f"the {mail.kind} {mail.id} is not what such a follower asks")
-                wanted = {"offset": after.end, "leader_epoch": after.leader_epoch, "last_epoch": after.last_epoch}
+                expected = {"offset": after.end, "leader_epoch": after.leader_epoch, "last_epoch": after.last_epoch}
                 if mail.to != str(after.leader):
-                    wanted["to"] = after.leader
-            case "FetchResponse" | "OffsetForLeaderEpochResponse" if said.get("error") == "NONE":
-                wanted = {"leader_epoch": after.leader_epoch} if self.fences else {}
-                wanted |= {} if divergence(said) else {"high_watermark": after.high_watermark}
+                    expected["to"] = after.leader
+            case "FetchResponse" | "OffsetForLeaderEpochResponse" if message_fields.get("error") == "NONE":
+                expected = {"leader_epoch": after.leader_epoch} if self.fences else {}
+                expected |= {} if divergence(message_fields) else {"high_watermark": after.high_watermark}
                 if after.leader != int(self.node):
-                    wanted["leader"] = after.leader
+                    expected["leader"] = after.leader
             case "AlterPartitionRequest":
-                wanted = {"leader_epoch": after.leader_epoch, "partition_epoch": after.partition_epoch}
-                proposed = tuple(sorted(m[0] for m in rows(said.get("isr")) if m))
-                if proposed != after.pending_isr:
+                expected = {"leader_epoch": after.leader_epoch, "partition_epoch": after.partition_epoch}
+                proposed_isr = tuple(sorted(m[0] for m in rows(message_fields.get("isr")) if m))
+                if proposed_isr != after.pending_isr:
                     raise LineRefused(
                         f"the AlterPartitionRequest {mail.id} proposes what its sender does not",
                         (),
-                        {"pending_isr": (str(after.pending_isr), str(proposed))},
+                        {"pending_isr": (str(after.pending_isr), str(proposed_isr))},
                     )
                 if action == "leader_proposes_expansion":
-                    self._members(said, after)
+                    self._members(message_fields, after)
             case _:
                 return
-        wrong = {k: (str(v), str(said.get(k))) for k, v in wanted.items() if said.get(k) != v}
+        wrong = {k: (str(v), str(message_fields.get(k))) for k, v in expected.items() if message_fields.get(k) != v}
         if wrong:
             raise LineRefused(f"the {mail.kind} {mail.id} says what its sender does not know", (), wrong)
 
-    def _members(self, said: Fields, after: ReplicaState) -> None:
+    def _members(self, message_fields: Fields, after: ReplicaState) -> None:
         """LineRefused unless each joining broker is named with the broker epoch with which it fetched (KIP-903)."""
         seen = dict(zip(self.ids, after.follower_broker_epoch or (0,) * len(self.ids), strict=True))
-        for who, epoch in [(m[0], m[1]) for m in rows(said.get("isr")) if len(m) == 2]:
+        for who, epoch in [(m[0], m[1]) for m in rows(message_fields.get("isr")) if len(m) == 2]:
             if who not in after.isr and epoch != seen.get(who):
                 raise LineRefused(
                     f"{who} is proposed as of epoch {epoch}", (), {"follower_broker_epoch": (str(seen), str(epoch))}
@@ -85,8 +85,8 @@ class MessageChecks:
         match answer.kind, answer.error:
             case "Produce", "NONE" if answer.acks == -1 and answer.offset >= 0:
                 if not leads or answer.end > after.high_watermark or maximal < minimum:
-                    told = (f"{after.high_watermark}, ISR {after.isr}", f"acknowledged up to {answer.end}")
-                    raise LineRefused("what is acknowledged is not committed", (), {"high_watermark": told})
+                    difference = (f"{after.high_watermark}, ISR {after.isr}", f"acknowledged up to {answer.end}")
+                    raise LineRefused("what is acknowledged is not committed", (), {"high_watermark": difference})
             case "Produce", "NONE" if (
                 answer.own and action == "leader_appends" and answer.offset not in (-1, before.end)
             ):
@@ -102,31 +102,31 @@ class MessageChecks:
             case "Consume", "NONE" if (
                 answer.high_watermark != after.high_watermark or answer.end > after.high_watermark
             ):
-                told = (str(after.high_watermark), f"{answer.high_watermark}, read up to {answer.end}")
-                raise LineRefused("a consumer is told another watermark", (), {"high_watermark": told})
+                difference = (str(after.high_watermark), f"{answer.high_watermark}, read up to {answer.end}")
+                raise LineRefused("a consumer is told another watermark", (), {"high_watermark": difference})
             case _:
                 pass
 
 
-def divergence(said: Fields) -> Fields:
+def divergence(message_fields: Fields) -> Fields:
     """The part of an answer that says where the logs diverge; empty if there is none."""
-    return fields(said.get("diverging")) or fields(said.get("ends"))
+    return fields(message_fields.get("diverging")) or fields(message_fields.get("ends"))
 
 
-def divergence_variables(told: Fields, ranks: OffsetRanks) -> dict[str, int]:
+def divergence_variables(divergence_point: Fields, ranks: OffsetRanks) -> dict[str, int]:
     """The same as variables of the model, which names no epoch if the logs have nothing in common."""
-    end = number(told.get("end"))
-    return {"fetch_offset": ranks(end), "fetch_last_epoch": max(0, number(told.get("epoch"))) if end else 0}
+    end = number(divergence_point.get("end"))
+    return {"fetch_offset": ranks(end), "fetch_last_epoch": max(0, number(divergence_point.get("epoch"))) if end else 0}
 
 
-def check_divergence(sent: Iterable[SentMessage], taken: ModelStep, ranks: OffsetRanks) -> None:
+def check_divergence(messages: Iterable[SentMessage], step: ModelStep, ranks: OffsetRanks) -> None:
     """LineRefused unless a leader names the same point of divergence as in the model."""
-    for mail in sent:
+    for mail in messages:
         told = divergence(mail.says)
-        if not told or number(told.get("end")) < 0 or "follower" not in taken.parameters:
+        if not told or number(told.get("end")) < 0 or "follower" not in step.parameters:
             continue
-        i, says = taken.parameters["follower"], divergence_variables(told, ranks)
-        model = {name: cast("tuple[int, ...]", taken.state[name])[i] for name in says}
+        i, says = step.parameters["follower"], divergence_variables(told, ranks)
+        model = {name: cast("tuple[int, ...]", step.state[name])[i] for name in says}
         model["fetch_last_epoch"] *= model["fetch_offset"] > 0
         if says != model:
             wrong = {name: (str(model[name]), str(says[name])) for name in says if model[name] != says[name]}
@@ -149,10 +149,10 @@ class Session:
     broker_epoch: int = -1
     metadata_offset: int = 0
     leaves: bool = False
-    asked: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
+    client_requests: dict[int, Fields] = attrs.field(factory=dict[int, Fields])
     questions: set[tuple[Json, ...]] = attrs.field(factory=set[tuple[Json, ...]])
     settings: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    known: KnownEvents = attrs.field(factory=set[tuple[str, str, int]])
+    known_events: KnownEvents = attrs.field(factory=set[tuple[str, str, int]])
     last: dict[tuple[str, str], Fields] = attrs.field(factory=dict[tuple[str, str], Fields])
     started: bool = False
 
@@ -164,15 +164,15 @@ class Session:
             raise LineRefused(f"the clock of the process goes back from {self.at} to {at}")
         self.at = at
         self._check_clock(event)
-        client, told = fields(says.get("client")), says.get("input")
+        client, input_name = fields(says.get("client")), says.get("input")
         if ("log" in says) and self.started:
             raise LineRefused("a log is found after the start")
-        self.started |= told == "Start"
+        self.started |= input_name == "Start"
         if client:
-            self.asked[number(client.get("request"), -1)] = {**client, "input": told}
-        if client and told == "Produce" and client.get("acks") not in (-1, 0, 1):
+            self.client_requests[number(client.get("request"), -1)] = {**client, "input": input_name}
+        if client and input_name == "Produce" and client.get("acks") not in (-1, 0, 1):
             raise LineRefused(f"acks={client.get('acks')} is nothing that a producer may ask for")
-        if told == "ShutDown":
+        if input_name == "ShutDown":
             self.leaves = True
         if mail is not None:
             self._note_registration(mail)
@@ -183,7 +183,7 @@ class Session:
         if any(event.clock.get(life, 0) < count for life, count in self.clock.items()):
             raise LineRefused("the line knows less than the line before it")
         for life, count in event.clock.items():
-            if life != event.life and count != self.clock.get(life, 0) and (node, life, count) not in self.known:
+            if life != event.life and count != self.clock.get(life, 0) and (node, life, count) not in self.known_events:
                 raise LineRefused(f"the line knows event {count} of {life}, of which no message to {node} told")
         self.clock = event.clock
 
@@ -258,16 +258,16 @@ class Session:
         me = -1 if node == CONTROLLER else int(node)
         match kind:
             case "Heartbeat":
-                wanted: dict[str, Json] = {"broker": me, "broker_epoch": self.broker_epoch}
-                return {**wanted, "metadata_offset": self.metadata_offset, "wants_to_shut_down": self.leaves}
+                expected: dict[str, Json] = {"broker": me, "broker_epoch": self.broker_epoch}
+                return {**expected, "metadata_offset": self.metadata_offset, "wants_to_shut_down": self.leaves}
             case "FetchMetadata":
                 return {"broker": me, "broker_epoch": self.broker_epoch, "offset": self.metadata_offset}
             case "FetchRequest":
-                wanted = {"replica": me, "broker_epoch": self.broker_epoch}
+                expected = {"replica": me, "broker_epoch": self.broker_epoch}
                 for name, setting in (("max_wait_ms", "replica.fetch.wait.max.ms"), ("max_bytes", _FETCH_BYTES)):
                     if setting in self.settings:
-                        wanted[name] = int(self.settings[setting])
-                return wanted
+                        expected[name] = int(self.settings[setting])
+                return expected
             case "AlterPartitionRequest":
                 return {"leader": me, "broker_epoch": self.broker_epoch}
             case "RegisterBroker":
@@ -281,7 +281,7 @@ class Session:
 
     def answers(self, answer: Fields) -> Fields:
         """The request that this answers; LineRefused if no client sent it."""
-        asked = self.asked.get(number(answer.get("request"), -1))
+        asked = self.client_requests.get(number(answer.get("request"), -1))
         if asked is None or asked.get("partition") != answer.get("partition"):
             raise LineRefused(f"the request {answer.get('request')} about {answer.get('partition')} was not asked")
         return asked

@@ -85,14 +85,14 @@ class ModelSteps:
         self._room = room
         self._longer: ModelSteps | None = None
         self._with_log_length = partial(ModelSteps, design, replicas, minimum, unclean, follower_reads, acks)
-        given = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
+        settings = {"min_insync": minimum, "replicas": replicas, "unclean": unclean, "follower_reads": follower_reads}
         model = traced_design(design)
-        known = {constant.name for constant in model.constants()}
+        constant_names = {constant.name for constant in model.constants()}
         unbounded = {**_UNBOUNDED, "log": room, "records": room}
         self.instance = Instance(
             model,
-            {"acks": acks, "consumers": 1, **given},
-            unbounded={name: value for name, value in unbounded.items() if name in known},
+            {"acks": acks, "consumers": 1, **settings},
+            unbounded={name: value for name, value in unbounded.items() if name in constant_names},
         )
         self.fences = not any(d.name == "takes_any_epoch" for d in model.definitions())
         """Whether fetches and their answers carry the leader epoch, and another one is refused (KIP-320)."""
@@ -104,35 +104,35 @@ class ModelSteps:
         """Whether the model has this action, in this design and with these settings."""
         return action in self._actions
 
-    def steps(self, action: str, told: Mapping[str, object]) -> list[ModelStep]:
+    def steps(self, action: str, variables: Mapping[str, object]) -> list[ModelStep]:
         """The steps of an action from this state; none if the settings switch the action off."""
         if action not in self._actions:
             return []
-        if (longer := self._long_enough(told)) is not self:
-            return longer.steps(action, told)
+        if (longer := self._long_enough(variables)) is not self:
+            return longer.steps(action, variables)
         number = self._actions[action]
         parameters = [name for name, _ in self.instance.actions[number].parameters]
-        state: Values = tuple({**self._blank, **told}[name] for name in self._blank)
+        state: Values = tuple({**self._blank, **variables}[name] for name in self._blank)
         found: list[tuple[Parameters, Values]] = self._evaluator.actions[number](state, [0] * 999)
         return [
             ModelStep(dict(zip(parameters, given, strict=True)), dict(zip(self._blank, after, strict=True)))
             for given, after in found
         ]
 
-    def _long_enough(self, told: Mapping[str, object]) -> ModelSteps:
+    def _long_enough(self, variables: Mapping[str, object]) -> ModelSteps:
         """An instance whose logs are long enough for those in this state and one more record."""
-        logs = cast("tuple[tuple[int, ...], ...]", told.get("log", ()))
+        logs = cast("tuple[tuple[int, ...], ...]", variables.get("log", ()))
         if max(map(len, logs), default=0) < self._room:
             return self
         if self._longer is None:
             self._longer = self._with_log_length(2 * self._room)
-        return self._longer._long_enough(told)
+        return self._longer._long_enough(variables)
 
-    def at(self, action: str, told: Mapping[str, object]) -> tuple[FoldedAction, Values, Evaluator]:
+    def at(self, action: str, variables: Mapping[str, object]) -> tuple[FoldedAction, Values, Evaluator]:
         """The action, the state, and an evaluator for expressions in it."""
-        if (longer := self._long_enough(told)) is not self:
-            return longer.at(action, told)
-        state: Values = tuple({**self._blank, **told}[name] for name in self._blank)
+        if (longer := self._long_enough(variables)) is not self:
+            return longer.at(action, variables)
+        state: Values = tuple({**self._blank, **variables}[name] for name in self._blank)
         return self.instance.actions[self._actions[action]], state, self._evaluator
 
     def parameters(self, action: str) -> Iterator[dict[str, int]]:
@@ -141,23 +141,25 @@ class ModelSteps:
         for values in parameter_values(self.instance, folded):
             yield dict(zip((name for name, _ in folded.parameters), values, strict=True))
 
-    def false_guards(self, action: str, told: Mapping[str, object], fixed: Mapping[str, int]) -> list[str]:
-        """The first guard that is false, for each choice of the parameters that `fixed` leaves open; at most eight."""
-        if (longer := self._long_enough(told)) is not self:
-            return longer.false_guards(action, told, fixed)
+    def false_guards(
+        self, action: str, variables: Mapping[str, object], fixed_parameters: Mapping[str, int]
+    ) -> list[str]:
+        """The first false guard, for each choice of parameters that `fixed_parameters` leaves open; at most eight."""
+        if (longer := self._long_enough(variables)) is not self:
+            return longer.false_guards(action, variables, fixed_parameters)
         folded = self.instance.actions[self._actions[action]]
-        state: Values = tuple({**self._blank, **told}[name] for name in self._blank)
-        found: list[str] = []
+        state: Values = tuple({**self._blank, **variables}[name] for name in self._blank)
+        guard_texts: list[str] = []
         for values in parameter_values(self.instance, folded):
-            named = dict(zip((name for name, _ in folded.parameters), values, strict=True))
-            if any(named.get(name, value) != value for name, value in fixed.items()):
+            choice = dict(zip((name for name, _ in folded.parameters), values, strict=True))
+            if any(choice.get(name, value) != value for name, value in fixed_parameters.items()):
                 continue
             for guard in folded.guards:
-                if not self._evaluator.evaluate(guard.condition, state, None, **named):
-                    shown = ", ".join(f"{name} {value}" for name, value in named.items())
-                    found.append(f"{action}({shown}): {text(guard.condition)}")
+                if not self._evaluator.evaluate(guard.condition, state, None, **choice):
+                    shown = ", ".join(f"{name} {value}" for name, value in choice.items())
+                    guard_texts.append(f"{action}({shown}): {text(guard.condition)}")
                     break
-        return list(dict.fromkeys(found))[:8]
+        return list(dict.fromkeys(guard_texts))[:8]
 
 
 @cache
@@ -193,7 +195,7 @@ def maybe_replica(ids: Sequence[int], member: int | None) -> int:
 _CHANGES_ISR: Final = ("leader_proposes_shrink", "leader_proposes_expansion", *ALTER_PARTITION)
 """The actions by which the ISR changes since KIP-497."""
 
-TRACED: Final = tuple(DESIGNS)[: list(DESIGNS).index("kafka-0.8") + 1]
+TRACED_DESIGNS: Final = tuple(DESIGNS)[: list(DESIGNS).index("kafka-0.8") + 1]
 """The designs that a broker can be told to have (`isr_broker.designs.DESIGNS`)."""
 
 

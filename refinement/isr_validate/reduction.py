@@ -19,7 +19,7 @@ import attrs
 
 from isr_broker.trace_reader import BadTrace, Event, Life, read
 from isr_sim.simulate import Config
-from isr_sim.traces import again, traced
+from isr_sim.traces import again, run_with_traces
 from isr_sim.world import FAIR
 from isr_validate.trace_lines import Level
 from isr_validate.trace_values import sent_messages
@@ -37,24 +37,24 @@ class Reduction:
     """One reduction: the kind of rejection to keep, and how many validations and seconds it may take."""
 
     judge: Validator
-    wanted: tuple[str, ...]
+    kind: tuple[str, ...]
     tries: int
     until: float
-    done: int = 0
+    validation_count: int = 0
 
     @property
     def over(self) -> bool:
         """Whether the validations or the seconds are used up."""
-        return self.done >= self.tries or process_time() > self.until
+        return self.validation_count >= self.tries or process_time() > self.until
 
     def same(self, lives: Sequence[Life]) -> bool:
         """Whether these lines are rejected in the same way."""
-        self.done += 1
+        self.validation_count += 1
         try:
             no = self.judge(lives).rejected
         except BadTrace:
             return False
-        return no is not None and rejection_kind(no) == self.wanted
+        return no is not None and rejection_kind(no) == self.kind
 
 
 @attrs.frozen
@@ -90,16 +90,16 @@ def reduce_trace(
         for group in _groups(now, last):
             now = _without_if_rejected(work, now, group)
         now = _ddmin(work, now)
-    return ReducedTrace(now, sum(len(life.events) for life in now), before, work.done)
+    return ReducedTrace(now, sum(len(life.events) for life in now), before, work.validation_count)
 
 
 def _keys(lives: Iterable[Life]) -> list[Key]:
     return [(life.name, event.number) for life in lives for event in life.events]
 
 
-def _without_if_rejected(work: Reduction, lives: tuple[Life, ...], gone: Iterable[Key]) -> tuple[Life, ...]:
+def _without_if_rejected(work: Reduction, lives: tuple[Life, ...], dropped_keys: Iterable[Key]) -> tuple[Life, ...]:
     """The trace without these lines if it is still rejected in the same way, else as it was."""
-    dropped = with_receivers(lives, set(gone))
+    dropped = with_receivers(lives, set(dropped_keys))
     if not dropped or len(dropped) == sum(len(life.events) for life in lives):
         return lives
     smaller = without_lines(lives, dropped)
@@ -139,48 +139,50 @@ def _ddmin(work: Reduction, lives: tuple[Life, ...]) -> tuple[Life, ...]:
     return lives
 
 
-def with_receivers(lives: Iterable[Life], gone: set[Key]) -> set[Key]:
+def with_receivers(lives: Iterable[Life], dropped_keys: set[Key]) -> set[Key]:
     """These lines, the lines that received their messages, and so on."""
     sent_by: dict[str, Key] = {}
-    received: dict[Key, str] = {}
+    received_ids: dict[Key, str] = {}
     for life in lives:
         for event in life.events:
             key = (event.life, event.number)
             for mail in sent_messages(event.life, event.says.get("sent")):
                 sent_by[mail.id] = key
             if "received" in event.says:
-                received[key] = str(event.says["received"])
-    all_gone, more = set(gone), True
+                received_ids[key] = str(event.says["received"])
+    all_gone, more = set(dropped_keys), True
     while more:
         more = False
-        for key, message in received.items():
+        for key, message in received_ids.items():
             if key not in all_gone and sent_by.get(message) in all_gone:
                 all_gone.add(key)
                 more = True
     return all_gone
 
 
-def without_lines(lives: Iterable[Life], gone: set[Key]) -> tuple[Life, ...]:
+def without_lines(lives: Iterable[Life], dropped_keys: set[Key]) -> tuple[Life, ...]:
     """The trace without these lines, numbered anew, and without lives that have no lines left."""
-    kept: dict[str, list[int]] = {}
+    kept_numbers: dict[str, list[int]] = {}
     for life in lives:
-        kept[life.name] = [event.number for event in life.events if (event.life, event.number) not in gone]
-    place = {name: _counts(numbers) for name, numbers in kept.items()}
-    found: list[Life] = []
+        kept_numbers[life.name] = [
+            event.number for event in life.events if (event.life, event.number) not in dropped_keys
+        ]
+    place = {name: _counts(numbers) for name, numbers in kept_numbers.items()}
+    shorter_lives: list[Life] = []
     for life in lives:
-        if not kept[life.name]:
+        if not kept_numbers[life.name]:
             continue
         events: list[Event] = []
         for event in life.events:
-            if (event.life, event.number) in gone:
+            if (event.life, event.number) in dropped_keys:
                 continue
             clock = {name: place[name](count) for name, count in event.clock.items() if name in place}
             clock = {name: count for name, count in clock.items() if count}
             number = len(events) + 1
             clock[life.name] = number
             events.append(Event(life.name, number, clock, {**event.says, "n": number, "clock": dict(clock)}))
-        found.append(Life(life.name, life.header, tuple(events), False))
-    return tuple(found)
+        shorter_lives.append(Life(life.name, life.header, tuple(events), False))
+    return tuple(shorter_lives)
 
 
 def _counts(numbers: Sequence[int]) -> Callable[[int], int]:
@@ -226,7 +228,7 @@ def reduce_run(lives: tuple[Life, ...], no: Rejection, judge: Validator, tries: 
 
 
 def _run_rejected(config: Config, seed: int, no: Rejection, judge: Validator) -> ReducedRun | None:
-    lives = tuple(read(traced(config, seed).notes))
+    lives = tuple(read(run_with_traces(config, seed).notes))
     rejected = judge(lives).rejected
     if rejected is None or rejection_kind(rejected) != rejection_kind(no):
         return None

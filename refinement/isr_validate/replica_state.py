@@ -116,8 +116,8 @@ class ReplicaState:
     def from_snapshot(cls, state: Fields, ids: Sequence[int], epochs: Epochs) -> ReplicaState:
         """The state in a snapshot, for a log with these epochs."""
         leader, leads = state.get("leader"), "isr" in state
-        ends, seen = fields(state.get("follower_end")), fields(state.get("follower_broker_epoch"))
-        known = [ends.get(str(b)) for b in ids]
+        ends, broker_epochs = fields(state.get("follower_end")), fields(state.get("follower_broker_epoch"))
+        follower_ends = [ends.get(str(b)) for b in ids]
         return cls(
             end=number(state.get("log_end"), -1),
             epochs=epochs,
@@ -127,8 +127,8 @@ class ReplicaState:
             isr=_set(state.get("isr")),
             pending_isr=_set(state.get("pending_isr")),
             partition_epoch=number(state.get("partition_epoch"), -1) if leads else 0,
-            follower_end=tuple(e if isinstance(e, int) else None for e in known),
-            follower_broker_epoch=tuple(_epoch(seen.get(str(b), -1)) for b in ids),
+            follower_end=tuple(e if isinstance(e, int) else None for e in follower_ends),
+            follower_broker_epoch=tuple(_epoch(broker_epochs.get(str(b), -1)) for b in ids),
             truncating=state.get("truncating") is True,
         )
 
@@ -206,14 +206,14 @@ class ControllerState:
         )
 
 
-def _epoch(told: Json) -> int:
+def _epoch(value: Json) -> int:
     """A broker epoch; 0 for none, which a line has as -1."""
-    return told if isinstance(told, int) and told > 0 else 0 if told == -1 else -1
+    return value if isinstance(value, int) and value > 0 else 0 if value == -1 else -1
 
 
-def _set(told: Json) -> tuple[int, ...]:
+def _set(value: Json) -> tuple[int, ...]:
     """A set of brokers in order; a value that is no list, and not null, equals no set."""
-    return tuple(sorted(numbers(told))) if isinstance(told, list) else () if told is None else (-1,)
+    return tuple(sorted(numbers(value))) if isinstance(value, list) else () if value is None else (-1,)
 
 
 def controller_names(partition: Fields) -> Fields:
@@ -240,9 +240,9 @@ def differences_between(
     model: ReplicaState | ControllerState, line: ReplicaState | ControllerState
 ) -> dict[str, tuple[str, str]]:
     """The variables in which two states differ, each with the model's value and the line's."""
-    found: dict[str, tuple[str, str]] = {}
+    differences: dict[str, tuple[str, str]] = {}
     for name in (f.name for f in attrs.fields(type(model))):
         one, other = getattr(model, name), getattr(line, name)
         if one != other:
-            found[name] = (str(one), str(other))
-    return found
+            differences[name] = (str(one), str(other))
+    return differences

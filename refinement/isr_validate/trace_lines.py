@@ -36,12 +36,12 @@ class Level(Enum):
 
 @attrs.frozen
 class Partition:
-    """A partition: its replicas and settings, which do not change. `fixed` is all that Metadata must repeat of it."""
+    """A partition: its replicas and settings, which do not change. `fixed_fields`: what Metadata must repeat of it."""
 
     ids: tuple[int, ...]
     minimum: int
     unclean: bool
-    fixed: tuple[str, ...] = ()
+    fixed_fields: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -68,10 +68,11 @@ class Line:
 
     - `place`: its index in causal order; `actions`: what it may be, None for no action; `mail`: the message received.
     - `news`: the range of metadata that this life of the broker has received so far; `wrote`: batches appended.
-    - `found`: the replica when its log was opened; `begins`: a new life starts here.
-    - `sent`, `answers`: messages and answers to clients; `acks`, `asked`: acks of its produce, offset of its read.
-    - `state`, `controller`: the snapshot; `joined`: broker epochs that its registration may get; `overtaken`: a newer
-      heartbeat of the same life came before this one.
+    - `opened_replica`: the replica when its log was opened; `begins`: a new life starts here.
+    - `messages`, `answers`: messages and answers to clients; `acks`, `read_offset`: acks of its produce, offset of its
+      read.
+    - `state`, `controller`: the snapshot; `registration_epochs`: broker epochs that its registration may get;
+      `overtaken`: a newer heartbeat of the same life came before this one.
     """
 
     place: int
@@ -80,15 +81,15 @@ class Line:
     mail: SentMessage | None = None
     news: tuple[int, int] = (0, 0)
     wrote: tuple[Row, ...] = ()
-    found: ReplicaState | None = None
+    opened_replica: ReplicaState | None = None
     begins: bool = False
-    sent: tuple[SentMessage, ...] = ()
+    messages: tuple[SentMessage, ...] = ()
     answers: tuple[Answer, ...] = ()
     acks: int | None = None
-    asked: int | None = None
+    read_offset: int | None = None
     state: Fields | None = None
     controller: ControllerState | None = None
-    joined: tuple[int, ...] = ()
+    registration_epochs: tuple[int, ...] = ()
     overtaken: bool = False
 
     @property
@@ -99,7 +100,7 @@ class Line:
 
 @attrs.define
 class TraceLines:
-    """A trace by owners. `refused` is the place of the first line that the reader refused, and why.
+    """A trace by owners. `refusal` is the place of the first line that the reader refused, and why.
 
     `proposals`: of Kafka's traces, by partition, every AlterPartition that a leader prepared, but for those in
     `withdrawn`: it was told that they are refused, or never sent them.
@@ -117,8 +118,8 @@ class TraceLines:
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
     proposals: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
     withdrawn: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
-    unchecked: int = 0
-    refused: tuple[int, LineRefused] | None = None
+    unchecked_lines: int = 0
+    refusal: tuple[int, LineRefused] | None = None
 
     def read(
         self, events: Sequence[Event], read_ahead: Callable[[Event], None], read: Callable[[int, Event], None]
@@ -131,7 +132,7 @@ class TraceLines:
             try:
                 read(place, event)
             except LineRefused as no:
-                self.refused = (place, no)
+                self.refusal = (place, no)
                 return
 
 
@@ -140,7 +141,7 @@ LEARNS: Final = ("becomes_leader", "becomes_follower", "leader_learns_isr")
 QUESTIONS: Final = ("FetchRequest", "OffsetForLeaderEpochRequest")
 """What a follower asks its leader: if it may fetch, and if it must truncate first."""
 
-HIDDEN: Final[dict[str, tuple[str, ...]]] = {
+HIDDEN_ACTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Produce": ("leader_appends",),
     "FetchRequest": ("leader_answers_fetch", "leader_answers_diverging"),
     "FetchResponse": ("follower_appends", "follower_truncates"),

@@ -45,13 +45,13 @@ class SentMessage:
     says: Fields
 
 
-def sent_messages(source: str, sent: Json) -> list[SentMessage]:
+def sent_messages(source: str, entries: Json) -> list[SentMessage]:
     """The messages that a line has sent."""
-    found: list[SentMessage] = []
-    for one in sent if isinstance(sent, list) else []:
+    messages: list[SentMessage] = []
+    for one in entries if isinstance(entries, list) else []:
         for kind, value in fields(one).items():
             if kind not in ("id", "to"):
-                found.append(
+                messages.append(
                     SentMessage(str(fields(one).get("id")), source, str(fields(one).get("to")), kind, fields(value))
                 )
-    return found
+    return messages

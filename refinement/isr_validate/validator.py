@@ -24,7 +24,7 @@ from isr_validate.kafka_design import KAFKA
 from isr_validate.kafka_reader import KafkaLine, KafkaReader
 from isr_validate.kafka_steps import KafkaControllerSteps, KafkaReplicaSteps, KafkaState
 from isr_validate.kafka_trace import in_time, of_kafka
-from isr_validate.model_step import TRACED
+from isr_validate.model_step import TRACED_DESIGNS
 from isr_validate.replica_steps import ReplicaSteps
 from isr_validate.trace_lines import CONTROLLER, Level, Line, Owner, TraceLines
 from isr_validate.trace_reader import TraceReader
@@ -48,16 +48,16 @@ def validate(
     rejection has a table of the guards that are false. `progress` is told how many lines are explained, and of how
     many: a line that concerns several replicas has to be explained for each of them.
     """
-    known = list(lives)
-    settings = settings_of(known)
+    all_lives = list(lives)
+    settings = settings_of(all_lives)
     bad: BadTrace | None = None
-    if of_kafka(known):
-        events = in_time(known)
+    if of_kafka(all_lives):
+        events = in_time(all_lives)
         level = Level.EVENTS if level is Level.FULL else level
         lines = TraceLines(level, KAFKA + settings.get("insync.design", "kip-966"))
         KafkaReader(settings, lines).read_all(events)
     else:
-        events, bad = _ordered(known)
+        events, bad = _ordered(all_lives)
         lines = TraceLines(
             level,
             settings.get("insync.design", "kip-966"),
@@ -65,16 +65,18 @@ def validate(
             settings.get("insync.follower.reads") == "true",
         )
         TraceReader(settings, lines).read_all(events)
-    done = Validation(stutters=lines.stutters, unchecked=lines.unchecked, level=level.value, lines=len(events))
-    _search(lines, done, Budget(budget), details, progress)
-    limit = done.rejected.place if done.rejected is not None else len(events)
+    validation = Validation(
+        stutters=lines.stutters, unchecked_lines=lines.unchecked_lines, level=level.value, lines=len(events)
+    )
+    _search(lines, validation, Budget(budget), details, progress)
+    limit = validation.rejected.place if validation.rejected is not None else len(events)
     for place, event in enumerate(events[:limit]):
-        done.events = place + 1
+        validation.events = place + 1
         if level is not Level.CLIENT and isinstance(event.says.get("action"), str):
-            done.steps[str(event.says["action"])] += 1
-    if bad is not None and done.rejected is None:
+            validation.steps[str(event.says["action"])] += 1
+    if bad is not None and validation.rejected is None:
         raise bad
-    return done
+    return validation
 
 
 def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
@@ -85,9 +87,9 @@ def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
     headers = [fields(life.header.get("settings")) for life in lives if life.header.get("settings")]
     settings = {name: str(value) for name, value in headers[0].items()} if headers else {}
     design = settings.get("insync.design", "kip-966")
-    if design not in (*TRACED, *PLANTED):
+    if design not in (*TRACED_DESIGNS, *PLANTED):
         raise BadTrace(f"traces of {design} are not validated, for the model has no such design")
-    return settings if design in TRACED else {**settings, "insync.design": "kip-966"}
+    return settings if design in TRACED_DESIGNS else {**settings, "insync.design": "kip-966"}
 
 
 def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
@@ -101,70 +103,73 @@ def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
     return events, None
 
 
-def _search(lines: TraceLines, done: Validation, budget: Budget, details: bool, progress: Progress) -> None:
+def _search(lines: TraceLines, validation: Validation, budget: Budget, details: bool, progress: Progress) -> None:
     limit, before = len(lines.events), 0
     total = sum(map(len, lines.by_owner.values()))
-    if lines.refused is not None:
-        place, no = lines.refused
-        done.rejected = _rejected(
+    if lines.refusal is not None:
+        place, no = lines.refusal
+        validation.rejected = _rejected(
             lines, place, ("", ""), no.why, [FailedAttempt("", no.why, no.guards, no.differences)], ()
         )
         limit = place
     outside: list[tuple[int, str]] = []
     for owner, chain in lines.by_owner.items():
-        wanted = [line for line in chain if line.place < limit]
-        steps, found = _search_owner(lines, owner, wanted, budget, partial(_explained, progress, before, total))
+        owner_lines = [line for line in chain if line.place < limit]
+        steps, result = _search_owner(
+            lines, owner, owner_lines, budget, partial(_report_progress, progress, before, total)
+        )
         before += len(chain)
-        done.successors += found.tried
-        done.widest = max(done.widest, found.widest)
-        if found.spent:
-            done.unknown = (
-                f"{owner[0]}, {owner[1]}: the budget was spent after {found.explained} of {len(wanted)} lines"
-            )
+        validation.successors += result.tried_states
+        validation.widest = max(validation.widest, result.widest)
+        if result.is_spent:
+            spent = f"the budget was spent after {result.explained_lines} of {len(owner_lines)} lines"
+            validation.unknown = f"{owner[0]}, {owner[1]}: {spent}"
             continue
-        if found.explained < len(wanted):
-            place = wanted[found.explained].place
-            done.rejected = _found_wrong(lines, owner, wanted[found.explained], found)
+        if result.explained_lines < len(owner_lines):
+            place = owner_lines[result.explained_lines].place
+            validation.rejected = _found_wrong(lines, owner, owner_lines[result.explained_lines], result)
             if details:
-                state = found.states[0] if found.states else None
+                state = result.states[0] if result.states else None
                 state = state.replica if isinstance(state, KafkaState) else state
-                table, legend = false_guards(lines, owner, wanted[found.explained], state)
-                done.rejected = attrs.evolve(done.rejected, table=table, legend=legend)
+                table, legend = false_guards(lines, owner, owner_lines[result.explained_lines], state)
+                validation.rejected = attrs.evolve(validation.rejected, table=table, legend=legend)
             limit = place
         outside += [(place, why) for place, why in steps.outside.items() if place < limit]
     lines.outside += [(lines.events[p].life, lines.events[p].number + 1, why) for p, why in outside]
     places = {(event.life, event.number + 1): n for n, event in enumerate(lines.events)}
-    done.outside = sorted((o for o in lines.outside if places[o[0], o[1]] < limit), key=lambda o: places[o[0], o[1]])
-    if done.rejected is not None:
-        done.unknown = None
+    validation.outside = sorted(
+        (o for o in lines.outside if places[o[0], o[1]] < limit), key=lambda o: places[o[0], o[1]]
+    )
+    if validation.rejected is not None:
+        validation.unknown = None
 
 
 def _search_owner(
-    lines: TraceLines, owner: Owner, wanted: list[Line], budget: Budget, progress: Callable[[int], None]
+    lines: TraceLines, owner: Owner, owner_lines: list[Line], budget: Budget, progress: Callable[[int], None]
 ) -> tuple[HasOutside, SearchResult]:
     """Search one owner's lines, with the steps of whichever broker wrote them."""
     node, tp = owner
     if lines.design.startswith(KAFKA):
-        kafka = [line for line in wanted if isinstance(line, KafkaLine)]
+        kafka = [line for line in owner_lines if isinstance(line, KafkaLine)]
         if node == CONTROLLER:
             made, withdrawn = lines.proposals.get(tp, []), lines.withdrawn.get(tp, [])
             decided = KafkaControllerSteps(ControllerSteps(lines, tp), made, withdrawn)
-            return decided, search(decided, wanted, budget, progress)
+            return decided, search(decided, owner_lines, budget, progress)
         taken = KafkaReplicaSteps(ReplicaSteps(lines, node, tp), kafka)
-        return taken, search(taken, wanted, budget, progress)
+        return taken, search(taken, owner_lines, budget, progress)
     if node == CONTROLLER:
         ruled = ControllerSteps(lines, tp)
-        return ruled, search(ruled, wanted, budget, progress)
+        return ruled, search(ruled, owner_lines, budget, progress)
     replica = ReplicaSteps(lines, node, tp)
-    return replica, search(replica, wanted, budget, progress)
+    return replica, search(replica, owner_lines, budget, progress)
 
 
-def _explained(progress: Progress, before: int, total: int, here: int) -> None:
+def _report_progress(progress: Progress, before: int, total: int, here: int) -> None:
     progress(before + here, total)
 
 
-def _found_wrong(lines: TraceLines, owner: Owner, line: Line, found: SearchResult) -> Rejection:
-    attempts = list(found.attempts)
+def _found_wrong(lines: TraceLines, owner: Owner, line: Line, result: SearchResult) -> Rejection:
+    attempts = list(result.attempts)
     nearest = (
         min(attempts, key=lambda w: (not w.differences, len(w.differences)))
         if attempts
@@ -176,7 +181,7 @@ def _found_wrong(lines: TraceLines, owner: Owner, line: Line, found: SearchResul
         owner,
         nearest.why,
         [nearest, *(w for w in attempts if w is not nearest)],
-        tuple(map(str, found.states)),
+        tuple(map(str, result.states)),
     )
 
 
@@ -238,20 +243,22 @@ class OwnerSteps(HasOutside, Protocol[S]):
 class Budget:
     """How many more states all searches together may try."""
 
-    left: int
+    remaining_states: int
 
 
 @attrs.frozen
 class SearchResult:
-    """The result of a search: how many lines are explained, and whether the search was `spent` before it was decided.
+    """The result of a search: how many lines are explained, and whether the search was `is_spent` before it was
+    decided.
 
     `states` are those that were possible before the first line that is not explained; `attempts` say how that line
-    fails from them. `tried` counts states, and `widest` is the most states that were possible after the same line.
+    fails from them. `tried_states` counts states, and `widest` is the most states that were possible after the same
+    line.
     """
 
-    explained: int
-    spent: bool
-    tried: int
+    explained_lines: int
+    is_spent: bool
+    tried_states: int
     widest: int
     attempts: tuple[FailedAttempt, ...] = ()
     states: tuple[object, ...] = ()
@@ -265,46 +272,48 @@ class _Node(Generic[S]):
     state: S
     rest: Iterator[S]
     attempts: list[FailedAttempt]
-    led: bool = False
+    has_successor: bool = False
 
 
 def search(
     steps: OwnerSteps[S], chain: list[Line], budget: Budget, progress: Callable[[int], None] = lambda explained: None
 ) -> SearchResult:
     """Search for a run through all lines: the first that is found, or the longest part of one."""
-    seen: list[set[S]] = [set() for _ in range(len(chain) + 1)]
+    visited: list[set[S]] = [set() for _ in range(len(chain) + 1)]
     failed: list[tuple[S, list[FailedAttempt]]] = []
-    tried, furthest = 0, 0
+    tried_states, furthest = 0, 0
     stack: list[_Node[S]] = []
 
-    def opened(at: int, state: S) -> _Node[S]:
+    def open_node(at: int, state: S) -> _Node[S]:
         attempts: list[FailedAttempt] = []
         return _Node(at, state, steps.after(chain[at], state, attempts), attempts)
 
     if chain:
-        stack.append(opened(0, steps.first()))
-    while stack and budget.left > 0:
+        stack.append(open_node(0, steps.first()))
+    while stack and budget.remaining_states > 0:
         top = stack[-1]
         following = next(top.rest, None)
         if following is None:
             stack.pop()
-            if not top.led and top.at == furthest:
+            if not top.has_successor and top.at == furthest:
                 failed.append((top.state, top.attempts))
             continue
-        top.led = True
-        if following in seen[top.at + 1]:
+        top.has_successor = True
+        if following in visited[top.at + 1]:
             continue
-        seen[top.at + 1].add(following)
-        budget.left -= 1
-        tried += 1
+        visited[top.at + 1].add(following)
+        budget.remaining_states -= 1
+        tried_states += 1
         if top.at + 1 > furthest:
             furthest, failed = top.at + 1, []
             progress(furthest)
         if furthest == len(chain):
             break
-        stack.append(opened(top.at + 1, following))
-    widest = max(map(len, seen))
+        stack.append(open_node(top.at + 1, following))
+    widest = max(map(len, visited))
     if furthest == len(chain):
-        return SearchResult(furthest, False, tried, widest)
+        return SearchResult(furthest, False, tried_states, widest)
     attempts = tuple(way for _, found in failed for way in found)
-    return SearchResult(furthest, bool(stack) or steps.bounded, tried, widest, attempts, tuple(s for s, _ in failed))
+    return SearchResult(
+        furthest, bool(stack) or steps.bounded, tried_states, widest, attempts, tuple(s for s, _ in failed)
+    )

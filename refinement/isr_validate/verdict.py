@@ -68,7 +68,7 @@ class Validation:
 
     - `events`: lines accepted; `lines`: all lines; `steps`, `stutters`: lines with an action, and inputs without one.
     - `outside`: life, line and reason of what the environment of the model never does, such as a message twice.
-    - `unchecked`: lines about partitions whose replicas no message has told.
+    - `unchecked_lines`: lines about partitions whose replicas no message has told.
     - `unknown`: the budget was spent before the search ended, for the owner that it names.
     - `successors`: states tried; `widest`: the most states of an owner that were possible after the same line.
     """
@@ -77,7 +77,7 @@ class Validation:
     steps: Counter[str] = attrs.field(factory=Counter[str])
     stutters: Counter[str] = attrs.field(factory=Counter[str])
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
-    unchecked: int = 0
+    unchecked_lines: int = 0
     successors: int = 0
     rejected: Rejection | None = None
     unknown: str | None = None

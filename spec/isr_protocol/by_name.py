@@ -65,24 +65,24 @@ class _Designs(Mapping[str, Design]):
 
     def __init__(self) -> None:
         self._coming, self._lock = _modules(), RLock()
-        self._imported: dict[str, Design] = {}
+        self._designs: dict[str, Design] = {}
 
     def _imports_more(self) -> bool:
         """One module more; whether there was one."""
         with self._lock:
             more = next(self._coming, ())
-            self._imported |= {design.name: design for design in more}
+            self._designs |= {design.name: design for design in more}
         return bool(more)
 
     def __getitem__(self, name: str) -> Design:
-        while name not in self._imported and self._imports_more():
+        while name not in self._designs and self._imports_more():
             pass
-        return self._imported[name]
+        return self._designs[name]
 
     def __iter__(self) -> Iterator[str]:
         place = 0
-        while place < len(self._imported) or self._imports_more():
-            yield list(self._imported)[place]
+        while place < len(self._designs) or self._imports_more():
+            yield list(self._designs)[place]
             place += 1
 
     def __len__(self) -> int:

@@ -73,13 +73,13 @@ def controller_fences_follower(old: State, new: State, r: Replica) -> Step:
 def controller_fences_leader(old: State, new: State, r: Replica, successor: Replica) -> Step:
     """The controller fences the leader, or relieves one that shuts down, and elects another replica."""
     isr, elr = isr_without(old, r), old.controller_elr.excluding(r)
-    chosen = when(isr.is_empty(), Set.of(successor), isr)
+    new_isr = when(isr.is_empty(), Set.of(successor), isr)
     return (
         *departs(old, new, r),
         old.controller_leader == r,
         successor != r,
         electable(old, successor, isr, elr),
-        *elects(old, new, successor, chosen, elr_beside(old, chosen)),
+        *elects(old, new, successor, new_isr, elr_beside(old, new_isr)),
     )
 
 

@@ -14,7 +14,7 @@ from isr_lang import Conjunct, Design, Instance, Property, Value
 from isr_protocol.state import State
 
 if TYPE_CHECKING:
-    from isr_check.best_first import Looked
+    from isr_check.best_first import SearchProgress
     from isr_check.room import Room
 
 
@@ -61,11 +61,11 @@ class InSyncReplicas(Family):
         engine: Engine,
         limits: Limits,
         progress: Callable[[Progress], None] = silent,
-        looked: Looked = lambda expanded, most: None,
+        search_progress: SearchProgress = lambda expanded, most: None,
     ) -> tuple[Exploration, Room | None]:
         from isr_protocol.promises.worth import worth
 
-        return worth(instance, exploration, names, engine, limits, progress, looked)
+        return worth(instance, exploration, names, engine, limits, progress, search_progress)
 
     def milestones(self) -> tuple[Property, ...]:
         from isr_protocol.promises.room import MILESTONES
@@ -73,9 +73,9 @@ class InSyncReplicas(Family):
         return MILESTONES
 
     def proof_plan(self) -> ProofPlan:
-        from isr_protocol.proof.questions import CORES, FOLLOWS, GIVEN, OF_DESIGNS, OPEN, PROMISES
+        from isr_protocol.proof.questions import CORES, FIXED_CONSTANTS, FOLLOWS, OF_DESIGNS, OPEN, PROMISES
 
-        return ProofPlan((*PROMISES, *OF_DESIGNS), OPEN, GIVEN, FOLLOWS, CORES)
+        return ProofPlan((*PROMISES, *OF_DESIGNS), OPEN, FIXED_CONSTANTS, FOLLOWS, CORES)
 
     def invariant(self, design: Design) -> tuple[Conjunct, ...]:
         from isr_protocol.proof.questions import invariant

@@ -30,9 +30,9 @@ from isr_protocol.state import (
 V = TypeVar("V", bound=Expr)
 
 
-def kept(left: Map[Replica, Fetch], field: Map[Replica, V]) -> Map[Replica, V]:
+def remaining_field(fetches: Map[Replica, Fetch], field: Map[Replica, V]) -> Map[Replica, V]:
     """A field of the fetches that are left, blank where none is."""
-    return Map.build(Replica, lambda f: when(left[f] == Fetch.NONE, blank(field[f]), field[f]))
+    return Map.build(Replica, lambda f: when(fetches[f] == Fetch.NONE, blank(field[f]), field[f]))
 
 
 def stops(old: State, new: State, r: Replica) -> Step:
@@ -41,7 +41,7 @@ def stops(old: State, new: State, r: Replica) -> Step:
     A request that it sent to the controller is still on its way.
     """
     to_it = old.fetch_to
-    left = Map.build(Replica, lambda f: when((f == r) | (to_it[f] == r), Fetch.NONE, old.fetch[f]))
+    fetches = Map.build(Replica, lambda f: when((f == r) | (to_it[f] == r), Fetch.NONE, old.fetch[f]))
     return (
         old.alive.has(r),
         new.alive == old.alive.excluding(r),
@@ -55,13 +55,13 @@ def stops(old: State, new: State, r: Replica) -> Step:
         new.follower_broker_epoch[r] == blank(new.follower_broker_epoch[r]),
         new.leading_since[r] == 0,
         new.known_away[r] == blank(new.fenced),
-        new.fetch == left,
-        new.fetch_to == kept(left, old.fetch_to),
-        new.fetch_epoch == kept(left, old.fetch_epoch),
-        new.fetch_offset == kept(left, old.fetch_offset),
-        new.fetch_last_epoch == kept(left, old.fetch_last_epoch),
-        new.fetch_record == kept(left, old.fetch_record),
-        new.fetch_watermark == kept(left, old.fetch_watermark),
+        new.fetch == fetches,
+        new.fetch_to == remaining_field(fetches, old.fetch_to),
+        new.fetch_epoch == remaining_field(fetches, old.fetch_epoch),
+        new.fetch_offset == remaining_field(fetches, old.fetch_offset),
+        new.fetch_last_epoch == remaining_field(fetches, old.fetch_last_epoch),
+        new.fetch_record == remaining_field(fetches, old.fetch_record),
+        new.fetch_watermark == remaining_field(fetches, old.fetch_watermark),
         *answer_lapses(old, new, r),
     )
 

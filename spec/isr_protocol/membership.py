@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Set, Step, action, define, forall, when
 from isr_lang.blank import blank
-from isr_protocol.replication import acknowledged, advanced, commits, replicated
+from isr_protocol.replication import acknowledged, advanced_watermark, commits, replicated
 from isr_protocol.state import (
     EPOCHS,
     ISR_CHANGES,
@@ -233,7 +233,7 @@ def leader_adopts_isr(old: State, new: State, leader: Replica) -> Step:
     """A leader learns that its in-sync set was accepted, and moves the watermark under it."""
     isr = old.pending_isr[leader]
     up_to = replicated(old, leader, log_end(old, leader), old.follower_end[leader], isr)
-    watermark = advanced(old, leader, up_to, isr)
+    watermark = advanced_watermark(old, leader, up_to, isr)
     return (
         old.alter[leader] == Alter.ACCEPTED,
         new.isr[leader] == isr,

@@ -10,7 +10,7 @@ import attrs
 
 from isr_lang import NONE, Bool, Maybe, Seq, Set, Step, action, define, exists, when
 from isr_lang.blank import blank
-from isr_protocol.replication import acknowledged, advanced, commits, last_epoch_in, replicated, takes
+from isr_protocol.replication import acknowledged, advanced_watermark, commits, last_epoch_in, replicated, takes
 from isr_protocol.state import (
     OWN_VIEW,
     PRODUCERS_WAIT,
@@ -64,14 +64,14 @@ def fetch_in_new_epoch(
 
     A request that an older leader may yet take stays on its way, and follower_sends_fetch follows it.
     """
-    kept, end, last = request_lives(old, r), log.length(), last_epoch_in(old, log)
+    keeps_request, end, last = request_lives(old, r), log.length(), last_epoch_in(old, log)
     news = news or newest(old)
     return (
-        new.fetch[r] == when(kept, old.fetch[r], when(asks, message, Fetch.NONE)),
-        new.fetch_to[r] == when(kept, old.fetch_to[r], when(asks, news.leader, NONE)),
-        new.fetch_epoch[r] == when(kept, old.fetch_epoch[r], when(asks, news.epoch, 0)),
-        new.fetch_offset[r] == when(kept, old.fetch_offset[r], when(asks, end, 0)),
-        new.fetch_last_epoch[r] == when(kept, old.fetch_last_epoch[r], when(asks, last, 0)),
+        new.fetch[r] == when(keeps_request, old.fetch[r], when(asks, message, Fetch.NONE)),
+        new.fetch_to[r] == when(keeps_request, old.fetch_to[r], when(asks, news.leader, NONE)),
+        new.fetch_epoch[r] == when(keeps_request, old.fetch_epoch[r], when(asks, news.epoch, 0)),
+        new.fetch_offset[r] == when(keeps_request, old.fetch_offset[r], when(asks, end, 0)),
+        new.fetch_last_epoch[r] == when(keeps_request, old.fetch_last_epoch[r], when(asks, last, 0)),
         new.fetch_record[r] == NONE,
         new.fetch_watermark[r] == 0,
     )
@@ -125,7 +125,7 @@ def becomes_leader(old: State, new: State, r: Replica) -> Step:
     """
     isr = old.controller_isr
     up_to = when(isr == Set.of(r), log_end(old, r), old.high_watermark[r])
-    watermark = advanced(old, r, up_to, isr, news=True)
+    watermark = advanced_watermark(old, r, up_to, isr, news=True)
     return (
         behind(old, r),
         old.controller_leader == r,
@@ -170,7 +170,7 @@ def leader_learns_isr(old: State, new: State, leader: Replica) -> Step:
     """A leader learns newer metadata of its own epoch, which settles whatever it had asked."""
     isr, end = old.controller_isr, log_end(old, leader)
     up_to = replicated(old, leader, end, old.follower_end[leader], isr, away(old))
-    watermark = advanced(old, leader, up_to, isr, news=True)
+    watermark = advanced_watermark(old, leader, up_to, isr, news=True)
     return (
         leads(old, leader),
         old.leader_epoch[leader] == old.controller_epoch,

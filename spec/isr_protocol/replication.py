@@ -85,7 +85,7 @@ def may_advance_on_news(s: State, leader: Replica, isr: Set[Replica]) -> Bool:
     return may_commit(s, isr)
 
 
-def advanced(old: State, leader: Replica, up_to: Offset, isr: Set[Replica], *, news: bool = False) -> Offset:
+def advanced_watermark(old: State, leader: Replica, up_to: Offset, isr: Set[Replica], *, news: bool = False) -> Offset:
     """The watermark after it may move up to `up_to`, by `news` of the controller; a leader's never goes down."""
     was, rule = old.high_watermark[leader], may_advance_on_news if news else may_advance
     return when(rule(old, leader, isr), larger(was, up_to), was)
@@ -147,7 +147,7 @@ def leader_appends(old: State, new: State, leader: Replica) -> Step:
     epochs = old.written_in.append(old.leader_epoch[leader])
     members = maximal_isr(old, leader)
     up_to = replicated(old, leader, log_end(old, leader) + 1, old.follower_end[leader], members)
-    watermark = advanced(old, leader, up_to, old.isr[leader])
+    watermark = advanced_watermark(old, leader, up_to, old.isr[leader])
     at_once = Record.all().where(lambda m: (ACKS == Acks.LEADER) & (m == record))
     return (
         leads(old, leader),
@@ -262,7 +262,7 @@ def leader_answers_fetch(old: State, new: State, leader: Replica, follower: Repl
     ends = old.follower_end[leader].put(follower, Maybe.of(old.fetch_offset[follower]))
     members = maximal_isr(old, leader)
     up_to = replicated(old, leader, log_end(old, leader), ends, members)
-    watermark = advanced(old, leader, up_to, old.isr[leader])
+    watermark = advanced_watermark(old, leader, up_to, old.isr[leader])
     return (
         old.fetch[follower] == Fetch.REQUESTED,
         takes(old, leader, follower),

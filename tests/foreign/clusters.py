@@ -36,7 +36,7 @@ class Cluster:
         last = {broker: " / ".join(list(p.last)[-2:]) for broker, p in self.processes.running.items()}
         return [
             Outcome(f"broker {broker}", State.FAILED, f"it ended, exit code {code}: {last[broker]}")
-            for broker, code in self.processes.ended().items()
+            for broker, code in self.processes.early_exits().items()
         ]
 
 

@@ -189,7 +189,7 @@ def test_a_report_checks_its_input_before_it_begins(
     def work(*_: object) -> None:
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("insync_cli.review.matrix.made", work)
+    monkeypatch.setattr("insync_cli.review.matrix.make_matrix", work)
     assert main(["report", *words]) == code
     said = capsys.readouterr().err
     assert says in said

@@ -9,7 +9,7 @@ import pytest
 from insync_cli import options
 from insync_cli.exits import UsageError
 from insync_cli.main import main
-from insync_cli.options import Usage, arguments, choice, flag, group, natural, option, positive, repeated, switch
+from insync_cli.options import Usage, arguments, choice, flag, group, natural, option, positive, repeated_option, switch
 
 USAGE = Usage("walk", "Walks.", "insync walk")
 
@@ -27,7 +27,7 @@ class Options:
     inner: Inner = group(Inner, "walking")
     symmetry: bool = switch("orbits", default=False)
     level: str = choice(("full", "events"), "how much", "full")
-    only: tuple[str, ...] = repeated("NAME", "this one", str)
+    only: tuple[str, ...] = repeated_option("NAME", "this one", str)
 
 
 def read(*words: str) -> Options:

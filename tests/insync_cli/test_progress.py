@@ -253,7 +253,7 @@ class Told:
 
         yield tell
 
-    def counted(self, things: Iterable[object], total: int | None, what: str) -> Iterator[object]:
+    def count_each(self, things: Iterable[object], total: int | None, what: str) -> Iterator[object]:
         for n, thing in enumerate(things, 1):
             self.count(n, total, what)
             yield thing

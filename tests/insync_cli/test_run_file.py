@@ -112,7 +112,7 @@ def test_the_numbers_are_those_of_the_engine(desk: Path, capsys: pytest.CaptureF
     assert run["model_hash"] == CAREFUL.model_hash()
     assert (run["engine"], run["workers"], run["version"]) == ("reference", 1, version("insync"))
     assert cast("list[str]", run["command"])[:3] == ["insync", "check", "careful"]
-    assert cast("dict[str, object]", run["coverage"])["actions"] == found.taken
+    assert cast("dict[str, object]", run["coverage"])["actions"] == found.steps_by_action
     assert cast("int", stats["peak_rss_bytes"]) > 1_000_000
 
 

@@ -39,7 +39,7 @@ def test_of_many_findings_the_least_are_kept_in_any_order() -> None:
         together.add(finding)
     two.merge(one)
     assert two == together
-    assert (together.found, together.forbidden, together.largest) == (40, 20, 39)
+    assert (together.finding_count, together.forbidden, together.largest) == (40, 20, 39)
     assert together.least == sorted(found, key=Finding.rank)[:8]
 
 

@@ -49,7 +49,10 @@ def test_partitions_may_be_judged_anywhere_and_merged_in_any_order(seed: int) ->
     for judgement, anomaly in zip(check(history).judgements, ANOMALIES, strict=True):
         if anomaly.find is not None:
             merged = merge(anomaly, [result.parts[anomaly.name] for result in results])
-            assert (merged.tally.found, merged.tally.forbidden) == (judgement.found, judgement.forbidden)
+            assert (merged.tally.finding_count, merged.tally.forbidden) == (
+                judgement.finding_count,
+                judgement.forbidden,
+            )
             assert tuple(merged.tally.least) == judgement.witnesses
 
 

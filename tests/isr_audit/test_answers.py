@@ -16,11 +16,11 @@ from insync_cli import options
 from insync_cli.proof import prove
 from insync_cli.proof.question import question as proof_question
 from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
-from isr_audit.audit import LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, change_for, line_of
+from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, change_for, line_of
 from isr_audit.bugs import bugs
 from isr_audit.questions import (
     CRASH,
-    DECIDED,
+    DECISIVE_VERDICTS,
     FAULTS,
     NOTHING,
     POWER,
@@ -85,7 +85,7 @@ def test_every_small_stored_answer_is_found_again() -> None:
 @pytest.mark.explores
 @pytest.mark.parametrize(
     "answer",
-    [a for a in RUNS if a not in SMALL and a.verdict in DECIDED and a.states <= 1_000_000],
+    [a for a in RUNS if a not in SMALL and a.verdict in DECISIVE_VERDICTS and a.states <= 1_000_000],
     ids=lambda a: a.question.command(),
 )
 def test_larger_stored_answers_are_found_again(answer: Answer) -> None:
@@ -143,7 +143,7 @@ def test_what_was_not_decided_answers_nothing_else(verdict: str) -> None:
 def test_a_loss_with_fewer_replicas_is_never_kept_with_more() -> None:
     """The argument of `loss_of_fewer`, held against every pair of runs that were made."""
     pairs = [(a, answer_among(STORED, fewer(a.question, 2))) for a in STORED if a.question.constants["replicas"] == 3]
-    both = [(a, b) for a, b in pairs if b is not None and {a.verdict, b.verdict} <= set(DECIDED)]
+    both = [(a, b) for a, b in pairs if b is not None and {a.verdict, b.verdict} <= set(DECISIVE_VERDICTS)]
     assert len(both) > 5
     assert not [a.command for a, b in both if a.verdict != "VIOLATED" and b.verdict == "VIOLATED"]
 
@@ -160,7 +160,7 @@ def test_verdicts_in_an_operators_words() -> None:
     settings, power = Settings(2, 1, False, "all"), FAULTS.index(POWER)
     asked = loss_question("kip-966", settings, POWER)
     assert told(settings, power, ran(asked, "HOLDS")).verdict == SURVIVES
-    assert told(settings, power, ran(asked, "VIOLATED")).verdict == LOST
+    assert told(settings, power, ran(asked, "VIOLATED")).verdict == MAY_BE_LOST
     for verdict in ("UNKNOWN", "TOO SMALL", "VACUOUS"):
         assert told(settings, power, ran(asked, verdict)).verdict == UNKNOWN
     assert told(settings, power).because == "not explored"
@@ -172,7 +172,7 @@ def test_more_replicas_than_were_explored_may_lose_but_are_not_said_to_keep() ->
     assert asked.constants["replicas"] == 3
     assert told(five, FAULTS.index(POWER), ran(asked, "HOLDS")).verdict == UNKNOWN
     lost = told(five, FAULTS.index(POWER), ran(asked, "VIOLATED"))
-    assert lost.verdict == LOST
+    assert lost.verdict == MAY_BE_LOST
     assert "explored with 3 replicas" in lost.because
     many = Settings(5, 4, False, "all")
     assert told(many, FAULTS.index(POWER), ran(loss_question("kip-966", many, POWER), "VIOLATED")).verdict == UNKNOWN
@@ -202,7 +202,7 @@ def test_the_command_of_a_stored_proof_asks_for_it(proof: Answer) -> None:
     assert set(asked.open) == set(proof.open)
     given = {n: v for n, v in asked.constants.items() if v is not None}
     assert given == {n: v for n, v in proof.question.constants.items() if n not in proof.open}
-    assert [p.name for p in asked.wanted] == [proof.question.promise]
+    assert [p.name for p in asked.properties] == [proof.question.promise]
 
 
 def test_flushed_records_lose_nothing_by_power() -> None:
@@ -217,7 +217,7 @@ def test_the_recommended_settings_survive_one_failure() -> None:
     """Three replicas, a minimum of two, unclean election off, eligible leader replicas on."""
     for fault in (NOTHING, CRASH, POWER):
         assert told(Settings(3, 2, False, "all"), FAULTS.index(fault), *STORED).verdict == SURVIVES
-    assert told(Settings(3, 1, False, "all"), FAULTS.index(POWER), *STORED).verdict == LOST
+    assert told(Settings(3, 1, False, "all"), FAULTS.index(POWER), *STORED).verdict == MAY_BE_LOST
     below = answer_among(STORED, refusal_question("kip-966", Settings(3, 2, False, "all")))
     assert below is not None
     assert below.verdict == "HOLDS"
@@ -247,13 +247,13 @@ def test_a_rack_with_one_replica_is_one_crash_or_one_power_loss() -> None:
     assert in_rack(THREE, 1, *held).verdict == SURVIVES
     assert in_rack(THREE, 1, held[1]).verdict == UNKNOWN, "a replica that had flushed everything only crashes"
     lost = ran(loss_question("kip-966", THREE, POWER), "VIOLATED")
-    assert in_rack(THREE, 1, held[0], lost).verdict == LOST
+    assert in_rack(THREE, 1, held[0], lost).verdict == MAY_BE_LOST
 
 
 def test_a_loss_is_one_of_a_rack_where_its_brokers_fail_in_one_outage() -> None:
     once = fails(TWO, TWO_POWER, (DOWN, 0), (DOWN, 1), (BACK, 0), (BACK, 1))
-    assert in_rack(THREE, 2, once).verdict == LOST
-    assert in_rack(THREE, 3, once).verdict == LOST
+    assert in_rack(THREE, 2, once).verdict == MAY_BE_LOST
+    assert in_rack(THREE, 3, once).verdict == MAY_BE_LOST
     for steps in (((DOWN, 0), (BACK, 0), (DOWN, 1)), ((DOWN, 0), (BACK, 0), (DOWN, 0))):
         assert in_rack(THREE, 2, fails(TWO, TWO_POWER, *steps)).verdict == UNKNOWN
 
@@ -262,12 +262,12 @@ def test_a_loss_needs_room_outside_of_the_rack_for_whoever_does_not_fail() -> No
     """One of three replicas fails, and the other two go on: that is no outage of a rack with two of them."""
     loose = Settings(3, 1, False, "all")
     lost = fails(loose, POWER, (DOWN, 0), (BACK, 0))
-    assert in_rack(loose, 1, lost, ran(loss_question("kip-966", loose, CRASH), "HOLDS")).verdict == LOST
+    assert in_rack(loose, 1, lost, ran(loss_question("kip-966", loose, CRASH), "HOLDS")).verdict == MAY_BE_LOST
     assert in_rack(loose, 2, lost).verdict == UNKNOWN
     of_two = fails(Settings(2, 1, False, "all"), POWER, (DOWN, 0), (BACK, 0))
-    assert in_rack(loose, 2, of_two).verdict == LOST
+    assert in_rack(loose, 2, of_two).verdict == MAY_BE_LOST
     assert in_rack(loose, 3, of_two).verdict == UNKNOWN
-    assert in_rack(loose, 3, fails(Settings(1, 1, False, "all"), POWER, (DOWN, 0), (BACK, 0))).verdict == LOST
+    assert in_rack(loose, 3, fails(Settings(1, 1, False, "all"), POWER, (DOWN, 0), (BACK, 0))).verdict == MAY_BE_LOST
 
 
 def test_that_a_whole_rack_loses_something_at_each_broker_and_nothing_is_lost_says_little() -> None:
@@ -278,7 +278,7 @@ def test_that_a_whole_rack_loses_something_at_each_broker_and_nothing_is_lost_sa
 def test_the_recommended_settings_lose_with_a_rack_that_has_two_of_three() -> None:
     assert in_rack(THREE, 1, *STORED).verdict == SURVIVES
     lost = in_rack(THREE, 2, *STORED)
-    assert lost.verdict == LOST
+    assert lost.verdict == MAY_BE_LOST
     kind = Kind("kip-966", THREE, in_rack=2, racks=3)
     spread = change_for(kind, lost, Answers(list(STORED), lambda _: None))
     assert spread is not None

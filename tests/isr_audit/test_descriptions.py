@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from isr_audit.audit import Answers, RackLoss, audited, unexplored
-from isr_audit.cluster import Cluster, Partition, Topic, merged
+from isr_audit.audit import Answers, RackLoss, audit_rows, no_exploration
+from isr_audit.cluster import Cluster, Partition, Topic, merge_clusters
 from isr_audit.condition import Trouble, candidates, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import client_settings
@@ -55,29 +55,29 @@ def test_spaces_in_place_of_tabs_and_the_tools_of_long_ago() -> None:
 
 def test_a_topics_own_setting_wins_over_the_brokers_whatever_comes_first() -> None:
     parts = [read(CONFIGS), read(TOPICS), read("node.id=4\nmin.insync.replicas=1\nbroker.rack = a\n# x=y\n")]
-    for cluster in (merged(parts), merged(reversed(parts)), read(TOPICS + CONFIGS)):
-        topic = cluster.named("t")
+    for cluster in (merge_clusters(parts), merge_clusters(reversed(parts)), read(TOPICS + CONFIGS)):
+        topic = cluster.find_topic("t")
         assert topic is not None
         assert cluster.min_insync(topic) == 2
         assert cluster.unclean(topic)
-    whole = merged(parts)
+    whole = merge_clusters(parts)
     assert whole.racks == {4: "a", 7: "b"}
     assert whole.min_insync(Topic("other", 3)) == 1, "a broker's own file wins over the default of all brokers"
 
 
 def test_the_weakest_of_what_brokers_say_counts() -> None:
     said = "log.flush.interval.messages={}\nmin.insync.replicas={}\nbroker.id={}\n"
-    cluster = merged([read(said.format(1, 2, 1)), read(said.format(1, 3, 2))])
+    cluster = merge_clusters([read(said.format(1, 2, 1)), read(said.format(1, 3, 2))])
     assert cluster.min_insync(Topic("t", 3)) == 2
     assert cluster.flushed(Topic("t", 3))
     assert cluster.disagreeing() == ("min.insync.replicas",)
-    assert not merged([cluster, read(said.format(2, 2, 3))]).flushed(Topic("t", 3))
+    assert not merge_clusters([cluster, read(said.format(2, 2, 3))]).flushed(Topic("t", 3))
 
 
 def test_a_broker_that_says_nothing_has_the_default_of_all() -> None:
-    cluster = merged([read(CONFIGS), read("broker.id=1\nmin.insync.replicas=4\n")])
-    assert cluster.told("min.insync.replicas") == ("3", "4")
-    assert read(CONFIGS.replace("broker 7", "topic u")).told("min.insync.replicas") == ("3",)
+    cluster = merge_clusters([read(CONFIGS), read("broker.id=1\nmin.insync.replicas=4\n")])
+    assert cluster.broker_values("min.insync.replicas") == ("3", "4")
+    assert read(CONFIGS.replace("broker 7", "topic u")).broker_values("min.insync.replicas") == ("3",)
 
 
 def test_the_security_settings_of_kafkas_tools() -> None:
@@ -105,8 +105,12 @@ LOGS = (
 
 
 def test_the_bytes_of_logs_whichever_file_comes_first() -> None:
-    for cluster in (read(TOPICS + LOGS), merged([read(TOPICS), read(LOGS)]), merged([read(LOGS), read(TOPICS)])):
-        topic = cluster.named("t")
+    for cluster in (
+        read(TOPICS + LOGS),
+        merge_clusters([read(TOPICS), read(LOGS)]),
+        merge_clusters([read(LOGS), read(TOPICS)]),
+    ):
+        topic = cluster.find_topic("t")
         assert topic is not None
         assert [p.sizes for p in topic.partitions] == [{}, {1: 900, 2: 300}]
         assert topic.partitions[1].elr == (1, 2)
@@ -160,12 +164,14 @@ def test_racks_count_where_every_replica_s_is_told() -> None:
     topic, racks = Topic("t", 3, replicas), {1: "a", 2: "b", 3: "c", 4: "c"}
     assert Cluster((topic,), racks=racks).in_rack(topic) == 2
     assert Cluster((topic,), racks={1: "a", 2: "b", 3: "c"}).in_rack(topic) == 0
-    (row,) = audited(Cluster((topic,), racks=racks), running(Cluster()), Answers([], unexplored))
+    (row,) = audit_rows(Cluster((topic,), racks=racks), running(Cluster()), Answers([], no_exploration))
     assert row.racks == ()
     strict = attrs.evolve(topic, configs={"min.insync.replicas": "2"})
-    (row,) = audited(Cluster((strict,), racks=racks), running(Cluster()), Answers([], unexplored))
+    (row,) = audit_rows(Cluster((strict,), racks=racks), running(Cluster()), Answers([], no_exploration))
     assert row.racks == (RackLoss("c", 0, 1),)
-    (row,) = audited(Cluster((strict,), racks=dict.fromkeys(racks, "a")), running(Cluster()), Answers([], unexplored))
+    (row,) = audit_rows(
+        Cluster((strict,), racks=dict.fromkeys(racks, "a")), running(Cluster()), Answers([], no_exploration)
+    )
     assert row.racks == (RackLoss("a", 2, 0),)
 
 
@@ -235,7 +241,7 @@ def test_what_an_unclean_election_of_each_candidate_would_lose() -> None:
     assert candidates(seen)[1].says == "electing 2 uncleanly would lose the last 7 records, and what only 1 may have"
     assert [c.replica for c in candidates(seen, (2,))] == [2]
     by_bytes = candidates(attrs.evolve(partition(1, (1,)), sizes={1: 900, 2: 300}))
-    assert [(c.replica, c.bytes_short, c.known) for c in by_bytes] == [(2, 600, True), (3, None, False)]
+    assert [(c.replica, c.bytes_short, c.is_known) for c in by_bytes] == [(2, 600, True), (3, None, False)]
     assert candidates(partition(None, (), (1, 2, 3))) == (), "the eligible are elected cleanly"
 
 
@@ -250,7 +256,7 @@ def test_a_leader_that_is_gone_counts_by_its_log_as_it_was() -> None:
         found.candidates[0].says
     )
     (found,) = conditions(gone)
-    assert not found.candidates[0].known
+    assert not found.candidates[0].is_known
     whole = Cluster((Topic("t", 3, (partition(1, (1, 2, 3)),)),))
     assert ends_of(whole, before) == {}, "what was before it was whole again says nothing"
 
@@ -258,12 +264,12 @@ def test_a_leader_that_is_gone_counts_by_its_log_as_it_was() -> None:
 def test_settings_that_count_time_are_told_and_promise_nothing() -> None:
     day = {"retention.ms": "86400000"}
     topics = (Topic("a", 3, configs={**day, "flush.ms": "1000"}), Topic("b", 3, configs={"flush.ms": str(2**63 - 1)}))
-    (row,) = audited(Cluster(topics), running(Cluster()), Answers([], unexplored))
+    (row,) = audit_rows(Cluster(topics), running(Cluster()), Answers([], no_exploration))
     assert row.notes == (
         "flush.ms=1000 flushes after the acknowledgement, and counts as never",
         "records are deleted after 1 day (retention.ms, of those topics that tell it), "
         "whether or not anybody has read them",
     )
     compacted = Topic("c", 3, configs={**day, "cleanup.policy": "compact"})
-    (row,) = audited(Cluster((compacted,)), running(Cluster()), Answers([], unexplored))
+    (row,) = audit_rows(Cluster((compacted,)), running(Cluster()), Answers([], no_exploration))
     assert row.notes == ()

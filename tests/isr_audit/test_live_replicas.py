@@ -82,7 +82,7 @@ def answered(asked: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
 
 def told(client: Any) -> Cluster:
     cluster = CLUSTER
-    for _, ask in live_replicas.ASKED:
+    for _, ask in live_replicas.QUESTIONS:
         cluster = ask(cluster, client)
     return cluster
 

@@ -45,7 +45,7 @@ def gone(cluster: Cluster, topic: str) -> None:
         return not any(
             tp.topic == topic
             for server in cluster.servers.values()
-            for found in (server.runtime.node.partitions, server.runtime.node.held, server.runtime.logs.logs)
+            for found in (server.runtime.node.partitions, server.runtime.node.replicas, server.runtime.logs.logs)
             for tp in found
         )
 
@@ -297,7 +297,7 @@ def test_confluent_changes_settings_adds_partitions_and_lists_groups(cluster: Cl
     clients.confluent_set(cluster.bootstrap, "changes", "min.insync.replicas", "3")
 
     def leads_with_three() -> bool:
-        held = (server.runtime.node.held.get(TopicPartition("changes", 0)) for server in cluster.servers.values())
+        held = (server.runtime.node.replicas.get(TopicPartition("changes", 0)) for server in cluster.servers.values())
         return any(r is not None and isinstance(r.role, Leading) and r.role.min_insync_replicas == 3 for r in held)
 
     cluster.wait(leads_with_three, "the leader has another minimum")

@@ -26,7 +26,7 @@ from tests.support.brokers import (
 
 from isr_broker import topic_configs
 from isr_broker.core import controller as controllers
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AnswerConsume, AnswerFetch, Send
 from isr_broker.core.elections import alter
@@ -44,7 +44,7 @@ from isr_broker.core.messages import (
     ToController,
     TopicPartition,
 )
-from isr_broker.core.producers import admitted
+from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import crc32c, new_batch, stamped
 from isr_broker.core.replica_state import Step, leading
 from isr_broker.designs import KIP_966
@@ -184,10 +184,10 @@ def test_a_consumer_parked_above_a_cut_is_out_of_range() -> None:
 
 def test_a_control_batch_of_a_client_is_refused() -> None:
     batch = bytearray(new_batch(b"x"))
-    assert admitted(LogView().producers, bytes(batch), 1_000).error is Error.NONE
+    assert admission_of(LogView().producers, bytes(batch), 1_000).error is Error.NONE
     struct.pack_into(">h", batch, 21, 1 << 5)
     struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
-    assert admitted(LogView().producers, bytes(batch), 1_000).error is Error.INVALID_RECORD
+    assert admission_of(LogView().producers, bytes(batch), 1_000).error is Error.INVALID_RECORD
 
 
 # Time
@@ -257,7 +257,7 @@ def test_the_record_with_the_largest_timestamp() -> None:
 
 def controller_of(settings: Settings, fenced: tuple[int, ...] = ()) -> Controller:
     brokers = [BrokerMetadata(broker=b, epoch=b, fenced=b in fenced) for b in (1, 2, 3)]
-    return recovered(settings, brokers, 0)
+    return controller_from_records(settings, brokers, 0)
 
 
 def admin(core: Controller, request: ToController) -> tuple[Controller, Error]:
@@ -313,7 +313,7 @@ def test_unclean_election_as_a_setting_of_the_controller_reaches_existing_topics
     own = CreateTopic(request=2, topic="own", configs=(("unclean.leader.election.enable", "false"),))
     core, _ = admin(core, own)
     records = [*core.brokers.values(), *core.partitions.values()]
-    again = recovered(Settings(unclean_leader_election_enable=True), records, 0)
+    again = controller_from_records(Settings(unclean_leader_election_enable=True), records, 0)
     assert controllers.deadline(again) == 0
     step = controllers.handle(again, Tick(), 0)
     assert step.core.partitions[TopicPartition("u", 0)].unclean_leader_election

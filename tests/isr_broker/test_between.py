@@ -70,14 +70,14 @@ class Tap:
             self.asks.append(frame)
         return frame
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """The answer, kept."""
         self.hears.append(frame)
-        return self.says.answered(frame)
+        return self.says.take_answer(frame)
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """Nothing is kept of that."""
-        return self.says.broken()
+        return self.says.take_loss()
 
 
 @attrs.frozen
@@ -183,7 +183,9 @@ def test_what_the_controller_is_asked_is_read_alike_by_the_codec(captured: Captu
         _, size = entity_reader(answers.__header_schema__)(hears, 0)
         said, read = entity_reader(answers)(hears, size)
         assert size + read == len(hears)
-        assert int(said.error_code) == protocol.answered(request.key, request.version, hears).body.number("error_code")
+        assert int(said.error_code) == protocol.parse_answer(request.key, request.version, hears).body.number(
+            "error_code"
+        )
         if key == protocol.ALTER_PARTITION:
             rows = [p for topic in theirs.topics for p in topic.partitions]
             assert all(m.broker_epoch > 0 for p in rows for m in p.new_isr_with_epochs)
@@ -192,14 +194,14 @@ def test_what_the_controller_is_asked_is_read_alike_by_the_codec(captured: Captu
 
 def test_a_follower_of_before_kip_595_asks_another_broker_where_its_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Message] = []
-    real = Fetcher.answered
+    real = Fetcher.take_answer
 
     def spied(fetcher: Fetcher, frame: bytes) -> list[Parcel]:
         found = real(fetcher, frame)
         said.extend(bare(sent) for _, _, sent in found)
         return found
 
-    monkeypatch.setattr(Fetcher, "answered", spied)
+    monkeypatch.setattr(Fetcher, "take_answer", spied)
     with Cluster(3, attrs.evolve(QUICK, insync_design=DESIGNS["kip-101"])) as cluster:
         create_topic(cluster.bootstrap, "t", 2, 2)
         Confluent(cluster.bootstrap, {"acks": "all"}).send_all("t", [b"x"] * 3)
@@ -221,12 +223,12 @@ class Ear(Runtime):
     keeps: bool = False
     told: list[Message | Stamped] = attrs.field(factory=list[Message | Stamped])
 
-    def received(self, parcels: Iterable[Parcel], now: Millis) -> None:
+    def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Kept, or taken."""
         if self.keeps:
             self.told += [sent for _, _, sent in parcels]
         else:
-            Runtime.received(self, parcels, now)
+            Runtime.receive_messages(self, parcels, now)
 
 
 def controller() -> tuple[BrokerRequests, Ear]:
@@ -252,7 +254,7 @@ def passed(
     )
     for answer in answers:
         assert not found, "answered before all of it is decided"
-        serves.answered(2, answer)
+        serves.take_answer(2, answer)
     told, ear.told = ear.told, []
     return told, found[0]
 
@@ -280,9 +282,9 @@ def test_alter_partition_arrives_with_its_attempts_and_each_partition_is_answere
     asks.put(second)
     told, frame = passed(serves, ear, asks.next(), Stamped(yes, BACK), no)
     assert told == [Stamped(first, STAMP), second]
-    assert [sent for _, _, sent in asks.answered(frame)] == [Stamped(yes, BACK), no]
+    assert [sent for _, _, sent in asks.take_answer(frame)] == [Stamped(yes, BACK), no]
     assert asks.next() is None
-    accepted = protocol.answered(protocol.ALTER_PARTITION, 3, frame).body.all("topics")[0].all("partitions")[0]
+    accepted = protocol.parse_answer(protocol.ALTER_PARTITION, 3, frame).body.all("topics")[0].all("partitions")[0]
     assert (accepted.numbers("isr"), accepted.number("partition_epoch")) == ([1, 2], 7)
 
 
@@ -293,9 +295,9 @@ def test_a_stale_broker_epoch_is_an_error_of_the_whole_request() -> None:
     asks.put(first)
     asks.put(second)
     _, frame = passed(serves, ear, asks.next(), one, two)
-    body = protocol.answered(protocol.ALTER_PARTITION, 3, frame).body
+    body = protocol.parse_answer(protocol.ALTER_PARTITION, 3, frame).body
     assert (body.number("error_code"), body.all("topics")) == (Error.STALE_BROKER_EPOCH.value, [])
-    assert [sent for _, _, sent in asks.answered(frame)] == [one, two]
+    assert [sent for _, _, sent in asks.take_answer(frame)] == [one, two]
 
 
 def test_an_unknown_topic_is_answered_without_asking_the_core() -> None:
@@ -305,7 +307,7 @@ def test_an_unknown_topic_is_answered_without_asking_the_core() -> None:
     asks.put(request)
     told, frame = passed(serves, ear, asks.next())
     assert told == []
-    ((_, _, answer),) = asks.answered(frame)
+    ((_, _, answer),) = asks.take_answer(frame)
     assert bare(answer) == alter(0, 1, Error.UNKNOWN_TOPIC_ID)[1]
 
 
@@ -328,7 +330,7 @@ def test_registration_and_heartbeats_arrive_as_they_were_sent() -> None:
     registered = BrokerRegistered(broker=2, incarnation=2**61 + 5, broker_epoch=8)
     told, frame = passed(serves, ear, lives.next(), Stamped(registered, BACK))
     assert told == [Stamped(register, STAMP)]
-    assert [sent for _, _, sent in lives.answered(frame)] == [Stamped(registered, BACK)]
+    assert [sent for _, _, sent in lives.take_answer(frame)] == [Stamped(registered, BACK)]
     for answer in (
         HeartbeatAnswer(broker=2, broker_epoch=8, fenced=False),
         HeartbeatAnswer(broker=2, broker_epoch=8, fenced=True, may_shut_down=True),
@@ -338,7 +340,7 @@ def test_registration_and_heartbeats_arrive_as_they_were_sent() -> None:
         lives.put(beat)
         told, frame = passed(serves, ear, lives.next(), answer)
         assert told == [beat]
-        assert lives.answered(frame) == [(-1, 2, answer)]
+        assert lives.take_answer(frame) == [(-1, 2, answer)]
 
 
 def test_who_takes_the_number_of_the_controllers_broker_is_refused() -> None:
@@ -348,7 +350,7 @@ def test_who_takes_the_number_of_the_controllers_broker_is_refused() -> None:
     told, frame = passed(serves, ear, lives.next())
     assert told == []
     assert (
-        protocol.answered(protocol.BROKER_HEARTBEAT, 1, frame).body.number("error_code")
+        protocol.parse_answer(protocol.BROKER_HEARTBEAT, 1, frame).body.number("error_code")
         == Error.STALE_BROKER_EPOCH.value
     )
 
@@ -366,7 +368,7 @@ def test_a_mangled_answer_of_the_controller_is_an_answer_or_a_bad_frame() -> Non
         _, beat = passed(serves, ear, lives.next(), HeartbeatAnswer(broker=2, broker_epoch=8))
         for says, bad in ((asks, mangled(chance, frame)), (lives, mangled(chance, beat))):
             try:
-                says.answered(bad)
+                says.take_answer(bad)
                 outcomes["answers"] += 1
             except BadFrame:
                 outcomes["bad"] += 1

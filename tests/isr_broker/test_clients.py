@@ -103,7 +103,7 @@ def test_under_the_minimum_a_producer_gets_not_enough_replicas_and_nothing_more_
         producer.producer.flush(10)
         assert producer.errors == ["NOT_ENOUGH_REPLICAS"]
         Confluent(cluster.bootstrap, {"acks": "1"}).send_all("t", numbered(2))
-        held = cluster.servers[1].runtime.node.held
+        held = cluster.servers[1].runtime.node.replicas
         assert [(r.log.end, r.high_watermark) for r in held.values()] == [(5, 3)]
         if shutil.which("kcat") is not None:
             read = kcat(cluster.bootstrap, "-C", "-t", "t", "-p", "0", "-o", "beginning", "-e", "-q")
@@ -159,8 +159,8 @@ def test_many_partitions_settle_without_patience_and_fail_over_in_one_change() -
         assert all(p.isr == {1, 2} for p in cluster.partitions("many"))
         controller = cluster.servers[1].runtime.controller
         assert controller is not None
-        offsets = [controller.changed[p.partition] for p in cluster.partitions("many")]
-        assert (min(offsets), max(offsets)) == (controller.changed[3] + 1, controller.changed[3] + 150)
+        offsets = [controller.change_offsets[p.partition] for p in cluster.partitions("many")]
+        assert (min(offsets), max(offsets)) == (controller.change_offsets[3] + 1, controller.change_offsets[3] + 150)
         cluster.start(3)
         cluster.wait(lambda: all(len(p.isr) == 3 for p in cluster.partitions("many")), "all are in sync", 20)
         cluster.shut_down(3)
@@ -193,4 +193,4 @@ def tps(cluster: Cluster, topic: str) -> list[TopicPartition]:
 
 
 def log_end(cluster: Cluster, broker: int) -> int:
-    return max(replica.log.end for replica in cluster.servers[broker].runtime.node.held.values())
+    return max(replica.log.end for replica in cluster.servers[broker].runtime.node.replicas.values())

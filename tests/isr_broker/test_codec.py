@@ -16,12 +16,12 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.protocol import Entity
 
 from isr_broker.wire import protocol
-from isr_broker.wire.decoder import FIXED, Cursor, Field, entity, shape
+from isr_broker.wire.decoder import FIXED_SIZE_TYPES, Cursor, Field, entity, shape
 from isr_broker.wire.encoder import writer
 
 SCHEMAS = [
     (schema, key, version)
-    for key, (low, high) in protocol.SERVED.items()
+    for key, (low, high) in protocol.SERVED_VERSIONS.items()
     for version in range(low, high + 1)
     for schema in (load_request_schema(key, version), load_response_schema(key, version))
 ]
@@ -36,7 +36,7 @@ def some(chance: Random, cls: type[Entity], all_of_it: bool) -> dict[str, object
 
 
 def value(chance: Random, field: Field, all_of_it: bool) -> object:
-    if field.nullable and field.tag is None and field.kind not in FIXED and chance.random() < 0.2:
+    if field.nullable and field.tag is None and field.kind not in FIXED_SIZE_TYPES and chance.random() < 0.2:
         return None
     if field.array:
         return [single(chance, field, all_of_it) for _ in range(chance.choice((0, 1, 1, 3)))]

@@ -20,7 +20,7 @@ from isr_broker.core.inputs import DeleteRecords
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import Error, TopicPartition
 from isr_broker.core.record_batch import batches, stamped
-from isr_broker.runtime import Asked
+from isr_broker.runtime import ClientRequest
 from isr_broker.runtime import Then as Answered
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.offsets_topic import TOPIC, Committed, learn, take
@@ -38,7 +38,7 @@ class Leader:
     def __init__(self) -> None:
         self.written: list[bytes] = []
         self.view = LogView()
-        self.pending: list[tuple[Asked, Answered]] = []
+        self.pending: list[tuple[ClientRequest, Answered]] = []
         self.refuses = False
         self.node = SimpleNamespace(held={OFFSETS: self})
         self.offsets = CommittedOffsets(cast("Any", self), OFFSETS, epoch=0, read=0, end=0)
@@ -182,11 +182,11 @@ def test_a_large_group_is_copied_in_several_batches(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(committed_offsets, "LONG", 0)
     leader = Leader()
     for number in range(30):
-        take(leader.offsets.known, "g", {TopicPartition("t", number): (number, "n" * 4_000)})
+        take(leader.offsets.committed, "g", {TopicPartition("t", number): (number, "n" * 4_000)})
     leader.offsets.long = True
     leader.settles()
     assert max(map(len, leader.written)) < committed_offsets._COPY_BYTES  # pyright: ignore[reportPrivateUsage]
-    assert leader.found() == leader.offsets.known
+    assert leader.found() == leader.offsets.committed
 
 
 # A broker
@@ -269,7 +269,7 @@ def test_a_long_log_is_cut_at_its_beginning_and_nothing_that_counts_is_lost(
     runtime, groups = client.requests.runtime, client.requests.groups
     assert fetched(client, "g0") == (0, 39)
     groups.tick(client.now)
-    log = runtime.node.held[OFFSETS].log
+    log = runtime.node.replicas[OFFSETS].log
     assert (log.start, log.end) == (40, 43)
     assert not runtime.waiting
     groups.parts.clear()

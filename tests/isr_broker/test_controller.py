@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from isr_broker.core import controller as controllers
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AppendMetadata, Effect, Send, Took
 from isr_broker.core.inputs import ControllerInput, Received, Tick, Written
@@ -28,7 +28,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.core.topic_changes import placed
+from isr_broker.core.topic_changes import place_replicas
 from isr_broker.designs import KIP_497, KIP_841, KIP_966, KRAFT_3_5, Design
 from isr_broker.settings import Settings
 
@@ -40,7 +40,7 @@ class Quorum:
 
     def __init__(self, minimum: int = 2, **settings: bool | int | Design) -> None:
         base = Settings(min_insync_replicas=minimum, default_replication_factor=3)
-        self.core: Controller = recovered(attrs.evolve(base, **settings), [], 0)  # type: ignore[arg-type]
+        self.core: Controller = controller_from_records(attrs.evolve(base, **settings), [], 0)  # type: ignore[arg-type]
         self.effects: list[Effect] = []
         self.records: list[MetadataRecord] = []
         self.now = 0
@@ -327,7 +327,7 @@ def test_a_controller_is_what_its_log_says() -> None:
     quorum = Quorum()
     quorum.loses(3)
     quorum.loses(1)
-    again = recovered(quorum.core.settings, quorum.records, quorum.now)
+    again = controller_from_records(quorum.core.settings, quorum.records, quorum.now)
     assert (again.partitions, again.brokers, again.offset) == (
         quorum.core.partitions,
         quorum.core.brokers,
@@ -339,7 +339,7 @@ def test_a_controlled_shutdown_goes_on_with_the_next_controller() -> None:
     """The last one ended between the record that the broker shuts down and those that relieve it."""
     quorum = Quorum()
     quorum.beats(1, stop=True)
-    quorum.core = recovered(quorum.core.settings, quorum.records, quorum.now)
+    quorum.core = controller_from_records(quorum.core.settings, quorum.records, quorum.now)
     quorum.tell(Tick())
     assert quorum.partition.leader == 2
     assert not quorum.beats(1, stop=True).may_shut_down, "it does not know yet who has read that"
@@ -358,7 +358,7 @@ def test_a_thousand_partitions_change_hands_in_one_batch() -> None:
 
 
 def test_replicas_and_leadership_are_spread_evenly() -> None:
-    placement = placed([1, 2, 3, 4], 24, 3, 0)
+    placement = place_replicas([1, 2, 3, 4], 24, 3, 0)
     for broker in (1, 2, 3, 4):
         assert sum(p[0] == broker for p in placement) == 6
         assert sum(broker in p for p in placement) == 18

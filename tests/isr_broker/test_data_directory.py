@@ -71,7 +71,7 @@ def test_stale_checkpoints_are_harmless() -> None:
     logs.checkpoint(CheckpointWatermarks(((TP, 7),)))
     disk.crash(Everything())
     for name, image in stale.items():
-        replace(disk, name, bytes(image.seen))
+        replace(disk, name, bytes(image.visible_bytes))
     _, (opened,) = directory(disk).load()
     assert (opened.log.end, opened.high_watermark) == (7, 4)
     assert opened.log.epochs.latest() == 5

@@ -104,7 +104,7 @@ def test_a_follower_says_where_its_log_will_start() -> None:
 
 def member(name: str, topic: str) -> Member:
     wants = struct.pack(">hih", 0, 1, len(topic)) + topic.encode() + struct.pack(">i", 0)
-    return Member(identity=name, protocols={"range": wants}, session_ms=10, rebalance_ms=10, heard=0)
+    return Member(identity=name, protocols={"range": wants}, session_ms=10, rebalance_ms=10, heard_at=0)
 
 
 def test_a_group_with_members_is_not_deleted_and_one_of_other_members_keeps_its_offsets() -> None:
@@ -115,7 +115,7 @@ def test_a_group_with_members_is_not_deleted_and_one_of_other_members_keeps_its_
     assert (groups.may_be_deleted("g"), groups.may_lose_offsets("g")) == (NON_EMPTY_GROUP, 0)
     assert (groups.reads("g", "t"), groups.reads("g", "u")) == (False, True)
     groups.groups["g"].members["b"] = Member(
-        identity="b", protocols={"range": b"?"}, session_ms=1, rebalance_ms=1, heard=0
+        identity="b", protocols={"range": b"?"}, session_ms=1, rebalance_ms=1, heard_at=0
     )
     assert groups.reads("g", "t"), "nobody knows what it reads"
     groups.groups["g"].kind = "connect"
@@ -204,7 +204,7 @@ def test_confluent_deletes_records_everywhere(cluster: Cluster) -> None:
     assert clients.confluent_delete_records(cluster.bootstrap, "t", 12) == 12
 
     def start(broker: int) -> int:
-        return cluster.servers[broker].runtime.node.held[TP].log.start
+        return cluster.servers[broker].runtime.node.replicas[TP].log.start
 
     assert [start(broker) for broker in cluster.servers] == [12, 12, 12], "the answer waited for them"
     with pytest.raises(confluent_kafka.KafkaException, match="OFFSET_OUT_OF_RANGE"):

@@ -37,7 +37,7 @@ class Client:
         def reply(said: Answer | None) -> None:
             if said is not None:
                 frame = protocol.answer(key, version, 1, said)
-                (found if not returned else self.waiting).append(protocol.answered(key, version, frame[4:]).body)
+                (found if not returned else self.waiting).append(protocol.parse_answer(key, version, frame[4:]).body)
 
         returned = False
         self.requests.serve(request, self.now, reply)
@@ -191,7 +191,7 @@ def test_a_consumer_that_believes_in_another_leader_epoch_is_told(client: Client
         answer = client.fetch(0, -1, topics=[{"topic": "t", "partitions": [asked]}])
         return rows(answer)[0][0]
 
-    (replica, *_) = (r for tp, r in client.requests.runtime.node.held.items() if tp == TopicPartition("t", 0))
+    (replica, *_) = (r for tp, r in client.requests.runtime.node.replicas.items() if tp == TopicPartition("t", 0))
     assert error(replica.leader_epoch) == 0
     assert error(replica.leader_epoch + 1) == Error.UNKNOWN_LEADER_EPOCH.value
     assert replica.leader_epoch == 0 or error(replica.leader_epoch - 1) == Error.FENCED_LEADER_EPOCH.value
@@ -429,7 +429,7 @@ class Pair:
         ]
 
     def replica(self, number: int) -> tuple[Replica, Leading]:
-        replica = self.client.requests.runtime.node.held[TopicPartition("pair", number)]
+        replica = self.client.requests.runtime.node.replicas[TopicPartition("pair", number)]
         assert isinstance(replica.role, Leading)
         return replica, replica.role
 
@@ -453,11 +453,13 @@ def made_pair(changed: Mapping[str, str] | None = None) -> Pair:
     """Its session is open, and both partitions are idle."""
     client = Client(one_broker(changed=changed), 17)
     runtime = client.requests.runtime
-    runtime.received([(2, CONTROLLER, RegisterBroker(broker=2, incarnation=7, host="there", port=2))], client.now)
+    runtime.receive_messages(
+        [(2, CONTROLLER, RegisterBroker(broker=2, incarnation=7, host="there", port=2))], client.now
+    )
     client.tick()
     epoch = runtime.node.brokers[2].epoch
     beat = Heartbeat(broker=2, broker_epoch=epoch, metadata_offset=runtime.node.metadata_offset)
-    runtime.received([(2, CONTROLLER, beat)], client.now)
+    runtime.receive_messages([(2, CONTROLLER, beat)], client.now)
     client.tick()
     topics = [{"name": "pair", "assignments": [{"partition_index": n, "broker_ids": [1, 2]} for n in range(2)]}]
     assert client.ask(protocol.CREATE_TOPICS, 5, {"topics": topics, "timeout": 1000}) is not None
@@ -536,7 +538,7 @@ def test_a_follower_that_was_fenced_joins_again_though_it_asks_for_nothing_else(
         pair.client.tick(500)
     runtime = pair.client.requests.runtime
     beat = Heartbeat(broker=2, broker_epoch=pair.broker_epoch, metadata_offset=runtime.node.metadata_offset)
-    runtime.received([(2, CONTROLLER, beat)], pair.client.now)
+    runtime.receive_messages([(2, CONTROLLER, beat)], pair.client.now)
     pair.client.tick(100)
     assert pair.replica(0)[1].isr == frozenset({1})
     assert pair.fetch() is None

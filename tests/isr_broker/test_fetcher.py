@@ -82,7 +82,7 @@ def test_a_follower_says_who_it_is_and_then_only_what_changes() -> None:
     told = ("current_leader_epoch", "fetch_offset", "last_fetched_epoch", "partition_max_bytes")
     assert [row.number(name) for name in told] == [3, 5, 2, 1_048_576]
 
-    found = one.answered(answer(first, 9, said(0, 5), said(1, 5), said(2, 5, records=new_batch(b"x"))))
+    found = one.take_answer(answer(first, 9, said(0, 5), said(1, 5), said(2, 5, records=new_batch(b"x"))))
     assert [cast("FetchResponse", bare(m)).high_watermark for _, _, m in found] == [5, 5, 5], "the first watermark"
     one.put(fetch_of(0))
     one.put(fetch_of(1))
@@ -91,12 +91,12 @@ def test_a_follower_says_who_it_is_and_then_only_what_changes() -> None:
     assert names(second) == []
     forgotten = second.body.all("forgotten_topics_data")
     assert [t.numbers("partitions") for t in forgotten] == [[2]], "whose records are still being written"
-    assert one.answered(answer(second, 9, said(1, 5))) == [], "nothing new is no answer to a core"
+    assert one.take_answer(answer(second, 9, said(1, 5))) == [], "nothing new is no answer to a core"
     one.put(fetch_of(2, 6))
     third = asked(one)
     assert (names(third), third.body.number("session_epoch")) == ([2], 2)
     one.drop(TopicPartition("t", 0))
-    assert len(one.answered(answer(third, 9))) == 0
+    assert len(one.take_answer(answer(third, 9))) == 0
     assert [t.numbers("partitions") for t in asked(one).body.all("forgotten_topics_data")] == [[0]]
 
 
@@ -105,21 +105,21 @@ def test_a_follower_whose_session_is_over_begins_again_with_everything(error: Er
     one = fetcher()
     one.put(fetch_of(0))
     one.put(fetch_of(1))
-    one.answered(answer(asked(one), 9))
+    one.take_answer(answer(asked(one), 9))
     assert names(again := asked(one)) == []
-    assert one.answered(answer(again, 0, error_code=error.value)) == []
+    assert one.take_answer(answer(again, 0, error_code=error.value)) == []
     full = asked(one)
     assert (names(full), full.body.number("session_epoch")) == ([0, 1], 0)
     with pytest.raises(BadFrame):
-        one.answered(answer(full, 0, error_code=error.value))
+        one.take_answer(answer(full, 0, error_code=error.value))
 
 
 def test_what_is_in_flight_is_lost_with_the_connection_and_everything_is_asked_again() -> None:
     one = fetcher()
     one.put(fetch_of(0))
-    one.answered(answer(asked(one), 9))
+    one.take_answer(answer(asked(one), 9))
     asked(one)
-    assert one.broken() == [(2, 1, fetch_of(0))]
+    assert one.take_loss() == [(2, 1, fetch_of(0))]
     assert one.next() is None
     one.put(fetch_of(0))
     assert asked(one).body.number("session_epoch") == 0
@@ -131,7 +131,7 @@ def test_a_follower_is_told_where_its_log_parts_and_of_errors() -> None:
     one.put(fetch_of(1))
     parts = said(0, diverging_epoch={"epoch": 1, "end_offset": 3})
     fenced = said(1, -1, error_code=Error.FENCED_LEADER_EPOCH.value)
-    (_, _, first), (_, _, second) = one.answered(answer(asked(one), 9, parts, fenced))
+    (_, _, first), (_, _, second) = one.take_answer(answer(asked(one), 9, parts, fenced))
     expected = {"partition": TP, "leader": 1, "leader_epoch": 3, "offset": 5, "last_epoch": 2}
     assert first == FetchResponse(**expected, diverging=EpochEnd(1, 3))  # type: ignore[arg-type]
     assert second == FetchResponse(
@@ -145,10 +145,10 @@ def test_with_traces_every_message_has_its_stamp_and_every_answer_is_told() -> N
     one.put(Stamped(fetch_of(0), stamp))
     request = asked(one)
     assert "10000" in str(request.tags)
-    assert one.answered(answer(request, 9, said(0, 5))) == [], "the leader's core has not answered"
+    assert one.take_answer(answer(request, 9, said(0, 5))) == [], "the leader's core has not answered"
     again = asked(one)
     back = {protocol.HEADER_TAGS: {10_000: b'[["t", 0, "1.1:9", {"1.1": 4}]]'}}
-    ((_, _, found),) = one.answered(answer(again, 9, said(0, 5), **back))
+    ((_, _, found),) = one.take_answer(answer(again, 9, said(0, 5), **back))
     assert isinstance(found, Stamped)
     assert found.stamp == Stamp("1.1:9", {"1.1": 4})
 
@@ -166,7 +166,7 @@ def test_a_follower_asks_where_an_epoch_ends_before_it_fetches() -> None:
     expected = OffsetForLeaderEpochResponse(
         partition=TP, leader=1, leader_epoch=3, offset=5, last_epoch=2, ends=EpochEnd(1, 4)
     )
-    assert one.answered(frame) == [(1, 2, expected)]
+    assert one.take_answer(frame) == [(1, 2, expected)]
     assert asked(one).key == protocol.FETCH
 
 
@@ -180,7 +180,7 @@ def test_a_mangled_answer_is_an_answer_or_a_bad_frame() -> None:
             chance, answer(asked(one), 9, parts, **{protocol.HEADER_TAGS: {10_000: b'[["t", 0, "1", {}]]'}})
         )
         try:
-            one.answered(frame)
+            one.take_answer(frame)
             outcomes["answers"] += 1
         except BadFrame:
             outcomes["bad"] += 1
@@ -199,7 +199,7 @@ def test_an_answer_about_a_topic_that_was_deleted_is_not_told_to_its_namesake() 
     one.put(first)
     old: list[Answer] = [{"topic_id": b"a" * 16, "partitions": [said(0, 1, records=new_batch(b"old"))]}]
     fields = {"session_id": 9, "responses": old}
-    assert one.answered(protocol.answer(before.key, before.version, before.correlation, fields)[4:]) == []
+    assert one.take_answer(protocol.answer(before.key, before.version, before.correlation, fields)[4:]) == []
     again = asked(one)
     assert [t.data("topic_id") for t in again.body.all("topics")] == [b"b" * 16]
     assert [t.data("topic_id") for t in again.body.all("forgotten_topics_data")] == [b"a" * 16]
@@ -213,5 +213,5 @@ def test_a_topic_whose_id_is_learned_later_is_asked_about_again() -> None:
     ids["t"] = b"t" * 16
     unknown: list[Answer] = [{"topic_id": bytes(16), "partitions": [said(0, error_code=Error.UNKNOWN_TOPIC_ID.value)]}]
     fields = {"session_id": 9, "responses": unknown}
-    assert one.answered(protocol.answer(before.key, before.version, before.correlation, fields)[4:]) == []
+    assert one.take_answer(protocol.answer(before.key, before.version, before.correlation, fields)[4:]) == []
     assert [t.data("topic_id") for t in asked(one).body.all("topics")] == [b"t" * 16]

@@ -49,7 +49,7 @@ class Desk:
     ) -> None:
         self.said.pop(name, None)
         wants = {p: name.encode() for p in protocols}
-        member = Member(identity, wants, session_ms=session, rebalance_ms=300, heard=now, instance=instance)
+        member = Member(identity, wants, session_ms=session, rebalance_ms=300, heard_at=now, instance=instance)
         self.groups.join("g", "consumer", member, name, now, lambda answer: self.said.__setitem__(name, answer))
 
     def sync(self, name: str, parts: dict[str, bytes] | None = None, now: int = 0) -> None:
@@ -136,7 +136,7 @@ def test_who_leaves_makes_the_others_join_again() -> None:
 
 def test_a_group_is_described_and_what_members_have_once_all_have_a_part() -> None:
     desk, first, second = two_members()
-    told = desk.groups.described("g")
+    told = desk.groups.describe_group("g")
     assert told is not None
     assert (told["group_state"], told["protocol_type"], told["protocol_data"]) == (
         "CompletingRebalance",
@@ -145,15 +145,15 @@ def test_a_group_is_described_and_what_members_have_once_all_have_a_part() -> No
     )
     desk.sync("b")
     desk.sync("a", {first: b"1", second: b"2"})
-    told = desk.groups.described("g")
+    told = desk.groups.describe_group("g")
     assert told is not None
     assert (told["group_state"], told["protocol_data"]) == ("Stable", "range")
     keys = ("member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment")
     rows = [(first, None, "a", "", b"a", b"1"), (second, None, "b", "", b"b", b"2")]
     assert told["members"] == [dict(zip(keys, row, strict=True)) for row in rows]
-    assert desk.groups.described("other") is None
+    assert desk.groups.describe_group("other") is None
     desk.groups.committed["other"] = {TP: (5, "")}
-    empty = desk.groups.described("other")
+    empty = desk.groups.describe_group("other")
     assert empty is not None
     assert (empty["group_state"], empty["members"]) == ("Empty", [])
 

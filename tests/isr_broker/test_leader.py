@@ -330,7 +330,7 @@ def test_a_core_is_a_value() -> None:
 def test_a_consumer_that_has_seen_too_little_waits_for_the_watermark_to_move() -> None:
     core = all_fetch(leader_of(log(0, 0, 0)), 2)
     assert core.high_watermark == 2
-    parked = tell(core, Consume(request=1, partition=TP, offset=1, max_wait_ms=500, seen=2))
+    parked = tell(core, Consume(request=1, partition=TP, offset=1, max_wait_ms=500, known_watermark=2))
     assert not parked.effects
     again = tell(parked.core, fetch(2, 2, last_epoch=0))
     assert not any(isinstance(e, AnswerConsume) for e in again.effects), "nothing was committed"

@@ -160,7 +160,7 @@ def check_recovery(disk: MemoryDisk, expected: list[bytes], flushed: int, recove
     assert [(e.epoch, e.start) for e in log.view.epochs.entries] == epoch_starts(headers)
     assert read_epochs(disk, f"{FOLDER}/{EPOCHS}") == log.view.epochs.entries
     sequences = [h.base_sequence for h in headers][-5:]
-    assert [s.first_sequence for p in log.view.producers.values() for s in p.sent] == sequences
+    assert [s.first_sequence for p in log.view.producers.values() for s in p.batches] == sequences
     # It can be written on, and found again.
     log.append(batch(log.view.end, 9))
     assert contents(Log.open(disk, FOLDER, SMALL)) == found + batch(log.view.end - 1, 9)
@@ -292,8 +292,8 @@ def test_a_flipped_bit_anywhere_cuts_the_log_before_its_batch() -> None:
             disk = MemoryDisk()
             Log.create(disk, FOLDER, Settings()).append(b"".join(written), flush=True)
             image = disk.image(f"{FOLDER}/{0:020d}.log")
-            image.seen[position] ^= 1 << bit
-            image.settle(bytes(image.seen))
+            image.visible_bytes[position] ^= 1 << bit
+            image.settle(bytes(image.visible_bytes))
             starts = [0, size, size + len(written[1])]
             damaged = max(i for i, start in enumerate(starts) if start <= position)
             found = contents(Log.open(disk, FOLDER, Settings()))
@@ -307,8 +307,8 @@ def test_damage_below_the_recovery_point_is_not_looked_for() -> None:
     disk = MemoryDisk()
     Log.create(disk, FOLDER, Settings()).append(batch(0), flush=True)
     image = disk.image(f"{FOLDER}/{0:020d}.log")
-    image.seen[HEADER_BYTES] ^= 1
-    image.settle(bytes(image.seen))
+    image.visible_bytes[HEADER_BYTES] ^= 1
+    image.settle(bytes(image.visible_bytes))
     assert Log.open(disk, FOLDER, Settings(), recovery_point=1).view.end == 1
     assert Log.open(disk, FOLDER, Settings(), recovery_point=0).view.end == 0
 

@@ -12,7 +12,7 @@ from tests.support.brokers import SETTINGS, TP, answer, batch_at, fetch, followe
 
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
-from isr_broker.core.controller import recovered
+from isr_broker.core.controller import controller_from_records
 from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
 from isr_broker.core.inputs import Appended, Consume, Produce, Received, Truncated, Written
 from isr_broker.core.log_view import LogView
@@ -199,7 +199,7 @@ def test_damage_found_under_a_clean_mark_is_an_unclean_stop(harm: Callable[[Memo
 def answer_after_recreation(design: Design) -> Error:
     """The answer to a leader's first request about a topic that was made again, whose second one had been refused."""
     brokers = [BrokerMetadata(broker=b, epoch=b, fenced=False) for b in (1, 2)]
-    core = recovered(using(design), brokers, 0)
+    core = controller_from_records(using(design), brokers, 0)
 
     def told(message: Received) -> AlterPartitionResponse | None:
         nonlocal core
@@ -291,9 +291,9 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_process(operation: str) ->
 def test_a_damaged_batch_is_answered_with_a_storage_error_and_leaks_no_request() -> None:
     runtime, outside, disk = running()
     runtime.logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
-    replica = runtime.node.held[TP]
+    replica = runtime.node.replicas[TP]
     there = attrs.evolve(replica, log=runtime.logs.logs[TP].view, high_watermark=1)
-    runtime.node = attrs.evolve(runtime.node, held=runtime.node.held.set(TP, there))
+    runtime.node = attrs.evolve(runtime.node, replicas=runtime.node.replicas.set(TP, there))
     image = disk.image(f"{TP}/{0:020d}.log")
     image.settle(bytes(len(image.durable)))
     said: list[ClientAnswer] = []
@@ -318,7 +318,7 @@ def test_a_produce_with_acks_0_leaves_nothing_behind() -> None:
 
 def test_failed_joins_and_groups_that_everybody_left_are_forgotten() -> None:
     groups, said = Groups(0), list[Answer]()
-    stranger = Member(identity="nobody", protocols={"range": b""}, session_ms=10, rebalance_ms=10, heard=0)
+    stranger = Member(identity="nobody", protocols={"range": b""}, session_ms=10, rebalance_ms=10, heard_at=0)
     groups.join("g", "consumer", stranger, "c", 0, said.append)
     assert said[0]["error_code"] == 25
     assert groups.groups == {}

@@ -9,7 +9,7 @@ from tests.isr_broker.test_losses import Elsewhere, flipped
 from tests.isr_broker.test_wire import one_broker
 
 from isr_broker.core import node as nodes
-from isr_broker.core.controller import handle, recovered
+from isr_broker.core.controller import controller_from_records, handle
 from isr_broker.core.controller_state import Controller, snapshot
 from isr_broker.core.effects import DeleteLog, Send
 from isr_broker.core.inputs import LogOpened, Received, Start, Written
@@ -48,11 +48,11 @@ RECORDS: tuple[MetadataRecord, ...] = (
 
 
 def controller(records: tuple[MetadataRecord, ...] = RECORDS) -> Controller:
-    return recovered(Settings(), records, 0)
+    return controller_from_records(Settings(), records, 0)
 
 
 def known(core: Controller) -> tuple[object, ...]:
-    return core.offset, core.written, core.brokers, core.partitions
+    return core.offset, core.durable_offset, core.brokers, core.partitions
 
 
 # The file
@@ -71,12 +71,12 @@ def test_a_controller_finds_in_a_snapshot_what_it_knew_and_goes_on_with_its_offs
     disk = compacted()
     log, found = MetadataLog.open(disk)
     assert [type(r) for r in found] == [MetadataSnapshot]
-    assert known(recovered(Settings(), found, 0)) == known(controller())
-    assert log.grown == 0
+    assert known(controller_from_records(Settings(), found, 0)) == known(controller())
+    assert log.growth == 0
     log.append((partition(TopicPartition("u", 0), 6),))
     again, found = MetadataLog.open(disk)
-    assert recovered(Settings(), found, 0).offset == 6
-    assert again.grown == log.grown > 0
+    assert controller_from_records(Settings(), found, 0).offset == 6
+    assert again.growth == log.growth > 0
 
 
 @pytest.mark.parametrize("survival", [Nothing(), Everything()], ids=["nothing pending", "everything"])
@@ -91,7 +91,7 @@ def test_a_crash_while_a_snapshot_takes_its_place_leaves_the_records_or_the_snap
     for picture in [*pictures, disk]:
         picture.crash(survival)
         log, found = MetadataLog.open(picture)
-        assert known(recovered(Settings(), found, 0)) == known(controller())
+        assert known(controller_from_records(Settings(), found, 0)) == known(controller())
         log.compact(snapshot(controller()))
         assert [type(r) for r in MetadataLog.open(picture)[1]] == [MetadataSnapshot]
 
@@ -126,10 +126,12 @@ def test_whoever_knows_less_than_the_snapshot_is_told_everything_and_others_what
     later = (*RECORDS, partition(TopicPartition("u", 0), 6))
     short = handle(controller(later[:5]), Written(5, compacted=True), 0).core
     for core in (
-        recovered(Settings(), (snapshot(controller(later[:5])), later[5]), 0),
-        attrs.evolve(controller(later), changed=short.changed.set(TopicPartition("u", 0), 6), whole_until=5),
+        controller_from_records(Settings(), (snapshot(controller(later[:5])), later[5]), 0),
+        attrs.evolve(
+            controller(later), change_offsets=short.change_offsets.set(TopicPartition("u", 0), 6), whole_until=5
+        ),
     ):
-        assert GONE not in core.changed
+        assert GONE not in core.change_offsets
         behind, beside = asked(core, 4), asked(core, 5)
         assert behind.whole
         assert [p.partition.topic for p in behind.partitions] == ["t", "u"]
@@ -146,12 +148,12 @@ def test_a_broker_that_was_away_removes_what_the_whole_of_the_metadata_does_not_
     node = nodes.handle(node, Start(7), 0).core
     node = nodes.handle(node, Received(-1, BrokerRegistered(broker=2, incarnation=7, broker_epoch=2)), 0).core
     some = Metadata(since=0, offset=4, partitions=(partition(TP, 3),))
-    assert set(nodes.handle(node, Received(-1, some), 0).core.held) == {TP, GONE}, "more may come"
+    assert set(nodes.handle(node, Received(-1, some), 0).core.replicas) == {TP, GONE}, "more may come"
     step = nodes.handle(node, Received(-1, attrs.evolve(some, whole=True)), 0)
-    assert set(step.core.held) == {TP}
+    assert set(step.core.replicas) == {TP}
     assert DeleteLog(GONE) in step.effects
     step = nodes.handle(step.core, Received(-1, Metadata(since=4, offset=6, whole=True)), 0)
-    assert (set(step.core.held), set(step.core.partitions)) == (set(), set())
+    assert (set(step.core.replicas), set(step.core.partitions)) == (set(), set())
 
 
 # A broker that runs
@@ -171,7 +173,7 @@ def test_a_log_does_not_grow_with_topics_that_come_and_go() -> None:
     core = runtime.controller
     assert core is not None
     assert max(sizes) < 2 * limit
-    assert len(core.changed) < 20
+    assert len(core.change_offsets) < 20
     again = Runtime(1, runtime.settings, runtime.disk.copy(), ("h", 1), ("h", 1), Elsewhere())
     again.start(2, 0, with_controller=True)
     assert again.controller is not None

@@ -34,12 +34,12 @@ def test_a_replica_that_waits_for_its_disk_to_lead_hears_who_has_a_session_again
 
     back = Metadata(since=4, offset=5, brokers=(attrs.evolve(third, fenced=False),))
     node = nodes.handle(step.core, Received(-1, back), 0).core
-    assert not isinstance(node.held[TP].role, Leading), "it waits for its disk still"
+    assert not isinstance(node.replicas[TP].role, Leading), "it waits for its disk still"
     node = nodes.handle(
         node, EpochAssigned(partition=TP, log=LogView(epochs=Epochs((EpochStart(note.epoch, note.start),)))), 0
     ).core
     node = nodes.handle(node, Tick(), 0).core
 
-    role = node.held[TP].role
+    role = node.replicas[TP].role
     assert isinstance(role, Leading)
     assert role.ineligible == frozenset()

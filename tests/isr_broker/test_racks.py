@@ -14,7 +14,7 @@ from tests.support.clusters import QUICK, Cluster
 from isr_broker.core.inputs import Consume
 from isr_broker.core.messages import BrokerId, Millis
 from isr_broker.environment import Address
-from isr_broker.runtime import Asked, Runtime, Then
+from isr_broker.runtime import ClientRequest, Runtime, Then
 from isr_broker.server import Server
 from isr_broker.settings import RACK_AWARE, BadSetting, Settings
 
@@ -24,7 +24,7 @@ READS: dict[BrokerId, int] = {}
 class Counting(Runtime):
     """Counts what consumers ask of it."""
 
-    def ask(self, make: Callable[[int], Asked], then: Then, now: Millis) -> None:
+    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
         """Counted, and asked."""
         asked = make(0)
         if isinstance(asked, Consume) and asked.partition.topic == "racks":

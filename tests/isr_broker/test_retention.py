@@ -69,7 +69,7 @@ def test_the_oldest_segments_go_by_age_and_by_size_but_nothing_that_is_not_commi
     since: int, most_bytes: int, committed: int, start: int
 ) -> None:
     made = grown(MemoryDisk())
-    assert made.retained(since, most_bytes, committed) == start
+    assert made.retention_start(since, most_bytes, committed) == start
 
 
 def test_what_is_left_is_found_again_and_begins_with_the_epoch_it_is_in() -> None:
@@ -200,10 +200,10 @@ def test_what_is_gone_is_gone_at_once_though_the_replica_waits_for_its_disk() ->
     tp = TopicPartition("t", 0)
     for _ in range(3):
         client.produce(0)
-    held = runtime.node.held[tp]
+    held = runtime.node.replicas[tp]
     runtime.node = attrs.evolve(runtime.node, inboxes=runtime.node.inboxes.set(tp, ()))
     runtime.tell(Retained(partition=tp, log=held.log.started(2)), client.now)
-    assert runtime.node.held[tp].log.start == 2
+    assert runtime.node.replicas[tp].log.start == 2
     assert rows(client.fetch(0, -1, (0, 1))) == {0: (Error.OFFSET_OUT_OF_RANGE.value, False)}
     asked: protocol.Answer = {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -2}]}]}
     said = client.ask(protocol.LIST_OFFSETS, 5, {"replica_id": -1, **asked})
@@ -231,7 +231,7 @@ def test_a_cluster_forgets_and_a_follower_that_was_away_and_a_consumer_begin_whe
         producer.send_all("t", values[10:])
 
         def log_of(broker: int) -> LogView:
-            return cluster.servers[broker].runtime.node.held[TP].log
+            return cluster.servers[broker].runtime.node.replicas[TP].log
 
         def starts_later(broker: int) -> bool:
             return log_of(broker).start > 200

@@ -36,7 +36,7 @@ def test_every_life_of_every_node_has_a_file(lives: list[Life]) -> None:
     assert Counter(life.node for life in lives) == {"1": 1, "2": 2, "3": 1, "controller": 1} or Counter(
         life.node for life in lives
     ) == {"1": 1, "2": 1, "3": 2, "controller": 1}
-    assert not any(life.torn for life in lives)
+    assert not any(life.has_torn_end for life in lives)
     settings = cast("dict[str, str]", lives[0].header["settings"])
     assert settings["insync.design"] == "kip-966"
 
@@ -122,7 +122,7 @@ def test_a_torn_last_line_is_left_out_wherever_it_is_torn(lives: list[Life]) -> 
     for kept in range(len(lines[-1])):
         found = read_life(life.name, b"".join(lines[:-1]) + lines[-1][:kept])
         assert found.events == life.events[:4]
-        assert found.torn is (kept > 0)
+        assert found.has_torn_end is (kept > 0)
     assert read_life("2.1", b"").events == ()
 
 

@@ -11,7 +11,7 @@ from isr_broker.core.inputs import LearnMetadata, Tick
 from isr_broker.core.leader import is_in_sync
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
-    UNDEFINED,
+    UNDEFINED_EPOCH_END,
     EpochEnd,
     Error,
     FetchRequest,
@@ -85,7 +85,7 @@ def test_it_asks_again_when_no_answer_comes_or_an_error() -> None:
     core = follower(KIP_320, log(0, 1)).core
     late = tell(core, Tick(), 1_000_000)
     assert (late.action, sent(late)) == ("follower_asks_for_epoch_end", question(2, last_epoch=1))
-    refused = tell(core, ends(core, UNDEFINED, error=Error.NOT_LEADER_OR_FOLLOWER)).core
+    refused = tell(core, ends(core, UNDEFINED_EPOCH_END, error=Error.NOT_LEADER_OR_FOLLOWER)).core
     again = tell(refused, Tick(), 1_000_000)
     assert (again.action, sent(again)) == ("follower_asks_for_epoch_end", question(2, last_epoch=1))
 
@@ -110,7 +110,7 @@ def test_an_epoch_that_it_has_not_makes_it_ask_again_and_only_since_kip_279() ->
 
 def test_where_the_leader_knows_no_such_epoch_it_cuts_at_its_own_watermark() -> None:
     core = follower(KIP_101, log(0, 1, 1), watermark=1).core
-    step = tell(core, ends(core, UNDEFINED))
+    step = tell(core, ends(core, UNDEFINED_EPOCH_END))
     assert (step.action, step.core.log.end) == ("follower_truncates_to_watermark", 1)
     assert isinstance(sent(step), FetchRequest)
 
@@ -142,7 +142,7 @@ def test_a_leader_names_its_largest_epoch_that_is_not_above_since_kip_279() -> N
 
 def test_a_leader_that_has_not_noted_its_epoch_knows_no_later_one() -> None:
     asked = question(9, last_epoch=3, epoch=4)
-    assert said(leader(KIP_101, 0, 1), asked) == (Error.NONE, UNDEFINED, "leader_answers_undefined_epoch")
+    assert said(leader(KIP_101, 0, 1), asked) == (Error.NONE, UNDEFINED_EPOCH_END, "leader_answers_undefined_epoch")
     assert said(leader(KIP_279, 0, 1), asked) == (Error.NONE, EpochEnd(1, 2), "leader_answers_epoch_end")
 
 

@@ -36,7 +36,7 @@ from isr_broker.wire.decoder import MOST_ITEMS, BadFrame, Plain
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.requests import Requests
 
-VERSIONS = [(key, version) for key, (low, high) in protocol.SERVED.items() for version in range(low, high + 1)]
+VERSIONS = [(key, version) for key, (low, high) in protocol.SERVED_VERSIONS.items() for version in range(low, high + 1)]
 PARTITION = {"partition": 0, "partition_index": 0, "index": 0, "fetch_offset": 0, "partition_max_bytes": 100}
 TOPIC_ID = 3
 """Of the topic `t`, the offset at which it is created here."""
@@ -121,7 +121,7 @@ def one_broker(made_of: type[Runtime] = Runtime, changed: Mapping[str, str] | No
     assert said(requests, protocol.ask(protocol.FIND_COORDINATOR, 0, 1, "test", FIELDS)) is not None
     while runtime.deadline() == 0:
         runtime.tick(10_200)
-    assert [isinstance(r.role, Leading) for r in runtime.node.held.values()] == [True, True]
+    assert [isinstance(r.role, Leading) for r in runtime.node.replicas.values()] == [True, True]
     return requests
 
 
@@ -171,7 +171,7 @@ def test_a_stranger_that_asks_as_a_broker_is_answered(alone: Requests, key: int,
     assert node.partitions[TopicPartition("t", 0)].topic_id == TOPIC_ID
     frame = said(alone, protocol.ask(key, version, 77, "broker-2-x", OF_BROKERS))
     assert frame is not None
-    answer = protocol.answered(key, version, frame[4:])
+    answer = protocol.parse_answer(key, version, frame[4:])
     assert answer.correlation == 77
     found = [answer.body, *(p for t in answer.body.all("topics") for p in t.all("partitions"))]
     found += [p for t in answer.body.all("responses") for p in t.all("partitions")]
@@ -243,7 +243,7 @@ def test_a_frame_of_more_items_than_a_cluster_could_mean_is_refused() -> None:
 
 
 def test_apis_are_advertised_as_they_are_served() -> None:
-    assert set(protocol.ADVERTISED) == set(protocol.SERVED)
+    assert set(protocol.ADVERTISED) == set(protocol.SERVED_VERSIONS)
     assert protocol.ADVERTISED[protocol.PRODUCE][0] == 0, "or older librdkafka turns compression off (KAFKA-18659)"
 
 
@@ -304,7 +304,7 @@ def test_mangled_frames_are_requests_or_bad_frames_and_nothing_else(alone: Reque
     assert taken > 5_000
     assert refused > 5_000
     assert said(alone, protocol.ask(protocol.METADATA, 9, 1, "test", FIELDS), 10**6) is not None, "it still serves"
-    assert TopicPartition("t", 0) in alone.runtime.node.held
+    assert TopicPartition("t", 0) in alone.runtime.node.replicas
 
 
 def test_mangled_messages_of_brokers_are_messages_or_bad() -> None:
@@ -419,7 +419,7 @@ def test_a_client_that_takes_no_answers_is_read_no_further(cluster: Cluster) -> 
 def asked(requests: Requests, key: int, version: int, fields: protocol.Answer) -> protocol.Fields:
     frame = said(requests, protocol.ask(key, version, 1, "test", fields))
     assert frame is not None
-    return protocol.answered(key, version, frame[4:]).body
+    return protocol.parse_answer(key, version, frame[4:]).body
 
 
 @pytest.mark.parametrize(("design", "level"), [("kip-966", [1]), ("kip-903", [])])

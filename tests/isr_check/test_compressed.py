@@ -59,7 +59,7 @@ def add(into: Compressed, states: Iterable[tuple[int, ...]], level: int, *, done
     def read(_: Worker, span: Span) -> Words:
         return rows[slice(*span)]
 
-    return into.absorb(read, [(0, len(rows))], level, done=done)
+    return into.absorb(read, [(0, len(rows))], level, is_expanded=done)
 
 
 def held(of: Compressed, level: int, done: bool | None = None) -> list[tuple[int, ...]]:
@@ -80,7 +80,7 @@ def test_the_states_are_those_that_were_added(words: int, threads: int) -> None:
         twice = [*level] * 2
         dice.shuffle(twice)
         assert add(found, twice, n, done=n < 3)
-        assert found.absorbed == sum(map(len, levels[: n + 1]))
+        assert found.states_added == sum(map(len, levels[: n + 1]))
     for n, level in enumerate(levels):
         assert held(found, n) == sorted(level)
         assert held(found, n, True) == (sorted(level) if n < 3 else [])
@@ -100,7 +100,7 @@ def test_threads_that_add_the_same_states_at_once_add_them_once(threads: int) ->
             deque((0, len(rows)) for _ in range(threads)),
             partial(found._absorb, lambda _, span: rows[slice(*span)]),  # pyright: ignore[reportPrivateUsage]
         )
-        assert found.absorbed == len(states)
+        assert found.states_added == len(states)
         assert held(found, 0) == sorted(states)
         found.team.close()
 
@@ -144,7 +144,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def compresses(self: Space, *parts: object) -> bool:
         done = compress(self, *parts)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-        turned.append(self.found if done else 0)
+        turned.append(self.states_in_memory if done else 0)
         return done
 
     monkeypatch.setattr(space, "FULLEST", 0.05)
@@ -235,11 +235,11 @@ def test_what_memory_cannot_hold_compressed_goes_to_files(
     assert turns
 
     def moves(self: Space) -> None:
-        moved.append(self.found)
+        moved.append(self.states_in_memory)
         move_out(self)
 
     def little(self: Space, more: int) -> bool:
-        return afford_compressed(self, more) and (self.compressed is None or self.found < 1500)
+        return afford_compressed(self, more) and (self.compressed is None or self.states_in_memory < 1500)
 
     def settles(self: Space, _: int) -> None:
         settle(self, 1 << 22)

@@ -51,14 +51,14 @@ class TestTogether:
         cls.found = [explored(settings) for settings in RUNS]
 
     def test_every_action_is_taken(self) -> None:
-        taken = {name for found in self.found for name, times in found.taken.items() if times}
+        taken = {name for found in self.found for name, times in found.steps_by_action.items() if times}
         assert taken == {a.name for a in KIP_966.actions}
 
     def test_every_guard_lets_through_and_refuses(self) -> None:
         guards = [g for found in self.found for g in found.guards]
         named = {(g.action, g.index) for g in guards}
-        assert {(g.action, g.index) for g in guards if g.passed} == named
-        assert named - {(g.action, g.index) for g in guards if g.refused} == NEVER_REFUSES
+        assert {(g.action, g.index) for g in guards if g.passes} == named
+        assert named - {(g.action, g.index) for g in guards if g.refusals} == NEVER_REFUSES
 
     def test_every_probe_has_a_witness(self) -> None:
         reached = {f.name for found in self.found for f in found.findings if f.kind[:9] == "sometimes" and f.path}

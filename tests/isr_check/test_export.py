@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from tests.support import checkers, strategies
 from tests.support.models import copied_log, copies, every_operator, ticket_desk, two_phase_commit
 
-from isr_check.engine import CHECKED, Exploration, Limits, Verdict
+from isr_check.engine import CHECKED_KINDS, Exploration, Limits, Verdict
 from isr_check.explorer import explore
 from isr_check.export import cfg, murphi, tla, write_tla
 from isr_check.export.murphi_operators import MURPHI
@@ -85,7 +85,7 @@ def test_tlc_gives_our_verdicts(case: str, tmp_path: Path) -> None:
     theirs = {
         p.name: checkers.tlc(design, constants, tmp_path, names[p.name]).violated
         for p in instance.properties
-        if p.kind in CHECKED
+        if p.kind in CHECKED_KINDS
     }
     # TLC violates Never... where we have a witness.
     witnessed = {f.name: Verdict.HOLDS if f.kind.startswith("sometimes") else Verdict.VIOLATED for f in ours.findings}

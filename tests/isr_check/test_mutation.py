@@ -202,11 +202,11 @@ def test_what_takes_behaviours_away_is_noticed_by_a_probe() -> None:
     drawn = next(m for m in mutants(CAREFUL, (Part.ASSIGNMENT,)) if (m.action, m.guard) == DRAWS)
     job = Campaign(CAREFUL, ({},), explore, Limits(), (Part.ASSIGNMENT,))
     (known,) = baselines(job)
-    assert known.met
+    assert known.witnessed_probes
     outcome = job.run(drawn, [known])
     assert outcome.fate is Fate.KILLED
     assert outcome.depth is None
-    assert set(outcome.killers) <= set(known.met)
+    assert set(outcome.killers) <= set(known.witnessed_probes)
 
 
 DRAWS = ("draws", "new.drawn == old.drawn + 1")

@@ -60,15 +60,15 @@ def verdicts(found: Exploration) -> dict[str, tuple[Verdict, int]]:
 def test_the_rules_of_todays_design_are_found_in_its_expressions() -> None:
     found = Reduction(Instance(DESIGNS["kip-966"], {}))
     request = ("alter_isr", "alter_leader_epoch", "alter_partition_epoch", "alter_broker_epoch")
-    assert [(r.versions, r.current, r.blank) for r in found.passed] == [
+    assert [(r.versions, r.current, r.blank) for r in found.version_rules] == [
         ("alter_leader_epoch", "controller_epoch", request),
         ("alter_partition_epoch", "controller_partition_epoch", request),
     ]
-    assert [(j.members, j.beside, j.phase) for j in found.joined] == [("pending_isr", "isr", "alter")]
+    assert [(j.members, j.beside, j.phase) for j in found.join_rules] == [("pending_isr", "isr", "alter")]
 
 
 def test_a_version_that_nobody_asks_for_makes_no_rule() -> None:
-    assert not Reduction(Instance(DESIGNS["kip-497-no-partition-epoch"], {"isr_changes": 2})).passed
+    assert not Reduction(Instance(DESIGNS["kip-497-no-partition-epoch"], {"isr_changes": 2})).version_rules
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_an_action_reads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without this condition every map that no property reads would be blank as soon as a leader is behind."""
     instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
     whole = explorer.explore(instance)
-    monkeypatch.setattr(reduction_rules, "_struck", nothing)
+    monkeypatch.setattr(reduction_rules, "_relevant_variables", nothing)
     assert list(differences(instance))
     assert verdicts(explorer.explore(instance, reduction=True)) != verdicts(whole)
 
@@ -160,7 +160,7 @@ def test_what_an_action_reads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_version_that_goes_back_makes_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
     monkeypatch.setattr(reduction_rules, "_grows", never)
-    assert not Reduction(instance).passed
+    assert not Reduction(instance).version_rules
 
 
 def test_liveness_is_refused() -> None:
@@ -172,7 +172,7 @@ def test_liveness_is_refused() -> None:
 
 def test_a_model_without_rules_is_explored_whole() -> None:
     instance = Instance(two_phase_commit.DESIGN, {"rms": 3})
-    assert not Reduction(instance).passed
+    assert not Reduction(instance).version_rules
     assert native.explore(instance, reduction=True).distinct == native.explore(instance).distinct
 
 

@@ -52,6 +52,6 @@ def test_samples_differ_and_are_no_longer_than_asked(design: Design) -> None:
 def test_every_action_is_shown_when_there_is_room_and_what_is_not_shown_is_listed() -> None:
     found = sampled(copied_log.UNCLEAN, n=6)
     assert found.missing == ()
-    assert sum(found.taken.values()) == sum(len(p.steps) for p in found.paths)
+    assert sum(found.steps_by_action.values()) == sum(len(p.steps) for p in found.paths)
     none = sampled(copied_log.UNCLEAN, n=1, longest=1)
-    assert len(none.missing) == len(none.taken) - 1
+    assert len(none.missing) == len(none.steps_by_action) - 1

@@ -27,7 +27,7 @@ COPIES = Instance(copies.DESIGN, {"nodes": 3, "length": 1, "careless": True})
 
 class Simulate(Protocol):
     def __call__(
-        self, instance: Instance, wanted: tuple[str, ...], walks: int, seed: int, limits: Limits | None = None
+        self, instance: Instance, property_names: tuple[str, ...], walks: int, seed: int, limits: Limits | None = None
     ) -> Exploration: ...
 
 
@@ -49,8 +49,12 @@ def walked(instance: Instance, path: Path) -> list[State]:
 
 def test_the_same_seed_walks_alike_and_another_does_not(simulate: Simulate) -> None:
     one, again, other = (simulate(COPIES, (), 5, seed) for seed in (1, 1, 2))
-    assert (one.findings, one.taken, one.generated) == (again.findings, again.taken, again.generated)
-    assert one.taken != other.taken
+    assert (one.findings, one.steps_by_action, one.generated) == (
+        again.findings,
+        again.steps_by_action,
+        again.generated,
+    )
+    assert one.steps_by_action != other.steps_by_action
 
 
 def test_what_a_walk_finds_is_so(simulate: Simulate) -> None:
@@ -116,10 +120,10 @@ def test_walks_end_so_they_say_nothing_of_liveness(simulate: Simulate) -> None:
 # the same walks in both engines
 
 
-def alike(instance: Instance, wanted: tuple[str, ...], walks: int, seed: int, workers: int = 2) -> Exploration:
+def alike(instance: Instance, property_names: tuple[str, ...], walks: int, seed: int, workers: int = 2) -> Exploration:
     """What both engines answer, but for the seconds."""
-    slow = simulation.simulate(instance, wanted, walks, seed)
-    fast = native.simulate(instance, wanted, walks, seed, workers=workers)
+    slow = simulation.simulate(instance, property_names, walks, seed)
+    fast = native.simulate(instance, property_names, walks, seed, workers=workers)
     assert attrs.evolve(fast, seconds=0.0) == attrs.evolve(slow, seconds=0.0)
     return fast
 
@@ -138,7 +142,7 @@ def test_both_engines_make_the_same_walks(name: str, seed: int, workers: int) ->
 def test_both_engines_make_the_same_walks_of_the_protocol(name: str) -> None:
     found = alike(Instance(DESIGNS[name], {"replicas": 2}), (), 60, 7)
     assert found.depth > 20
-    assert sum(n > 0 for n in found.taken.values()) > 10
+    assert sum(n > 0 for n in found.steps_by_action.values()) > 10
 
 
 def test_walks_reach_all_of_a_small_model() -> None:
@@ -173,14 +177,14 @@ def test_every_face_falls_as_often() -> None:
     assert all(abs(n - 10_000) < 400 for n in falls.values())  # more than four standard deviations
 
 
-@pytest.mark.parametrize("count", [10, native.KNOWN - 1, 10 * native.KNOWN])
+@pytest.mark.parametrize("count", [10, native.MOST_COUNTED - 1, 10 * native.MOST_COUNTED])
 def test_distinct_states_are_counted_or_estimated(count: int) -> None:
     random, sketch = np.random.default_rng(1), native.Sketch()
     hashes = random.integers(0, native.LARGEST, count, dtype=np.int64)
     for start in range(0, count, 50_000):
         part = hashes[: start + 50_000][-80_000:]  # some of them again
         sketch.add([part[part < sketch.limit]])
-    if count < native.KNOWN:
+    if count < native.MOST_COUNTED:
         assert sketch.count == count
     else:
         assert abs(sketch.count / count - 1) < 0.02

@@ -91,11 +91,11 @@ def test_edges_of_each_action_are_drawn_and_drive() -> None:
     assert first == again != other
     assert done.conforms
     assert done.complete
-    assert done.drawn == done.of_drawn
+    assert done.drawn_edges == done.of_drawn
     assert done.of_actions is not None
     assert done.of_drawn == sum(min(4, n) for n in done.of_actions.values())
     assert all(done.actions[name] >= min(4, n) for name, n in done.of_actions.items())
-    assert done.drawn < done.edges < done.of_actions.total()
+    assert done.drawn_edges < done.edges < done.of_actions.total()
 
 
 def test_a_refusal_on_an_edge_that_is_drawn_is_missing() -> None:
@@ -104,13 +104,13 @@ def test_a_refusal_on_an_edge_that_is_drawn_is_missing() -> None:
 
     done = drive(CoresInProcess(lie), Limits(per_action=2))
     assert {(u.kind, u.action) for u in done.differences} == {(Kind.MISSING, "leader_adopts_isr")}
-    assert 0 < done.drawn < done.of_drawn
+    assert 0 < done.drawn_edges < done.of_drawn
 
 
 def test_of_the_edges_that_are_drawn_a_spent_budget_leaves_some() -> None:
     done = drive(CoresInProcess(), Limits(per_action=4, max_steps=20))
     assert not done.complete
-    assert 0 < done.drawn < 20 < done.of_drawn
+    assert 0 < done.drawn_edges < 20 < done.of_drawn
 
 
 def test_a_budget_ends_it_and_says_so() -> None:
@@ -210,7 +210,7 @@ class NoProducer(CoresInProcess):
 
     def ask(self, do: str, **more: Json) -> JsonObject:
         if more.get("action") == "leader_appends":
-            self.asked += 1
+            self.request_count += 1
             return {"cannot": "no producer"}
         return super().ask(do, **more)
 

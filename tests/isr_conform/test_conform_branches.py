@@ -55,7 +55,7 @@ def test_a_system_that_branches_is_driven_along_the_same_edges() -> None:
 def test_a_sample_goes_no_edge_twice_on_its_ways() -> None:
     done = drive(Branching(), Limits(per_action=5, seed=3))
     assert done.conforms
-    assert (done.drawn, done.complete) == (done.of_drawn, True)
+    assert (done.drawn_edges, done.complete) == (done.of_drawn, True)
     assert done.steps == done.edges
     assert done.resets <= 2
 

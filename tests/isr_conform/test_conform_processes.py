@@ -72,7 +72,7 @@ def test_a_story_of_a_crash_an_election_and_a_return() -> None:
     with processes(THREE, schedule(R1, *STORY)) as (system, run):
         done = carried_out(run)
         assert done.differences == []
-        assert done.skipped == []
+        assert done.skipped_steps == []
         assert done.edges == done.steps == len(STORY)
         assert system.sut.actions is not None
         assert system.sut.actions.history.acked == 0b1, "the second record was lost with its leader, unacknowledged"

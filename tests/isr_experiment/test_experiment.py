@@ -33,9 +33,9 @@ from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import Concluded, Verdict, totals
-from isr_experiment.model import Predicted, predicted
-from isr_experiment.namespaces import entered, permitted
-from isr_experiment.nemesis import KINDS, chosen
+from isr_experiment.model import Predicted, prediction
+from isr_experiment.namespaces import missing_requirement, run_in_namespace
+from isr_experiment.nemesis import KINDS, choose_kinds
 from isr_experiment.network import CLIENTS, Proxies, source_of
 from isr_experiment.page import page
 from isr_experiment.power import Tail, durable, lose_power
@@ -43,7 +43,7 @@ from isr_experiment.recorder import Recorder
 from isr_experiment.run import Options, Result, conduct, empty
 from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
-from isr_experiment.verdicts import Fate, fates, judged, leaderless, windows
+from isr_experiment.verdicts import Fate, fates, judge_history, leaderless, windows
 from isr_experiment.watch import Seen
 from isr_report.html import style
 
@@ -136,13 +136,13 @@ def test_a_value_that_a_reader_saw_and_that_is_gone_is_lost_in_history_and_exper
         recorder.phase(f"phase {value}")
         recorder.sends("w", value, "all")
         if value != 3:
-            recorder.told("w", value, value)
+            recorder.note_outcome("w", value, value)
     for kind, more in (("invoke", {}), ("ok", {"records": {"t-0": [[0, 0], [1, 1], [2, 2], [3, 3]]}})):
         recorder.says("poll", kind, "reader", **more)
     recorder.says("final-read", "invoke", "end", partition="t-0")
     recorder.says("final-read", "ok", "end", partition="t-0", records=[[0, 0]], end=1)
     recorder.close()
-    answer, lost = judged(recorder.path)
+    answer, lost = judge_history(recorder.path)
     assert lost == {1, 2, 3}
     whole, *phases = fates(recorder, {0}, lost)
     assert (whole.acknowledged, whole.survived, whole.lost, whole.lost_unacknowledged) == (3, 1, 2, 1)
@@ -170,18 +170,18 @@ def result(lost: int = 0, invalid: tuple[str, ...] = (), violated: tuple[str, ..
         number=0,
         invalid=invalid,
         fates=(fate,),
-        struck=(),
+        faults=(),
         leaders=1,
         epochs=1,
         isrs=1,
-        dropped=1,
-        seen=(),
+        dropped_bytes=1,
+        observations=(),
         windows=(),
         leaderless=(),
         silences=(),
         verdict="HOLDS",
         words={"VIOLATED": list(violated)} if violated else {},
-        traced=None,
+        trace_verdict=None,
         resets=0,
         cut_short=False,
         seconds=1.0,
@@ -197,7 +197,7 @@ CELL = Cell(name="c", schedule=_nothing)
 
 def conclude(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
     foreseen = None if model is None else Predicted(model, ())
-    return Concluded(cell=cell, results=results, predicted=foreseen, wanted=wanted)
+    return Concluded(cell=cell, results=results, prediction=foreseen, required_runs=wanted)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
 
 
 def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
-    undecided = Concluded(cell=CELL, results=(result(),), predicted=Predicted(None, ()), wanted=1)
+    undecided = Concluded(cell=CELL, results=(result(),), prediction=Predicted(None, ()), required_runs=1)
     assert undecided.verdict is Verdict.INVALID
 
 
@@ -249,7 +249,7 @@ def test_time_without_a_leader_is_what_the_controller_says() -> None:
 
 def test_the_model_names_the_loss_of_2013() -> None:
     (old,) = (cell for cell in jepsen() if cell.name == "kafka-0.8")
-    found = predicted(old)
+    found = prediction(old)
     assert found is not None
     assert found.loses
     (answer,) = found.answers
@@ -266,8 +266,8 @@ def test_every_cell_of_the_sweep_is_asked_of_the_model() -> None:
 
 def test_successive_runs_go_through_every_kind_of_fault() -> None:
     kinds = tuple(KINDS)
-    drawn = [kind for seed in range(len(kinds)) for kind in chosen(seed, 3, kinds)]
-    assert drawn == [kind for seed in range(len(kinds)) for kind in chosen(seed, 3, kinds)], "the seed decides"
+    drawn = [kind for seed in range(len(kinds)) for kind in choose_kinds(seed, 3, kinds)]
+    assert drawn == [kind for seed in range(len(kinds)) for kind in choose_kinds(seed, 3, kinds)], "the seed decides"
     assert {kind: drawn.count(kind) for kind in kinds} == dict.fromkeys(kinds, 3)
 
 
@@ -290,12 +290,14 @@ def test_after_each_run_it_is_told_how_long_the_others_take(monkeypatch: pytest.
         "time": MagicMock(monotonic=MagicMock(side_effect=lambda: clock[0])),
         "page": MagicMock(return_value=""),
         "conclusions": MagicMock(document=MagicMock(return_value={}), availability=MagicMock(return_value={})),
-        "_said": MagicMock(return_value="a run"),
+        "_result_line": MagicMock(return_value="a run"),
         "_keep": MagicMock(),
     }
     for name, stand_in in stand_ins.items():
         monkeypatch.setattr(campaign, name, stand_in)
-    campaign.performed(quick, tmp_path, 2, Options(), [], threading.Event(), told.append, only=cells, ask_model=False)
+    campaign.perform_experiment(
+        quick, tmp_path, 2, Options(), [], threading.Event(), told.append, only=cells, ask_model=False
+    )
     assert [line for line in told if line != "a run"] == [
         "1 of 4 runs are done; estimate 8 min more",
         "2 of 4 runs are done; estimate 5 min more",
@@ -320,22 +322,22 @@ def test_an_experiment_that_is_stopped_has_the_answers_that_the_model_gave_and_n
         return Predicted(True, ())
 
     def document(_name: str, _says: str, done: list[Concluded], *_: object) -> dict[str, object]:
-        written.append([c.cell.name for c in done if c.predicted is not None])
+        written.append([c.cell.name for c in done if c.prediction is not None])
         return {}
 
     stand_ins = {
         "conduct": run,
-        "predicted": answered,
+        "prediction": answered,
         "Concluded": SimpleNamespace,
         "page": MagicMock(return_value=""),
         "conclusions": MagicMock(document=document, availability=MagicMock(return_value={})),
-        "_said": MagicMock(return_value="a run"),
+        "_result_line": MagicMock(return_value="a run"),
         "_keep": MagicMock(),
     }
     for name, stand_in in stand_ins.items():
         monkeypatch.setattr(campaign, name, stand_in)
     (tmp_path / campaign.FILE).write_text("{}")
-    campaign.performed(quick, tmp_path, 1, Options(), [], over, lambda _: None, only=cells)
+    campaign.perform_experiment(quick, tmp_path, 1, Options(), [], over, lambda _: None, only=cells)
     assert written == [[], cells[:1]]
 
 
@@ -454,13 +456,13 @@ def test_a_cut_link_drops_and_counts_and_the_other_direction_goes_on(proxies: tu
         network.cut(2, CLIENTS)
         client.sendall(b"one way")
         _until(lambda: b"one way" in heard)
-        _until(lambda: network.dropped() == {(2, CLIENTS): len(b"heard")})
+        _until(lambda: network.dropped_bytes() == {(2, CLIENTS): len(b"heard")})
         network.mend()
         assert client.recv(100) == b"", "a stream with a hole is closed"
     network.cut(CLIENTS, 2)
     with socket.create_connection(network.advertised[2]) as client:
         client.sendall(CLIENT_FRAME)
-        _until(lambda: network.dropped().get((CLIENTS, 2)) == len(CLIENT_FRAME))
+        _until(lambda: network.dropped_bytes().get((CLIENTS, 2)) == len(CLIENT_FRAME))
     assert heard.count(CLIENT_FRAME) == 1
 
 
@@ -472,7 +474,7 @@ def test_a_slow_link_is_late_and_keeps_the_order(proxies: tuple[Proxies, list[by
         client.sendall(CLIENT_FRAME)
         _until(lambda: bool(heard))
         assert time.monotonic() - began >= 0.29
-    assert network.delayed()
+    assert network.delayed_bytes()
 
 
 def test_who_connects_is_known_by_its_first_frame() -> None:
@@ -520,13 +522,16 @@ print("done")
 
 
 def test_namespaces_cut_one_direction_of_one_link_and_count_what_is_lost(tmp_path: Path) -> None:
-    why = permitted()
+    why = missing_requirement()
     if why is not None:
         pytest.skip(why)
     script = tmp_path / "script.py"
     script.write_text(IN_A_NAMESPACE)
     assert (
-        entered([sys.executable, str(script)], {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}) == 0
+        run_in_namespace(
+            [sys.executable, str(script)], {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        )
+        == 0
     )
 
 

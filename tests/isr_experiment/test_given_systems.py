@@ -19,8 +19,8 @@ import attrs
 import pytest
 
 from insync_cli.main import main
-from isr_cluster.given import BadDescription, GivenProcesses, described
 from isr_cluster.ports import HOST, free_ports
+from isr_cluster.system_description import BadDescription, GivenProcesses, read_system_description
 from isr_experiment.campaign import lacking
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_experiment.cells import REPLICAS
@@ -39,7 +39,7 @@ def file(folder: Path, text: str) -> Path:
 
 
 def system(folder: Path, text: str, network: str = "proxies") -> GivenSystem:
-    description = described(file(folder, text))
+    description = read_system_description(file(folder, text))
     brokers = tuple(range(1, description.brokers + 1))
     return GivenSystem(name=description.name, description=description, network=network, brokers=brokers)
 
@@ -66,7 +66,7 @@ def test_a_file_that_describes_no_system_is_one_sentence(
 ) -> None:
     path = file(tmp_path, text)
     with pytest.raises(BadDescription) as problem:
-        described(path)
+        read_system_description(path)
     assert sentence in str(problem.value)
     assert main(["experiment", "quick", "--network", "proxies", "--system", str(path)]) == 65
     assert capsys.readouterr().err == f"insync: {problem.value}\n"
@@ -141,7 +141,7 @@ def processes(folder: Path, told: list[str], more: str = "") -> GivenProcesses:
         f'start = {json.dumps(words)}\norderly_exits = [7]\n{more}\n[settings]\nown = "yes"\nmin.insync.replicas = "1"'
     )
     text = text.replace('min.insync.replicas = "1"', '"min.insync.replicas" = "1"')
-    description = described(file(folder, text))
+    description = read_system_description(file(folder, text))
     return GivenProcesses(
         root=folder,
         ports={1: 5001},

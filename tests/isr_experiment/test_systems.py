@@ -205,7 +205,7 @@ def test_a_start_does_not_wait_and_an_end_before_it_serves_is_told_with_the_exce
     began = time.monotonic()
     system.start(1)
     assert time.monotonic() - began < 5
-    assert system.ended() == {}
+    assert system.early_exits() == {}
     assert system.kill(1)
     system.script = "echo out of order; exit 3"
     system.start(1)

@@ -13,16 +13,16 @@ from isr_broker.snapshot import Json
 from isr_broker.trace_reader import Event, Life
 from isr_experiment.cells import Expected
 from isr_experiment.conclusions import Verdict, totals
-from isr_experiment.holders import MS, note_holders, noted, values_of
+from isr_experiment.holders import MS, note_holders, trace_notes, values_of
 from isr_experiment.recorder import PARTITION, Recorder
-from isr_experiment.verdicts import Traced, judged
+from isr_experiment.verdicts import Traced, judge_history
 
 CLAIMS = {"acks": "all", "idempotence": True, "min_insync": 2, "unclean": False, "progress_within": 5_000_000_000}
 
 
 def life(broker: int, *lines: Mapping[str, Json]) -> Life:
     events = [Event(f"{broker}.1", n, {}, {"partition": PARTITION, **line}) for n, line in enumerate(lines, 1)]
-    return Life(f"{broker}.1", {}, tuple(events), torn=False)
+    return Life(f"{broker}.1", {}, tuple(events), has_torn_end=False)
 
 
 def batch(offset: int, epoch: int, count: int = 1) -> Json:
@@ -43,12 +43,12 @@ def told(folder: Path, *lives: Life, found: Mapping[tuple[int, int], int], late_
     recorder = Recorder(folder / "history.jsonl", CLAIMS)
     for offset, value in enumerate((7, 8)):
         recorder.sends("w", value, "all")
-        recorder.told("w", value, offset)
+        recorder.note_outcome("w", value, offset)
     recorder.close()
     recorder.began = -late_ms * MS
     note_holders(recorder, lives, found)
     words: dict[str, list[str]] = {}
-    for judgement in judged(recorder.path)[0].judgements:
+    for judgement in judge_history(recorder.path)[0].judgements:
         words.setdefault(judgement.verdict.value, []).append(judgement.name)
     return words
 
@@ -81,7 +81,7 @@ def test_a_broker_that_has_it_only_after_the_acknowledgement_did_not_hold_it(tmp
 
 def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_then() -> None:
     lives = [life(2, wrote(0, 0, 1, 2), cut(1, 1), wrote(2, 1, 2))]
-    lines = list(noted(lives, 0))
+    lines = list(trace_notes(lives, 0))
     everything = {(0, 1): 7, (1, 1): 8, (1, 2): 9}
     assert values_of(lines, {(0, 1): 7, (1, 2): 9}, [(7, 0, MS), (8, 1, MS), (9, 1, 3 * MS)]) == everything
     assert values_of(lines, {(0, 1): 7}, [(7, 0, MS), (8, 1, MS), (9, 1, 3 * MS)]) == everything
@@ -96,16 +96,16 @@ def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_th
 
 
 def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
-    bad = attrs.evolve(result(), traced=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
+    bad = attrs.evolve(result(), trace_verdict=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
     assert conclude(CELL, bad).verdict is Verdict.REJECTED
 
 
 def test_a_planted_bug_may_be_caught_by_its_traces_alone() -> None:
-    bad = attrs.evolve(result(), traced=Traced(accepted=False, events=5, steps=0, outside=0, why="1.1.jsonl:2"))
+    bad = attrs.evolve(result(), trace_verdict=Traced(accepted=False, events=5, steps=0, outside=0, why="1.1.jsonl:2"))
     bug = attrs.evolve(CELL, expected=Expected.CAUGHT)
     assert conclude(bug, bad).verdict is Verdict.AS_EXPECTED
     assert conclude(bug, attrs.evolve(bad, invalid=("no fault struck",))).verdict is Verdict.INVALID
-    assert conclude(bug, attrs.evolve(bad, traced=Traced(accepted=True, events=5, steps=1, outside=0))).verdict is (
-        Verdict.NOT_CAUGHT
-    )
+    assert conclude(
+        bug, attrs.evolve(bad, trace_verdict=Traced(accepted=True, events=5, steps=1, outside=0))
+    ).verdict is (Verdict.NOT_CAUGHT)
     assert totals([conclude(bug, bad)]).rejected == 0, "what the model says of bugs is counted apart"

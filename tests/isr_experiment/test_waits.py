@@ -11,7 +11,7 @@ from isr_experiment.clients import told_offset
 from isr_experiment.conclusions import Concluded, rates
 from isr_experiment.recorder import Recorder
 from isr_experiment.run import Result
-from isr_experiment.verdicts import Fate, dumped
+from isr_experiment.verdicts import Fate, dumped_values
 from isr_experiment.waits import Spread, majority_took, spread, waits
 
 MS = 1_000_000
@@ -21,7 +21,7 @@ MS = 1_000_000
 def recorder(tmp_path: Path) -> Recorder:
     """Values 0 to 9, sent a millisecond apart in two phases; the odd ones are acknowledged, later and later."""
     made = Recorder(tmp_path / "history.jsonl", {"acks": "all"})
-    made.sent = {v: v * MS for v in range(10)}
+    made.send_times = {v: v * MS for v in range(10)}
     made.acked = {v: 2 * v * MS for v in range(1, 10, 2)}
     made.marks = [("calm", 0), ("cut", 5 * MS)]
     return made
@@ -56,10 +56,10 @@ def test_a_majority_has_a_value_when_the_second_of_three_has_appended_what_the_f
 
 
 def test_what_was_dumped_is_read_from_the_brokers_folders(tmp_path: Path) -> None:
-    assert not dumped({1: tmp_path})
+    assert not dumped_values({1: tmp_path})
     text = [{"partition": "t-0", "offset": 1, "value": "17"}, {"offset": 2, "value": None}, {"value_base64": "/w=="}]
     (tmp_path / "dropped-records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in text))
-    assert dumped({1: tmp_path, 2: tmp_path / "none"}) == {17}
+    assert dumped_values({1: tmp_path, 2: tmp_path / "none"}) == {17}
 
 
 def test_without_an_acknowledgement_no_offset_was_told() -> None:
@@ -76,7 +76,7 @@ def test_the_rates_of_2013_each_with_its_own_whole() -> None:
     result = Result.__new__(Result)
     object.__setattr__(result, "fates", (fate(attempted=1_000, acknowledged=987, lost=520, recovered=1),))
     [cell, *_] = EXPERIMENTS["recommendations"].cells(0)
-    found = rates(Concluded(cell=cell, results=(result,), predicted=None, wanted=1))
+    found = rates(Concluded(cell=cell, results=(result,), prediction=None, required_runs=1))
     assert [str(rate) for rate in found] == [
         "acknowledged of attempted 987 of 1,000, 98.7 %",
         "lost of acknowledged 520 of 987, 52.7 %",
@@ -96,4 +96,4 @@ def test_latency_has_every_acks_and_several_lags_and_is_timed() -> None:
     cells = EXPERIMENTS["latency"].cells(0)
     assert {c.acks for c in cells} == {"all", "1", "0"}
     assert len({c.properties()["replica.lag.time.max.ms"] for c in cells if c.acks == "all"}) >= 3
-    assert all(c.timed for c in cells)
+    assert all(c.shows_waits for c in cells)

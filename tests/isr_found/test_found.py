@@ -8,15 +8,15 @@ import pytest
 from insync_cli.main import main
 from isr_broker.core.messages import TopicPartition
 from isr_cluster.kafka import write_decisions
-from isr_found import FOUND, JAVA_ROOT, JVM, METADATA, Outcome, Reproduction, Trial, our_classes
+from isr_found import BUGS, JAVA_ROOT, JVM, METADATA, Outcome, Reproduction, Trial, our_classes
 from isr_kafka import Unavailable, classpath, jars, java, javac, tools
 from isr_validate import Level, Validation, read_traces, validate
 
 FOLDER = JAVA_ROOT.parent
 RELEASES = ("4.4.0", "4.3.1")
-PLACES_OF = [(bug.name, place) for bug in FOUND.values() for place in bug.places]
-FIXES = [(bug.name, fix) for bug in FOUND.values() for fix in bug.fixes]
-FIXES_ON = [(bug.name, fix, place) for bug in FOUND.values() for fix in bug.fixes for place in bug.places]
+PLACES_OF = [(bug.name, place) for bug in BUGS.values() for place in bug.places]
+FIXES = [(bug.name, fix) for bug in BUGS.values() for fix in bug.fixes]
+FIXES_ON = [(bug.name, fix, place) for bug in BUGS.values() for fix in bug.fixes for place in bug.places]
 
 QUESTIONS = ("What is lost", "Under which settings", "How one would notice")
 
@@ -31,17 +31,17 @@ def kafka() -> None:
 
 
 def outcome_of(bug: str, trial: Trial) -> Outcome | None:
-    reproduction = Reproduction(FOUND[bug], trial)
+    reproduction = Reproduction(BUGS[bug], trial)
     for line in reproduction.lines():
         print(line)
     return reproduction.outcome
 
 
-@pytest.mark.parametrize("bug", FOUND)
+@pytest.mark.parametrize("bug", BUGS)
 def test_each_bug_has_a_page_and_a_reproduction_in_each_place(bug: str) -> None:
     assert (FOLDER / bug / "README.md").is_file()
-    for place in FOUND[bug].places:
-        assert (JAVA_ROOT / place / "insync" / "found" / place / f"{FOUND[bug].scenario}.java").is_file()
+    for place in BUGS[bug].places:
+        assert (JAVA_ROOT / place / "insync" / "found" / place / f"{BUGS[bug].scenario}.java").is_file()
 
 
 @pytest.mark.parametrize("fix", [fix for _, fix in FIXES])
@@ -52,10 +52,10 @@ def test_each_fix_is_one_that_our_java_can_make(fix: str) -> None:
 def test_the_bugs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["found"]) == 0
     said = capsys.readouterr().out
-    assert all(bug in said for bug in FOUND)
+    assert all(bug in said for bug in BUGS)
 
 
-@pytest.mark.parametrize("bug", FOUND)
+@pytest.mark.parametrize("bug", BUGS)
 def test_its_case_opens_with_what_an_operator_asks(capsys: pytest.CaptureFixture[str], bug: str) -> None:
     assert main(["show", bug, "--plain"]) == 0
     opening, _, story = capsys.readouterr().out.partition("\n\n")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from isr_kafka import Unavailable
-from isr_kafka.system import DRIVEN, Kafka
+from isr_kafka.system import DRIVEN_RELEASES, Kafka
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,7 @@ def newest() -> Kafka:
     return driven(Kafka())
 
 
-@pytest.fixture(scope="session", params=DRIVEN)
+@pytest.fixture(scope="session", params=DRIVEN_RELEASES)
 def each(request: pytest.FixtureRequest) -> Kafka:
     """Every release that can be driven, fetched and built."""
     return driven(Kafka(str(request.param)))

@@ -9,7 +9,7 @@ import pytest
 
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
-from isr_kafka.known import explain
+from isr_kafka.known_differences import explain
 from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
@@ -45,8 +45,8 @@ def test_whatever_differs_in_unclean_elections_is_difference_d(newest: Kafka) ->
     constants = {"replicas": 2, "min_insync": 1, "isr_changes": 3, "unclean": True, "crashes": 0, "sessions_lost": 1}
     done = conform(Instance(KIP_966, constants), newest.command(), EVERYTHING, patience=120.0, explain=explain)
     assert done.conforms, done.differences
-    assert [why[:2] for why in done.explained] == ["D:"]
-    assert done.edges + done.explained.total() == done.of_edges
+    assert [why[:2] for why in done.known_differences] == ["D:"]
+    assert done.edges + done.known_differences.total() == done.of_edges
 
 
 EXPLAINED = {"broker_restarts", "controller_fences_follower", "controller_fences_last_leader"}

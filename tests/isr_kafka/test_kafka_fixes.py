@@ -13,7 +13,7 @@ import pytest
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_found import fixed_classes
-from isr_kafka.known import explain
+from isr_kafka.known_differences import explain
 from isr_kafka.system import Kafka
 from isr_lang import Design, Instance
 from isr_model import KIP_966
@@ -41,7 +41,7 @@ def test_fixed_kafka_takes_every_edge_of_the_fixed_design(
     without = design.without(controller_begins_new_epoch.name)  # which the adapter has not
     done = driven(newest, without, REELECTED, fixed_classes(fix, None, None, tmp_path))
     assert done.conforms, done.differences
-    assert not done.explained
+    assert not done.known_differences
     assert done.edges == done.of_edges == 16_346
 
 

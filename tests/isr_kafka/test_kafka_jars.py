@@ -6,7 +6,7 @@ import pytest
 
 from isr_kafka import RELEASES, Unavailable, jars, java, maven, release_of
 from isr_kafka.compile import nearest
-from isr_kafka.jars import pinned
+from isr_kafka.jars import pinned_jars
 from isr_kafka.system import adapter_sources
 
 
@@ -20,8 +20,8 @@ def downloaded(folder: Path, *names: str) -> Path:
 def test_releases_come_newest_first_and_each_pins_its_broker() -> None:
     assert RELEASES[0] == "4.4.0"
     for release in RELEASES:
-        assert f"kafka_2.13-{release}.jar" in {jar.file for jar in pinned(release)}
-        assert all(len(jar.sha256) == 64 for jar in pinned(release))
+        assert f"kafka_2.13-{release}.jar" in {jar.file for jar in pinned_jars(release)}
+        assert all(len(jar.sha256) == 64 for jar in pinned_jars(release))
 
 
 def test_a_downloaded_kafka_gives_its_jars_without_what_logs(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_without_java_or_maven_one_sentence_says_so(monkeypatch: pytest.MonkeyPa
 def test_a_jar_with_another_checksum_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A stand-in for Maven copies files of the right names and the wrong content."""
     program = tmp_path / "mvn"
-    names = " ".join(jar.file for jar in pinned("tools"))
+    names = " ".join(jar.file for jar in pinned_jars("tools"))
     program.write_text(
         '#!/bin/sh\nfor a in "$@"; do case $a in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
         f"mkdir -p $d; for n in {names}; do echo x > $d/$n; done\n"

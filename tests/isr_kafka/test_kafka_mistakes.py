@@ -9,8 +9,8 @@ from insync_cli.main import main
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import Limits
 from isr_kafka import Unavailable
-from isr_kafka.known import explain
-from isr_kafka.mistakes import MISTAKES, Mistake, home_with, named, plant
+from isr_kafka.known_differences import explain
+from isr_kafka.mistakes import MISTAKES, Mistake, home_with, mistake_named, plant
 from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
@@ -36,7 +36,7 @@ def test_a_mistake_in_kafka_is_found(mistake: Mistake, newest: Kafka, tmp_path: 
 def test_a_build_with_a_mistake_is_found_by_its_jars(
     newest: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = home_with(newest, named("any-partition-epoch"), tmp_path / "kafka")
+    home = home_with(newest, mistake_named("any-partition-epoch"), tmp_path / "kafka")
     given = ["conform", "--sut", "kafka", "--kafka-home", str(home), "--replicas", "2", "--crashes", "0", "--first"]
     code = main([*given, "--plain"])
     assert code == Exit.SAFETY, capsys.readouterr()

@@ -9,7 +9,7 @@ from insync_cli.conformance.kafka import BEGIN, END, cases, table
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import Limits, Schedule
 from isr_conform.stories import tell_all
-from isr_kafka.system import DRIVEN, Kafka
+from isr_kafka.system import DRIVEN_RELEASES, Kafka
 from isr_report.sections import conformance, kafka_stories
 
 TOP = Path(__file__).resolve().parents[2]
@@ -17,18 +17,18 @@ CASES = TOP / "counterexamples" / "cases"
 
 
 def test_the_page_has_the_stored_table_of_all_cases_and_releases() -> None:
-    rows = kafka_stories.stored()
+    rows = kafka_stories.read_stories()
     assert [row["case"] for row in rows] == sorted(path.parent.name for path in CASES.glob("*/trace.itf.json"))
-    assert {tuple(row) for row in rows} == {("case", *DRIVEN)}
+    assert {tuple(row) for row in rows} == {("case", *DRIVEN_RELEASES)}
     page = (TOP / "docs" / "kafka-classes.md").read_text(encoding="utf-8")
     shown = page.partition(BEGIN)[2].partition(END)[0].strip()
-    assert shown == table(DRIVEN, [tuple(row.values()) for row in rows])
+    assert shown == table(DRIVEN_RELEASES, [tuple(row.values()) for row in rows])
 
 
 def test_the_report_shows_each_case_whatever_it_was_given() -> None:
     shown = conformance.section([])
-    assert all(f"<code>{row['case']}</code>" in shown for row in kafka_stories.stored())
-    assert all(f"Kafka {release}" in shown for release in DRIVEN)
+    assert all(f"<code>{row['case']}</code>" in shown for row in kafka_stories.read_stories())
+    assert all(f"Kafka {release}" in shown for release in DRIVEN_RELEASES)
     assert '<b class="flagged">takes it</b>' in shown
     assert "**" not in shown
 
@@ -39,7 +39,7 @@ def test_the_newest_release_still_says_what_is_stored(newest: Kafka) -> None:
     """Without it the table would go on telling what an older model, or an older adapter, found."""
     command = newest.command(properties={"insync.exact": "true"})
     told = {one.name: one.cell for one in tell_all(command, cases(CASES), patience=300.0)}
-    assert told == {row["case"]: row[DRIVEN[0]] for row in kafka_stories.stored()}
+    assert told == {row["case"]: row[DRIVEN_RELEASES[0]] for row in kafka_stories.read_stories()}
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import pytest
 
-from isr_kafka.known import Place, explain
+from isr_kafka.known_differences import Place, explain
 
 BEFORE: dict[str, object] = {
     "follower_end": {"r1": {"r1": None, "r2": 1}, "r2": {"r1": None, "r2": None}},

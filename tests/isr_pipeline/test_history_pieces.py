@@ -137,7 +137,7 @@ def in_pieces(lines: list[str], folder: Path, size: int, buckets: int) -> object
     told = [row for piece in pieces for row in chunks.count(piece)]
     counts = {(row.history, int(row.key)): int.from_bytes(row.payload, "little") for row in told}
     boxes: dict[str, list[pairing.Box]] = {}
-    for piece in chunks.numbered(pieces, counts):
+    for piece in chunks.number_lines(pieces, counts):
         for row in pairing.Parse({0: buckets})(piece):
             boxes.setdefault(row.key, []).append(cast("pairing.Box", marshal.loads(row.payload)))
     problems = [box["problem"] for some in boxes.values() for box in some if "problem" in box]
@@ -167,7 +167,7 @@ def parts(partitions: dict[str, Partition]) -> object:
             one.scans,
             [rewind.invoked for rewind in one.rewinds],
             one.dumps,
-            one.held,
+            one.log_reports,
         )
         for name, one in partitions.items()
     }

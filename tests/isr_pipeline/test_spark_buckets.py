@@ -85,8 +85,8 @@ def test_what_grows_without_end_is_cut_and_not_called_complete() -> None:
 
 def test_symmetry_and_a_path_of_real_states() -> None:
     found = same(copies.DESIGN, {"nodes": 3, "length": 2, "terms": 2}, symmetry=True)
-    assert found.unreduced is not None
-    assert found.unreduced > found.distinct
+    assert found.states_in_orbits is not None
+    assert found.states_in_orbits > found.distinct
 
 
 def test_targets_are_looked_for_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

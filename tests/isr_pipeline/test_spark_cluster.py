@@ -44,7 +44,7 @@ def test_two_executors_say_what_the_native_engine_says(master: str, tmp_path: Pa
     said = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert (said["stats"]["distinct"], said["stats"]["generated"]) == (found.distinct, found.generated)
-    assert said["coverage"]["actions"] == found.taken
+    assert said["coverage"]["actions"] == found.steps_by_action
     traced = {line["name"]: line["depth"] for line in said["properties"] if line["depth"] is not None}
     assert traced == {f.name: len(f.path.steps) for f in found.findings if f.path}
     executors = {path.parent.name for path in (tmp_path / "work").glob("app-*/*/stderr")}

@@ -76,7 +76,7 @@ def test_an_exploration(server: Server, tmp_path: Path) -> None:
     said = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert (said["stats"]["distinct"], said["stats"]["generated"]) == (found.distinct, found.generated)
-    assert said["coverage"]["actions"] == found.taken
+    assert said["coverage"]["actions"] == found.steps_by_action
     assert ended.stderr == ""
 
 

@@ -25,7 +25,7 @@ from isr_pipeline import mapped_files, search, store
 from isr_pipeline.arrow_rows import Answer, Batches, answers, rows
 from isr_pipeline.explore import explore
 from isr_pipeline.locations import Location
-from isr_pipeline.mapped_files import SAID, DiskRoom
+from isr_pipeline.mapped_files import RECORD_FILE, DiskRoom
 from isr_pipeline.runners import LocalRunner, Sink, Source
 from isr_pipeline.store import Commit, Remade
 
@@ -96,7 +96,7 @@ def test_a_set_that_is_larger_than_the_disk(run: Path, monkeypatch: pytest.Monke
 
 def made(folder: Path, level: int, at: int) -> Path:
     folder.mkdir(parents=True)
-    said = folder / SAID
+    said = folder / RECORD_FILE
     said.write_text(json.dumps({"level": level, "states": 1, "size": 1}), encoding="utf-8")
     os.utime(said, (at, at))
     return folder

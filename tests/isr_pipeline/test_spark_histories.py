@@ -25,7 +25,7 @@ from insync_cli.main import main
 from isr_anomalies import ANOMALIES, Claims, Partition, check_partition, pair_operations, read_json
 from isr_anomalies.history import OperationIndexer
 from isr_pipeline.histories import Unreadable, check_files, chunks, cycles, jobs, pairing, shares
-from isr_pipeline.histories.rows import Column, Numbers, kept
+from isr_pipeline.histories.rows import Column, Numbers, read_columns
 from isr_pipeline.locations import Location
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -114,7 +114,7 @@ def test_a_cycle_lies_where_the_partitions_say(seed: int, kinds: tuple[str, ...]
     """Without Spark, and with one line in a block."""
     lines = tangled(Random(seed), kinds)
     expected = [j for j in judged(lines).judgements if j.number in (14, 15, 16)]
-    assert [(j.found, list(j.witnesses)) for j in expected] == cycles_of(lines)
+    assert [(j.finding_count, list(j.witnesses)) for j in expected] == cycles_of(lines)
 
 
 def test_the_tangled_histories_have_cycles_of_offsets_and_of_time() -> None:
@@ -130,7 +130,7 @@ def cycles_of(lines: list[str]) -> list[tuple[int, list[object]]]:
     explode = OperationIndexer(partitions, "all")
     for op in by_line:
         explode.consumed(op)
-        explode.sent(op, op.outcome == "ok")
+        explode.index_sends(op, op.outcome == "ok")
     blocks: list[bytes] = []
     edges: dict[str, dict[str, Numbers]] = {}
     multi = {op.number for op in by_line if len(op.micro) > 1}
@@ -147,7 +147,7 @@ def cycles_of(lines: list[str]) -> list[tuple[int, list[object]]]:
     table: dict[str, Column] = {name: np.array(column) for name, column in ran.items()}
     pieces += [piece for _, piece in cycles.Select({0: where}).operations_of(table, where)]
     tallies = [cycles.tallies(pieces, Claims(), ("write-cycle", "read-write-cycle", "ordered-cycle"))]
-    return [(one.found, list(one.least)) for one in tallies[0].values()]
+    return [(one.finding_count, list(one.least)) for one in tallies[0].values()]
 
 
 def test_a_planted_error_in_a_stretch_is_noticed() -> None:
@@ -196,8 +196,8 @@ def test_the_command_writes_tables_and_the_same_report(tmp_path: Path, capsys: p
     local, large = (json.loads((tmp_path / name).read_text()) for name in ("local.json", "spark.json"))
     assert {**large, "command": local["command"]} == local
     tables = Location.of(out)
-    rows = kept(tables / "anomalies.parquet", ("anomaly", "verdict"))
+    rows = read_columns(tables / "anomalies.parquet", ("anomaly", "verdict"))
     assert set(rows["anomaly"][rows["verdict"] == "VIOLATED"].tolist()) == {"lost-write", "unseen", "offset-gap"}
     operations = tables / "operations"
-    assert sum(len(kept(operations / name, ["f"])["f"]) for name in operations.files()) == 4
+    assert sum(len(read_columns(operations / name, ["f"])["f"]) for name in operations.files()) == 4
     assert main(["history", str(file), "--out", out]) == 64

@@ -218,6 +218,6 @@ def test_the_driver_killed_then_resumed_by_another(apart: Apart, tmp_path: Path)
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert done < len(found.levels)
     assert (said["stats"]["distinct"], said["stats"]["generated"]) == (found.distinct, found.generated)
-    assert said["coverage"]["actions"] == found.taken
+    assert said["coverage"]["actions"] == found.steps_by_action
     traced = {line["name"]: line["depth"] for line in said["properties"] if line["depth"] is not None}
     assert traced == {f.name: len(f.path.steps) for f in found.findings if f.path}

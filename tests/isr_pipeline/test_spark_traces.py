@@ -21,7 +21,7 @@ from isr_broker.designs import PLANTED
 from isr_check import native
 from isr_conform.edge_cover import ModelGraph
 from isr_lang import Instance
-from isr_pipeline.histories.rows import kept
+from isr_pipeline.histories.rows import read_columns
 from isr_pipeline.locations import Location
 from isr_pipeline.sweeps import sweep
 from isr_pipeline.trace_datasets import INDEX, Cover, Recipe, make_part, parts
@@ -43,7 +43,7 @@ def graph_of(instance: Instance) -> ModelGraph:
 def table(folder: Path, kind: str, names: tuple[str, ...]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for file in sorted((folder / kind).glob("*.parquet")):
-        columns = kept(Location.of(file), names)
+        columns = read_columns(Location.of(file), names)
         rows += [dict(zip(names, row, strict=True)) for row in zip(*(columns[n].tolist() for n in names), strict=True)]
     return rows
 
@@ -55,7 +55,7 @@ def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
     instance = MAKE()
     explored = native.explore(instance)
     graph, packing = graph_of(instance), Packing(instance)
-    numbers = {named: n for n, named in enumerate(graph.labels.named)}
+    numbers = {named: n for n, named in enumerate(graph.labels.steps)}
     taken: set[tuple[int, int]] = set()
     for row in table(tmp_path, "index", ("file", "length")):
         trace = read_itf(tmp_path / str(row["file"]))
@@ -73,7 +73,7 @@ def test_a_cover_of_pairs_shows_every_pair_and_the_index_says_what_is_there(tmp_
     for part in parts(recipe, 2, range(0)):
         make_part(part)
     graph = graph_of(MAKE())
-    action = [name for name, _ in graph.labels.named]
+    action = [name for name, _ in graph.labels.steps]
     possible = {
         (action[one], action[two])
         for state in graph.explore(None).predecessor

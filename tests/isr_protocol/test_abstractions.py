@@ -36,7 +36,7 @@ from isr_protocol.designs.zookeeper import waits_for_leader
 from isr_protocol.elections import available, departs, electable
 from isr_protocol.faults import struck
 from isr_protocol.membership import all_lag, asks, elects, free_to_ask, isr_without, no_alter
-from isr_protocol.replication import acknowledged, advanced, answers, commits, continues, replicated, takes
+from isr_protocol.replication import acknowledged, advanced_watermark, answers, commits, continues, replicated, takes
 from isr_protocol.state import (
     UNCLEAN,
     Fetch,
@@ -147,7 +147,9 @@ def leader_answers_before_it_commits(old: State, new: State, leader: Replica, fo
     """A leader reads for a follower, takes its fetch as its acknowledgement, and moves the watermark, in that order."""
     ends = old.follower_end[leader].put(follower, Maybe.of(old.fetch_offset[follower]))
     members = maximal_isr(old, leader)
-    watermark = advanced(old, leader, replicated(old, leader, log_end(old, leader), ends, members), old.isr[leader])
+    watermark = advanced_watermark(
+        old, leader, replicated(old, leader, log_end(old, leader), ends, members), old.isr[leader]
+    )
     return (
         takes(old, leader, follower),
         continues(old, leader, follower),
@@ -201,7 +203,7 @@ def test_an_election_in_the_record_of_a_registration_breaks_only_the_words_of_a_
     constants = {"replicas": 2, "min_insync": 2, "crashes": 2, "epochs": 2, "isr_changes": 4}
     plain = explored(KIP_966, constants)
     found = explored(KIP_966.adding(registration_elects_last_known_leader), constants)
-    assert found.taken[registration_elects_last_known_leader.name] > 0
+    assert found.steps_by_action[registration_elects_last_known_leader.name] > 0
     assert broken(plain) == set()
     assert broken(found) == {"clean-election"}
 
@@ -257,7 +259,9 @@ def late_continues(s: Overtaken, leader: Replica, follower: Replica) -> Bool:
 def counted_late(old: Overtaken, new: Overtaken, leader: Replica, follower: Replica, offset: Offset) -> Step:
     """The leader counts a request that was overtaken; nobody waits for its answer."""
     ends, members = old.follower_end[leader].put(follower, Maybe.of(offset)), maximal_isr(old, leader)
-    watermark = advanced(old, leader, replicated(old, leader, log_end(old, leader), ends, members), old.isr[leader])
+    watermark = advanced_watermark(
+        old, leader, replicated(old, leader, log_end(old, leader), ends, members), old.isr[leader]
+    )
     return (
         leads(old, leader),
         old.late_to[follower] == leader,
@@ -301,7 +305,7 @@ ZOMBIE: Mapping[str, Value] = {"replicas": 3, "min_insync": 1, "crashes": 0, "ep
 def test_a_fetch_that_is_late_acknowledges_what_it_would_have_before(constants: Mapping[str, Value]) -> None:
     design = KIP_966.without(*PROPOSALS)
     more = with_overtaken(design, leader_takes_overtaken_fetch)
-    assert explore(Instance(more, constants), ("type-ok",)).taken[leader_takes_overtaken_fetch.name] > 0
+    assert explore(Instance(more, constants), ("type-ok",)).steps_by_action[leader_takes_overtaken_fetch.name] > 0
     assert reached(more, constants, ("fetch", "late_")) == reached(design, constants, ("fetch", "late_"))
 
 

@@ -17,7 +17,7 @@ from isr_lang import Bool, Design, Instance, Step, action, define
 from isr_model import KIP_966
 from isr_protocol.designs.calm import DISTURBING, KIP_966_CALM, STEPS_OF_RETURN, healthy_follower_returns
 from isr_protocol.proof.calm import BESIDES
-from isr_protocol.proof.questions import FOLLOWS, GIVEN, OF_DESIGNS, OPEN, invariant
+from isr_protocol.proof.questions import FIXED_CONSTANTS, FOLLOWS, OF_DESIGNS, OPEN, invariant
 from isr_protocol.replication import sends
 from isr_protocol.state import Fetch, Replica, State, start_of_own_epoch
 
@@ -96,9 +96,9 @@ class Asked:
 
     def __init__(self, design: Design, replicas: int | None) -> None:
         open_bounds = dict.fromkeys(OPEN) | {"replicas": replicas}
-        constants = Instance(design, GIVEN).constants | open_bounds
+        constants = Instance(design, FIXED_CONSTANTS).constants | open_bounds
         conjuncts = invariant(design)
-        self.induction = Induction(design, constants, [design.restated(c.promise) for c in conjuncts])
+        self.induction = Induction(design, constants, [design.restated_property(c.promise) for c in conjuncts])
         self.first = Strategy(self.induction, {**{c.name: c.by for c in conjuncts}, **FOLLOWS}).decide
 
     def about_the_return(self, actions: Sequence[str] = ()) -> list[Obligation]:

@@ -14,7 +14,7 @@ from isr_protocol.designs.zookeeper import leader_answers_next_epoch_start
 
 def stale(design: Design) -> set[str]:
     """What the design's actions and properties call, directly or not, though another definition stands for it."""
-    replaced = {old.name: new for override in design.overrides for old, new in override.replaced.items()}
+    replaced = {old.name: new for override in design.overrides for old, new in override.replacements.items()}
     found, seen = set[str](), set[Definition]()
 
     def visit(node: Node, within: str) -> None:

@@ -138,7 +138,7 @@ def broken(found: Exploration) -> set[str]:
 
 def test_an_entry_without_a_record_costs_an_answer_and_no_promise() -> None:
     plain, found = explored(KIP_966), explored(with_entries(cuts_cache))
-    assert found.taken["leader_answers_diverging"] > plain.taken["leader_answers_diverging"]
+    assert found.steps_by_action["leader_answers_diverging"] > plain.steps_by_action["leader_answers_diverging"]
     assert broken(found) == broken(plain) == set()
 
 

@@ -19,7 +19,7 @@ from isr_check.smt.terms.logic import int_symbol, less, term
 from isr_lang import ANY_NUMBER, Design, Instance
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.proof.invariant import FOLLOWS, INVARIANT
-from isr_protocol.proof.questions import GIVEN, OPEN, PROMISES
+from isr_protocol.proof.questions import FIXED_CONSTANTS, OPEN, PROMISES
 
 pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
 
@@ -28,12 +28,12 @@ HINTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {c.name: c.by for c in INVA
 
 
 def with_invariant(design: Design) -> Design:
-    return attrs.evolve(design, properties=tuple(design.restated(c.promise) for c in INVARIANT))
+    return attrs.evolve(design, properties=tuple(design.restated_property(c.promise) for c in INVARIANT))
 
 
 def induction(design: Design, replicas: int) -> Induction:
-    constants = {**GIVEN, **dict.fromkeys(OPEN), "replicas": replicas}
-    return Induction(design, constants, [design.restated(c.promise) for c in INVARIANT])
+    constants = {**FIXED_CONSTANTS, **dict.fromkeys(OPEN), "replicas": replicas}
+    return Induction(design, constants, [design.restated_property(c.promise) for c in INVARIANT])
 
 
 @pytest.mark.parametrize("name", ["kip-966", pytest.param("kraft-3.5", marks=pytest.mark.slow)])
@@ -81,7 +81,7 @@ def test_two_crashes_beside_a_shutdown_may_leave_nobody_to_be_elected() -> None:
 
 def test_no_open_bound_makes_an_action_impossible() -> None:
     design = DESIGNS["kip-966"]
-    possible = {a.name for a in Instance(design, {**GIVEN, "crashes": 4, "sessions_lost": 4}).actions}
+    possible = {a.name for a in Instance(design, {**FIXED_CONSTANTS, "crashes": 4, "sessions_lost": 4}).actions}
     asked = induction(design, 3)
     assert {a.name for a in design.actions if asked.steps(a)} == possible
     assert {"broker_crashes", "controller_fences_leader"} <= possible
@@ -113,8 +113,8 @@ def test_two_replicas_are_proved_for_every_log_epoch_and_crash() -> None:
 def test_a_conjunct_that_is_not_inductive_is_not_proved() -> None:
     weaker = [c for c in INVARIANT if c.name != "positions-within-log"]
     design = DESIGNS["kip-966"]
-    constants = {**GIVEN, **dict.fromkeys(OPEN), "replicas": 2}
-    asked = Induction(design, constants, [design.restated(c.promise) for c in weaker])
+    constants = {**FIXED_CONSTANTS, **dict.fromkeys(OPEN), "replicas": 2}
+    asked = Induction(design, constants, [design.restated_property(c.promise) for c in weaker])
     first = Strategy(asked, HINTS).decide
     some = asked.obligations((), ["watermarks-are-committed", "acknowledged-is-there"], ["leader_appends"])
     assert not all(first(o, q, 2, False).status == "unsat" for o in some for q in o.queries)

@@ -12,7 +12,7 @@ from isr_lang import Design, Instance, Maybe, Step, Value, action
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.designs.late_metadata import late, late_to_lead, replaced_leader_begins_to_lead
 from isr_protocol.designs.zookeeper import cuts
-from isr_protocol.replication import advanced, commits, replicated
+from isr_protocol.replication import advanced_watermark, commits, replicated
 from isr_protocol.state import (
     Fetch,
     Replica,
@@ -40,7 +40,7 @@ def leader_counts_fetch_at_once(old: State, new: State, leader: Replica, followe
         old.leader[follower] == leader,
         log_end(old, follower) <= log_end(old, leader),
         new.follower_end[leader] == ends,
-        *commits(old, new, leader, advanced(old, leader, up_to, old.isr[leader])),
+        *commits(old, new, leader, advanced_watermark(old, leader, up_to, old.isr[leader])),
     )
 
 
@@ -119,7 +119,7 @@ def test_who_learns_late_that_it_led_gets_where_it_could_get_before(name: str, c
     design = DESIGNS[name]
     widened = late_to_lead(design)
     assert reached(widened, constants, BESIDE) == reached(design, constants, BESIDE)
-    assert explore(Instance(widened, constants), ("type-ok",)).taken[LATE] > 0
+    assert explore(Instance(widened, constants), ("type-ok",)).steps_by_action[LATE] > 0
 
 
 def test_who_begins_to_lead_late_without_an_isr_gets_where_nobody_could() -> None:

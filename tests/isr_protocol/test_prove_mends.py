@@ -14,7 +14,7 @@ from isr_check.smt.strategy import Strategy
 from isr_lang import Design, Instance
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.proof.invariant import FOLLOWS
-from isr_protocol.proof.questions import GIVEN, OPEN, invariant
+from isr_protocol.proof.questions import FIXED_CONSTANTS, OPEN, invariant
 
 pytestmark = [pytest.mark.solver, pytest.mark.slow]
 
@@ -30,11 +30,11 @@ class AnyNumber:
 
     def __init__(self, design: Design) -> None:
         known = [c.name for c in design.constants()]
-        given = {k: v for k, v in GIVEN.items() if k in known} | {"min_insync": MINIMUM}
+        given = {k: v for k, v in FIXED_CONSTANTS.items() if k in known} | {"min_insync": MINIMUM}
         open_bounds = dict.fromkeys(["replicas", *OPEN])
         constants = Instance(design, given).constants | open_bounds
         conjuncts = invariant(design)
-        self.induction = Induction(design, constants, [design.restated(c.promise) for c in conjuncts])
+        self.induction = Induction(design, constants, [design.restated_property(c.promise) for c in conjuncts])
         self.first = Strategy(self.induction, {c.name: c.by for c in conjuncts} | FOLLOWS).decide
 
     def obligations(self, conjuncts: Sequence[str], action: str) -> list[Obligation]:

@@ -52,7 +52,7 @@ def test_looking_for_a_witness_finds_one_where_there_is_one(epochs: int, changes
     instance = Instance(observed(KIP_966), given)
     looked = best_first(instance, MILESTONES, 30_000)
     explored = native(instance, (LAST.name,), Limits(), silent).finding(LAST.name)
-    assert (looked.passed == len(MILESTONES)) is (explored.path is not None)
+    assert (looked.milestones_passed == len(MILESTONES)) is (explored.path is not None)
 
 
 def test_a_witness_is_a_behaviour_that_passes_the_last_milestone() -> None:
@@ -69,7 +69,7 @@ def test_the_bounds_that_follow_one_fault_more_leave_room_for_it(name: str) -> N
     design = DESIGNS[name]
     given: dict[str, Value] = {"replicas": 3, "crashes": 2}
     constants = Instance(design, following(design, given)).constants
-    assert best_first(Instance(observed(design), constants), MILESTONES, 30_000).passed == len(MILESTONES)
+    assert best_first(Instance(observed(design), constants), MILESTONES, 30_000).milestones_passed == len(MILESTONES)
 
 
 def test_a_design_at_its_own_faults_has_its_own_bounds() -> None:
@@ -113,4 +113,4 @@ def test_every_question_of_the_experiment_has_room_for_its_faults() -> None:
     assert len(asked) > 10
     for command, q in asked.items():
         instance = Instance(observed(DESIGNS[q.design]), dict(q.constants))
-        assert best_first(instance, MILESTONES, 30_000).passed == len(MILESTONES), command
+        assert best_first(instance, MILESTONES, 30_000).milestones_passed == len(MILESTONES), command

@@ -29,7 +29,7 @@ def test_every_variable_has_its_place_and_nothing_else_has() -> None:
 
 
 def test_what_is_told_exists() -> None:
-    said = " ".join(f"{step.told} {step.composite}" for step in STEPS.values())
+    said = " ".join(f"{step.core_input} {step.composite}" for step in STEPS.values())
     named = set(re.findall(r"`(\w+)`", said))
     known = {*vars(inputs), *vars(messages)}
     assert named

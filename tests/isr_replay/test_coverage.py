@@ -52,9 +52,9 @@ def test_each_part_is_x_of_y_and_says_what_is_missing(small: CoverageReport) -> 
         "branches of the cores",
     ]
     for part in small.parts:
-        assert 0 < part.seen < part.of
+        assert 0 < part.covered < part.of
         if part.what != "branches of the cores":
-            assert len(part.missing) == part.of - part.seen
+            assert len(part.missing) == part.of - part.covered
     assert parts["actions"].of == len(KIP_966.actions)
     assert "broker_crashes" in parts["actions"].missing
     assert "leader_appends" not in parts["actions"].missing
@@ -63,10 +63,10 @@ def test_each_part_is_x_of_y_and_says_what_is_missing(small: CoverageReport) -> 
 def test_guards_are_those_that_an_exploration_sees(small: CoverageReport) -> None:
     parts = {part.what: part for part in small.parts}
     found = explore(Instance(KIP_966, SMALL), ("type-ok",), workers=1)
-    passed = {(g.action, g.index) for g in found.guards if g.passed} & guards_of(KIP_966).keys()
-    refused = {(g.action, g.index) for g in found.guards if g.refused} & guards_of(KIP_966).keys()
-    assert parts["guard conjuncts seen true"].seen == len(passed)
-    assert parts["guard conjuncts seen false"].seen == len(refused)
+    passed = {(g.action, g.index) for g in found.guards if g.passes} & guards_of(KIP_966).keys()
+    refused = {(g.action, g.index) for g in found.guards if g.refusals} & guards_of(KIP_966).keys()
+    assert parts["guard conjuncts seen true"].covered == len(passed)
+    assert parts["guard conjuncts seen false"].covered == len(refused)
 
 
 def test_errors_are_those_that_the_cores_name_and_answer(small: CoverageReport) -> None:
@@ -131,8 +131,8 @@ def test_a_source_adds_to_what_the_ones_before_have_seen(small: CoverageReport) 
     for what in ("error codes answered", "branches of the cores"):
         first = parts[f"{what}: replay"]
         (alone,) = [part for part in small.parts if part.what == what]
-        assert (first.seen, first.of) == (alone.seen, alone.of)
-        assert parts[what].seen > first.seen
+        assert (first.covered, first.of) == (alone.covered, alone.of)
+        assert parts[what].covered > first.covered
         assert first.passing
         assert not parts[what].passing
     assert "branches of the cores: replay |" in tables(done)

@@ -56,8 +56,8 @@ def assert_every_edge(bounds: Mapping[str, Value]) -> ReplayResult:
     known = explore(Instance(KIP_966, bounds), ("type-ok",), workers=1)
     assert known.complete
     assert (done.states, done.edges) == (known.distinct, known.generated)
-    assert {name: of for name, (_, of) in done.taken.items()} == known.taken
-    assert done.replayed + sum(done.explained.values()) == done.edges
+    assert {name: of for name, (_, of) in done.edges_by_action.items()} == known.steps_by_action
+    assert done.replayed + sum(done.known_differences.values()) == done.edges
     assert done.pairs[0] == done.pairs[1]
     return done
 
@@ -111,8 +111,8 @@ def test_three_brokers_take_every_edge() -> None:
 def test_three_brokers_take_every_edge_with_a_crash_an_election_and_a_changed_isr() -> None:
     done = assert_every_edge(LARGE)
     assert done.edges > 1_600_000
-    assert done.taken["controller_fences_leader"][0] > 3_000
-    assert sum(done.explained.values()) == 312
+    assert done.edges_by_action["controller_fences_leader"][0] > 3_000
+    assert sum(done.known_differences.values()) == 312
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def commits_while_it_looks_for_lag(replica: Replica, now: int) -> Step:
     if step.action is not None:
         return step
     core, members = step.core, isr_broker.core.watermark.maximal_isr(replica)
-    up_to = isr_broker.core.watermark.advanced(core, leading(core).isr, members, now)
+    up_to = isr_broker.core.watermark.advance_watermark(core, leading(core).isr, members, now)
     core, effects = isr_broker.core.watermark.commits(core, members, up_to)
     return Step(core, tuple(effects))
 
@@ -194,7 +194,7 @@ PLANTED: list[tuple[object, str, object, Mapping[str, Value], Kind, str]] = [
     (isr_broker.core.leader, "leader_answers_diverging", counts_diverging_fetches, TWO, Kind.INCONSISTENT,
      "leader_answers_diverging"),
     (isr_broker.core.leader, "leader_hears", rolls_back_on_any_error, TWO, Kind.UNEXPECTED, "leader_rolls_back"),
-    (isr_broker.core.leader, "advanced", acknowledges_the_append, TWO, Kind.INCONSISTENT, "leader_appends"),
+    (isr_broker.core.leader, "advance_watermark", acknowledges_the_append, TWO, Kind.INCONSISTENT, "leader_appends"),
     (isr_broker.core.leader, "leader_proposes_shrink", commits_while_it_looks_for_lag, MINIMUM_OF_ONE, Kind.UNEXPECTED,
      "took no action"),
     (isr_broker.core.controller, "struck", strikes_nobody, CRASHING, Kind.INCONSISTENT, "broker_restarts"),
@@ -239,7 +239,7 @@ def test_a_broker_without_one_of_its_rules_is_another(
 
 
 def test_a_mismatch_has_a_shortest_path_and_says_which_variables_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isr_broker.core.leader, "advanced", acknowledges_the_append)
+    monkeypatch.setattr(isr_broker.core.leader, "advance_watermark", acknowledges_the_append)
     first = replay(TWO).mismatches[0]
     assert (first.kind, first.action, first.path) == (Kind.INCONSISTENT, "leader_appends", ())
     assert {d.variable: (d.cores, d.model) for d in first.differences} == {

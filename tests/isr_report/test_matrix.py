@@ -76,7 +76,7 @@ def test_two_faults_are_tried_where_one_does_little_and_have_more_room() -> None
         for cell in here:
             assert all(cell.settings.get(n, v) == v for n, v in twice[cell.fault].only.items())
             assert cell.constants["epochs"] == 3
-            assert set(cell.wanted) <= set(twice[cell.fault].asks)
+            assert set(cell.property_names) <= set(twice[cell.fault].asks)
 
 
 def test_every_cell_links_to_a_run_and_to_the_counterexamples_of_what_it_breaks(made: tuple[Path, Matrix]) -> None:

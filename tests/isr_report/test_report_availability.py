@@ -18,7 +18,7 @@ from isr_report.availability import (
     record_gone,
     split_in_sync,
     split_majority,
-    stalled,
+    stall_fraction,
     stationary,
     write_refused,
 )
@@ -58,8 +58,8 @@ def test_the_formulas_are_near_the_chain_where_failures_are_rare(n: int, minimum
 
 def test_an_in_sync_set_of_a_majority_waits_as_a_majority_does_and_stalls_more() -> None:
     assert in_sync_unavailable(3, 2, TEN).no_acks == majority_unavailable(3, TEN)
-    assert stalled(3, 12, 9, every_member=True) * 365 * 24 * 3600 == pytest.approx(324)
-    assert stalled(3, 12, 3, every_member=False) * 365 * 24 * 3600 == pytest.approx(36)
+    assert stall_fraction(3, 12, 9, every_member=True) * 365 * 24 * 3600 == pytest.approx(324)
+    assert stall_fraction(3, 12, 3, every_member=False) * 365 * 24 * 3600 == pytest.approx(36)
 
 
 def test_each_copy_more_divides_the_losses_by_some_thousands() -> None:

@@ -21,7 +21,7 @@ from isr_report.matrix.since import since
 from isr_report.sections import conformance, experiments, overview
 from isr_report.sections.distance import distance
 from isr_report.sections.findings import signs
-from isr_report.traceability import Traced, mentions, resolved
+from isr_report.traceability import Traced, mentions, trace_to_sources
 from isr_trace.itf import read_itf
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
@@ -32,7 +32,7 @@ TOP = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def traced() -> Traced:
     instances = [registry.instance_of(KIP_966, settings) for settings in EVERYTHING]
-    return resolved(instances, TOP, ["impl/isr_broker"], "tests", killed={}, replayed={"leader_appends": 7})
+    return trace_to_sources(instances, TOP, ["impl/isr_broker"], "tests", killers={}, replayed={"leader_appends": 7})
 
 
 def test_every_action_and_promise_of_the_model_has_its_row(traced: Traced) -> None:
@@ -63,7 +63,7 @@ def test_what_nobody_names_is_said_to_be_missing(tmp_path: Path) -> None:
     (tmp_path / "tests" / "test_a.py").write_text(
         'def test_it():\n    assert "acked-survives"\n\ndef helper():\n    "x"\n'
     )
-    found = resolved([registry.instance_of(KIP_966, {})], tmp_path, ["code"], "tests", killed={}, replayed={})
+    found = trace_to_sources([registry.instance_of(KIP_966, {})], tmp_path, ["code"], "tests", killers={}, replayed={})
     assert "no function of the broker names the action leader_answers_fetch" in found.missing
     assert "no test names the promise leaders-complete" in found.missing
     assert not [line for line in found.missing if "action leader_appends" in line and "broker" in line]
@@ -236,7 +236,7 @@ def test_the_recommended_settings_are_three_replicas_and_a_minimum_of_two() -> N
     first = shown[: shown.index("In the smallest world: 2 replicas, acks all")]
     assert "The recommended settings: 3 replicas, acks all" in first
     assert first.count("in 12 steps") == 1
-    found = [f for f in load_plan().faults if f.recommended]
+    found = [f for f in load_plan().faults if f.is_recommended]
     assert {f.count for f in found} == {1, 2}
     for fault in found:
         assert fault.bounds["replicas"] == 3
@@ -253,8 +253,8 @@ def test_each_question_is_understood_without_the_others() -> None:
 
 
 def test_every_sign_of_the_grid_has_a_word() -> None:
-    assert set(overview.MEANT) == set(overview.SIGNS)
-    assert all(f"<dd>{says}</dd>" in signs() for says in overview.MEANT.values())
+    assert set(overview.SIGN_MEANINGS) == set(overview.SIGNS)
+    assert all(f"<dd>{says}</dd>" in signs() for says in overview.SIGN_MEANINGS.values())
 
 
 def test_a_lane_says_what_follows_from_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from insync_cli.main import main
 from insync_cli.view.scenes import evaluator_of, page_of
-from isr_report.scenes import Scene, load_scenes, played
+from isr_report.scenes import Scene, load_scenes, play_scene
 from isr_trace.trace import TraceError
 
 SCENES = {s.name: s for s in load_scenes()}
@@ -18,7 +18,7 @@ CRASH = "broker_crashes(r=r2, checkpoint=0)"
 
 @pytest.mark.parametrize("scene", SCENES.values(), ids=list(SCENES))
 def test_the_model_plays_every_scene_as_its_captions_say(scene: Scene) -> None:
-    trace = played(scene, evaluator_of(scene))
+    trace = play_scene(scene, evaluator_of(scene))
     assert len(trace.steps) == len(scene.beats)
     assert all(beat.shows for beat in scene.beats), "every caption rests on a change"
 
@@ -36,7 +36,7 @@ def lying(scene: Scene, index: int, *, do: str = "", shows: tuple[str, ...] = ()
         (lying(QUORUM, 2, do="controller_elects_unclean(leader=r2)"), "step 3, .* is not possible there in kip-966"),
         (lying(QUORUM, 4, shows=("committed + 0",)), "step 5 does not make this change: committed"),
         (
-            attrs.evolve(QUORUM, refused=(CRASH,), settings={**QUORUM.settings, "crashes": 1}),
+            attrs.evolve(QUORUM, refused_steps=(CRASH,), settings={**QUORUM.settings, "crashes": 1}),
             "is said to be refused, but it is possible",
         ),
         (attrs.evolve(QUORUM, breaks="acked-survives"), "acked-survives is broken not even in step 11"),
@@ -46,17 +46,17 @@ def lying(scene: Scene, index: int, *, do: str = "", shows: tuple[str, ...] = ()
 )
 def test_a_scene_that_lies_is_refused(scene: Scene, said: str) -> None:
     with pytest.raises(TraceError, match=said):
-        played(scene, evaluator_of(scene))
+        play_scene(scene, evaluator_of(scene))
 
 
 def test_today_the_last_replica_is_not_believed() -> None:
     """The same schedule under kip-966 stops where the ISR's last member is trusted."""
     with pytest.raises(TraceError, match="is not possible there in kip-966"):
-        played(attrs.evolve(LAST, design="kip-966"), evaluator_of(attrs.evolve(LAST, design="kip-966")))
+        play_scene(attrs.evolve(LAST, design="kip-966"), evaluator_of(attrs.evolve(LAST, design="kip-966")))
 
 
 def test_the_page_of_a_scene_says_its_captions() -> None:
-    text = page_of(LAST, played(LAST, evaluator_of(LAST)))
+    text = page_of(LAST, play_scene(LAST, evaluator_of(LAST)))
     assert LAST.beats[-1].says in text
 
 

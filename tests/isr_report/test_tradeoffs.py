@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from isr_report.lagging import LAG_MS, OLD_LAG_MS, Rule, put_out, run, verdicts
-from isr_report.latency import World, delay, percentile, simulated, summary
+from isr_report.latency import World, delay, percentile, simulate, summary
 from isr_report.latency import put_out as put_out_at
 from isr_report.sections import tradeoffs
 
@@ -21,10 +21,10 @@ CALM = World(until_ms=20_000.0, from_ms=inf)
 
 
 def test_a_majority_waits_for_the_faster_follower_and_the_in_sync_set_for_the_slower() -> None:
-    found = simulated(CALM)
+    found = simulate(CALM)
     assert all(a >= b for a, b in zip(found.in_sync, found.majority, strict=True))
     assert found.put_out_at is None
-    slow = simulated(attrs.evolve(CALM, from_ms=5_000.0, late_ms=300.0))
+    slow = simulate(attrs.evolve(CALM, from_ms=5_000.0, late_ms=300.0))
     assert summary(slow)["in-sync set"][0] > 300
     assert summary(slow)["majority"][1] < 30
 
@@ -33,7 +33,7 @@ def test_a_majority_waits_for_the_faster_follower_and_the_in_sync_set_for_the_sl
 @pytest.mark.parametrize("look", [0.0, 0.2, 0.4])
 def test_who_stops_is_waited_for_until_it_has_lagged_and_the_leader_looks(lag: float, look: float) -> None:
     world = World(until_ms=20_000.0, from_ms=5_000.0, lag_ms=lag, look_ms=look * lag)
-    found = simulated(world)
+    found = simulate(world)
     assert found.put_out_at is not None
     assert lag < found.put_out_at - world.from_ms <= 1.5 * lag + world.every_ms
     after = [wait for n, wait in enumerate(found.in_sync) if n * world.every_ms > found.put_out_at]
@@ -44,17 +44,17 @@ def test_who_stops_is_waited_for_until_it_has_lagged_and_the_leader_looks(lag: f
 
 def test_who_is_late_and_never_too_late_is_waited_for_by_every_write() -> None:
     world = World(until_ms=20_000.0, from_ms=5_000.0, late_ms=900.0, lag_ms=1_000.0)
-    found = simulated(world)
+    found = simulate(world)
     assert found.put_out_at is None
     assert min(found.in_sync[600:]) > 900
-    assert simulated(attrs.evolve(world, late_ms=1_100.0)).put_out_at is not None
+    assert simulate(attrs.evolve(world, late_ms=1_100.0)).put_out_at is not None
 
 
 def test_delays_are_spread_as_an_exponential_distribution_is() -> None:
     delays = [delay(n, follower, 2.0) for n in range(10_000) for follower in range(2)]
     assert sum(delays) / len(delays) == pytest.approx(2.0, rel=0.01)
     assert percentile(delays, 50) == pytest.approx(2.0 * log(2), rel=0.01)
-    assert simulated(CALM) == simulated(CALM)
+    assert simulate(CALM) == simulate(CALM)
     assert put_out_at([], CALM) is None
     assert [percentile([3, 1, 2], p) for p in (1, 50, 99)] == [1, 2, 3]
 

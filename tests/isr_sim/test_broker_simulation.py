@@ -72,7 +72,7 @@ def kept(seeds: range, config: Config) -> None:
         outcome = simulate(seed, config)
         assert outcome.violation is None, f"seed {seed}: {outcome.violation}"
         assert outcome.acked > 0
-        stranded += outcome.stranded
+        stranded += outcome.stranded_partitions
     assert stranded <= max(1, len(seeds) // 20)
 
 

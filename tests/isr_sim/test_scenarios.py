@@ -27,7 +27,7 @@ def test_what_a_scenario_expects_comes_to_pass_whatever_the_seed(file: Path) -> 
     scenario = parse(file.read_text(encoding="utf-8"))
     for seed in range(1, 4):
         outcome = play(scenario, seed)
-        assert [str(e) for e in scenario.expectations if not e.met(outcome)] == [], (seed, outcome.violation)
+        assert [str(e) for e in scenario.expectations if not e.is_met_by(outcome)] == [], (seed, outcome.violation)
 
 
 def test_those_of_history_are_there() -> None:

@@ -40,13 +40,13 @@ def test_every_process_is_the_runtime_of_the_server_and_one_has_the_controller_w
     assert [type(host.runtime) for host in run.world.machines] == [Runtime] * 4
     assert [host.disk.exists(NAME) for host in run.world.machines] == [True, False, False, False]
     records = MetadataLog.open(run.world.seat.disk)[1]
-    assert len(records) == run.world.controller.written > 4
+    assert len(records) == run.world.controller.durable_offset > 4
 
 
 def test_a_controller_that_tells_of_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgets(self: Runtime, now: Millis) -> None:
         self._unwritten = []  # pyright: ignore[reportPrivateUsage]
-        if self.controller is not None and self.controller.written < self.controller.offset:
+        if self.controller is not None and self.controller.durable_offset < self.controller.offset:
             self._tell_controller(Written(self.controller.offset), now)  # pyright: ignore[reportPrivateUsage]
 
     monkeypatch.setattr(Runtime, "_write_metadata", forgets)
@@ -58,7 +58,7 @@ def test_a_snapshot_that_is_written_over_the_metadata_log_is_found(monkeypatch: 
 
     def overwrites(self: MetadataLog, snapshot: MetadataSnapshot) -> None:
         self.file.truncate(0)
-        self.grown = 0
+        self.growth = 0
         self.append((snapshot,))
 
     config = with_faults(Kind.CONTROLLER_POWER_LOSS)

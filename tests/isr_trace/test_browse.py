@@ -50,7 +50,7 @@ def test_an_answer_leads_there(answers: tuple[str, ...], at: int, said: str) -> 
     walk = Walk(violation(copied_log.UNCLEAN))
     for answer in answers:
         walk.go(answer)
-    assert (walk.at, walk.said) == (at, said)
+    assert (walk.at, walk.message) == (at, said)
 
 
 def test_an_unknown_answer_is_met_with_the_known_ones() -> None:

@@ -6,7 +6,7 @@ from tests.support.pages import document_of, trace_file
 from insync_cli.main import main
 from insync_cli.registry import designs
 from insync_cli.tracefiles import replayable
-from insync_cli.view.pages import described, roomier
+from insync_cli.view.pages import roomier, trace_document
 from isr_trace.cause import Cause, cause_of
 from isr_trace.explain import step_roles
 from isr_trace.itf import trace_from_text
@@ -43,8 +43,8 @@ def test_the_cause_comes_before_the_symptom(case: str) -> None:
 
 def test_the_first_broken_promise_comes_before_that_of_the_trace() -> None:
     found = cause("overtaken-request")
-    assert "leaders-complete" in found.broken
-    assert "acked-survives" not in found.broken
+    assert "leaders-complete" in found.broken_promises
+    assert "acked-survives" not in found.broken_promises
     assert found.first < found.symptom
 
 
@@ -67,7 +67,7 @@ def test_a_trace_of_one_s_own_gets_a_mend_too(tmp_path_factory: pytest.TempPathF
     own = tmp_path_factory.mktemp("own") / "mine.itf.json"
     own.write_text(trace_file("jepsen-2013").read_text())
     trace, _ = replayable(own)
-    told = described(own, trace)
+    told = trace_document(own, trace)
     assert told["case"] is None
     assert told["story"]["headline"] == "r2 leads without record 0, which was acknowledged"
     assert told["story"]["sentences"][-1]["text"].startswith(

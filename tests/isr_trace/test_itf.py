@@ -114,7 +114,7 @@ def traces(draw: st.DrawFn) -> Trace:
         initial_types=parameters,
         steps=steps,
         states=tuple(some(types) for _ in range(length + 1)),
-        minimised=draw(st.sampled_from((None, Minimised(9, length, True)))),
+        minimisation=draw(st.sampled_from((None, Minimised(9, length, True)))),
         loop=draw(st.sampled_from((None, 0))),
     )
 

@@ -32,8 +32,8 @@ def test_it_is_never_longer_and_still_violates(effort: int, seed: int) -> None:
     minimal = minimise(trace, runs, effort)
     assert len(minimal.steps) <= len(trace.steps)
     check_goal(run_of(minimal, Replay(runs)), runs, "acked-survives")
-    assert minimal.minimised is not None
-    assert (minimal.minimised.before, minimal.minimised.after) == (len(trace.steps), len(minimal.steps))
+    assert minimal.minimisation is not None
+    assert (minimal.minimisation.before, minimal.minimisation.after) == (len(trace.steps), len(minimal.steps))
     assert minimise(trace, runs, effort) == minimal
 
 
@@ -45,7 +45,7 @@ def test_what_it_calls_shortest_is_as_short_as_what_breadth_first_search_finds(s
     found = explore(runs.instance, ("acked-survives",)).finding("acked-survives").path
     assert found is not None
     minimal = minimise(trace, runs)
-    assert minimal.minimised == Minimised(len(trace.steps), len(found.steps), True)
+    assert minimal.minimisation == Minimised(len(trace.steps), len(found.steps), True)
 
 
 @settings(max_examples=30, deadline=None)
@@ -75,7 +75,7 @@ def test_a_property_of_steps_is_still_broken_by_the_last_step(seed: int) -> None
 def test_the_shortest_trace_stays_as_long_as_it_is() -> None:
     trace, runs = violation(copied_log.UNCLEAN), evaluator(copied_log.UNCLEAN)
     minimal = minimise(trace, runs)
-    assert minimal.minimised == Minimised(5, 5, True)
+    assert minimal.minimisation == Minimised(5, 5, True)
 
 
 # Calmer

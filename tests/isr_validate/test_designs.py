@@ -12,10 +12,10 @@ from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.snapshot import Json
 from isr_broker.trace_reader import BadTrace, Life, read
 from isr_sim.simulate import QUICK, Config
-from isr_sim.traces import traced as traced
+from isr_sim.traces import run_with_traces as run_with_traces
 from isr_sim.world import FAIR, Weather
 from isr_validate import Level, validate
-from isr_validate.model_step import TRACED, traced_design
+from isr_validate.model_step import TRACED_DESIGNS, traced_design
 
 pytestmark = pytest.mark.explores
 
@@ -31,12 +31,12 @@ def a_run(cores: str, name: str, seed: int, weather: Weather | None = None) -> l
         min_insync_replicas=1 if old or cores == "kip-279" else 2,
         unclean_leader_election_enable=old,
     )
-    return list(read(traced(Config(settings=settings, weather=weather or Weather()), seed).notes))
+    return list(read(run_with_traces(Config(settings=settings, weather=weather or Weather()), seed).notes))
 
 
 def test_every_design_that_a_broker_can_have_is_one_of_the_model() -> None:
-    assert tuple(DESIGNS) == TRACED
-    for name in TRACED:
+    assert tuple(DESIGNS) == TRACED_DESIGNS
+    for name in TRACED_DESIGNS:
         actions = [action.name for action in traced_design(name).actions]
         assert len(set(actions)) == len(actions)
         assert {"leader_proposes_shrink", "controller_accepts_alter_partition", "leader_adopts_isr"} <= {*actions}
@@ -95,7 +95,7 @@ def test_a_hasty_leader_is_rejected_in_older_designs(name: str, monkeypatch: pyt
     def hasty(replica: Replica, *_: object) -> Offset:
         return replica.log.end
 
-    monkeypatch.setattr(leaders, "advanced", hasty)
+    monkeypatch.setattr(leaders, "advance_watermark", hasty)
     rejected = validate(a_run(name, name, 0, FAIR)).rejected
     assert rejected is not None
     assert rejected.action.startswith("leader_")

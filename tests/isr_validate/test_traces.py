@@ -85,7 +85,7 @@ def test_a_bug_in_the_cores_is_rejected_where_it_shows(monkeypatch: pytest.Monke
     def hasty(replica: Replica, *_: object) -> Offset:
         return replica.log.end
 
-    monkeypatch.setattr(leaders, "advanced", hasty)
+    monkeypatch.setattr(leaders, "advance_watermark", hasty)
     done = validate(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
     assert done.rejected is not None
     assert done.rejected.action.startswith("leader_")
@@ -106,7 +106,7 @@ def test_a_bug_shows_without_snapshots(level: Level, monkeypatch: pytest.MonkeyP
     def hasty(replica: Replica, *_: object) -> Offset:
         return replica.log.end
 
-    monkeypatch.setattr(leaders, "advanced", hasty)
+    monkeypatch.setattr(leaders, "advance_watermark", hasty)
     done = validate(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes), level)
     assert done.rejected is not None
     assert set(done.rejected.differences) == {"high_watermark"}
@@ -212,7 +212,7 @@ def test_a_rejection_is_a_page_and_a_test_that_fails(
     (tmp_path / "traces").mkdir()
     html, reproduce = tmp_path / "rejected.html", tmp_path / "test_rejected.py"
     with monkeypatch.context() as planted:
-        planted.setattr(leaders, "advanced", hasty)
+        planted.setattr(leaders, "advance_watermark", hasty)
         write_trace(tmp_path / "traces", simulate_traced(0))
         asked = [str(tmp_path / "traces"), "--plain", "--html", str(html), "--reproduce", str(reproduce)]
         assert main(["validate", *asked]) == 12

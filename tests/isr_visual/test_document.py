@@ -25,7 +25,7 @@ from isr_trace.trace import TraceError
 from isr_visual.document import Document, Model, document
 from isr_visual.model_script import MEANING, model_script
 from isr_visual.page import HERE, SCRIPT, SCRIPTS, STYLE, STYLES, page
-from isr_visual.roles import ACKED, CONTROLLER, LEADER, LOG, MAIL, METADATA, ROOM, SEEN
+from isr_visual.roles import ACKED, CONTROLLER, FOLLOWER_END, LEADER, LOG, MAIL, METADATA, ROOM
 from isr_visual.states import expressions
 
 pytestmark = pytest.mark.explores
@@ -168,7 +168,7 @@ def test_a_trace_that_the_model_does_not_do_is_refused() -> None:
 def test_the_names_that_mean_something_to_the_picture_are_those_of_the_model() -> None:
     design = KIP_966
     variables = {v.name for v in design.variables}
-    named = {SEEN, LEADER, LOG, ACKED, *(name for pair in METADATA for name in pair)}
+    named = {FOLLOWER_END, LEADER, LOG, ACKED, *(name for pair in METADATA for name in pair)}
     for mail in MAIL:
         named |= set(mail.variables()) - {CONTROLLER}
         kind = next(v.type for v in design.variables if v.name == mail.variable)

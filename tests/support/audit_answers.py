@@ -14,7 +14,7 @@ from typing import cast
 from insync_cli.main import main as insync
 from insync_cli.proof.question import Report
 from isr_audit.answers import Answer, answer_among, explored, loss_of_fewer, read_table, write_table
-from isr_audit.questions import DECIDED, MOST_REPLICAS, Question, constants_of, stored_questions
+from isr_audit.questions import DECISIVE_VERDICTS, MOST_REPLICAS, Question, constants_of, stored_questions
 from isr_check.engine import Limits, Verdict, silent
 
 SECONDS, STATES = 600.0, 30_000_000
@@ -32,7 +32,7 @@ def proved(asked: Question) -> Answer:
 
 
 def main() -> None:
-    known = [a for a in read_table() if a.verdict in DECIDED]
+    known = [a for a in read_table() if a.verdict in DECISIVE_VERDICTS]
     for asked in stored_questions():
         several = sum(cast("int", asked.constants[c.name]) for c in constants_of(asked.design) if c.budget) > 1
         if answer_among(known, asked) is not None or (several and loss_of_fewer(known, asked) is not None):

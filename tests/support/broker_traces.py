@@ -14,7 +14,7 @@ from isr_broker.storage.disk import ROOT
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.trace_reader import Life, read
 from isr_sim.simulate import QUICK, Config
-from isr_sim.traces import TracedWorld, traced
+from isr_sim.traces import TracedWorld, run_with_traces
 
 AS_THE_MODEL: Final = attrs.evolve(QUICK, insync_waits_for_joiners=False)
 """Settings of simulated brokers under which a high watermark does not wait for joining followers, as in the model."""
@@ -25,7 +25,7 @@ WRITES: Final = 60
 
 def simulate_traced(seed: int, config: Config | None = None) -> TracedWorld:
     """A simulated run, by default with the settings AS_THE_MODEL; its trace is on the disk `notes`."""
-    return traced(config or Config(settings=AS_THE_MODEL), seed)
+    return run_with_traces(config or Config(settings=AS_THE_MODEL), seed)
 
 
 def write_trace(folder: Path, world: TracedWorld, torn: str = "") -> Path:

@@ -53,7 +53,7 @@ def tell(core: Replica, told: ReplicaInput, now: int = 0) -> Step:
     """One input, and the disk does at once what is asked of it."""
     step = replicas.handle(core, told, now)
     effects: list[ReplicaEffect] = list(step.effects)
-    while step.core.awaited is not None:
+    while step.core.pending_operation is not None:
         operation = effects.pop()
         view = step.core.log
         match operation:

@@ -108,7 +108,7 @@ class Cluster:
     def shut_down(self, broker: BrokerId) -> str:
         server = self.servers.pop(broker)
         self.loop.call_soon_threadsafe(server.shut_down)
-        return self.do(server.ended())
+        return self.do(server.wait_for_end())
 
     # What the cluster knows
 
@@ -133,7 +133,7 @@ class Cluster:
         found = 0
         for p in self.partitions(topic):
             server = self.servers.get(p.leader) if p.leader is not None else None
-            replica = server.runtime.node.held.get(p.partition) if server is not None else None
+            replica = server.runtime.node.replicas.get(p.partition) if server is not None else None
             found += (
                 replica is not None and isinstance(replica.role, Leading) and replica.leader_epoch == p.leader_epoch
             )

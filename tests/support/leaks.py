@@ -27,7 +27,7 @@ def held(process: Process) -> str:
     process.last.clear()
     process.process.send_signal(signal.SIGUSR1)
     end = time.monotonic() + 5
-    while time.monotonic() < end and process.ended is None:
+    while time.monotonic() < end and process.exit_code is None:
         for line in list(process.last):
             found = _HOLDS.search(line)
             if found is not None:
@@ -40,7 +40,7 @@ def leaks(processes: Processes, seconds: float = SETTLES_WITHIN) -> list[str]:
     """What brokers that run still hold once they have had time."""
     end = time.monotonic() + seconds
     while True:
-        running = [p for p in processes.running.values() if p.ended is None]
+        running = [p for p in processes.running.values() if p.exit_code is None]
         found = [line for line in map(held, running) if line]
         if not found or time.monotonic() > end:
             return found

@@ -11,7 +11,7 @@ from typing import cast
 import attrs
 from playwright.sync_api import Browser, Page, Route, ViewportSize, sync_playwright
 
-from insync_cli.view.pages import described
+from insync_cli.view.pages import trace_document
 from isr_trace.itf import itf_text, read_itf
 from isr_trace.trace import Trace
 from isr_visual.document import Document, document
@@ -29,7 +29,7 @@ def trace_file(case: str) -> Path:
 
 def document_of(case: str) -> Document:
     path = trace_file(case)
-    return described(path, read_itf(path))
+    return trace_document(path, read_itf(path))
 
 
 def page_text(case: str) -> str:

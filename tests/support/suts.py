@@ -32,10 +32,10 @@ class CoresInProcess(AnsweredAtOnce):
         change_answer: Callable[[str, JsonObject, JsonObject], JsonObject] = lambda do, request, answer: answer,
     ) -> None:
         super().__init__()
-        self.cores, self.change_answer, self.asked = CoreSut(), change_answer, 0
+        self.cores, self.change_answer, self.request_count = CoreSut(), change_answer, 0
 
     def ask(self, do: str, **more: Json) -> JsonObject:
-        self.asked += 1
+        self.request_count += 1
         request = cast("JsonObject", json.loads(json.dumps(more)))
         try:
             answer = answer_hello(self.cores, request) if do == "hello" else self.cores.handle(do, request)
@@ -55,10 +55,10 @@ class ProcessesInProcess(AnsweredAtOnce):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sut, self.asked = ProcessSut(), 0
+        self.sut, self.request_count = ProcessSut(), 0
 
     def ask(self, do: str, **more: Json) -> JsonObject:
-        self.asked += 1
+        self.request_count += 1
         try:
             return answer_hello(self.sut, more) if do == "hello" else self.sut.handle(do, more)
         except InvalidRequest as problem:

@@ -11,7 +11,7 @@ from typing import cast
 
 import attrs
 
-from isr_report.html import HOLDS, code, counted, link, table
+from isr_report.html import HOLDS, code, count_text, link, table
 from isr_report.matrix.grid import CellEntry, Matrix, PromiseEntry, is_probe
 
 
@@ -29,17 +29,17 @@ class Covered:
 
 def coverage(matrix: Matrix, folder: Path) -> dict[str, Covered]:
     """Read from the run files of the matrix in the folder."""
-    actions, refused = dict[str, Counter[str]](), dict[str, Counter[tuple[str, str]]]()
+    actions, refusal_counts = dict[str, Counter[str]](), dict[str, Counter[tuple[str, str]]]()
     for cell in matrix["cells"]:
         run = cast("Mapping[str, object]", json.loads((folder / cell["run"]).read_text(encoding="utf-8")))
         found = cast("Mapping[str, Mapping[str, object]]", run["coverage"])
-        own, no = actions.setdefault(cell["design"], Counter()), refused.setdefault(cell["design"], Counter())
+        own, no = actions.setdefault(cell["design"], Counter()), refusal_counts.setdefault(cell["design"], Counter())
         own.update(cast("Mapping[str, int]", found["actions"]))
         for action, guards in cast("Mapping[str, Mapping[str, list[int]]]", found["guards"]).items():
             for guard, (_, refusals) in guards.items():
                 no[action, guard] += refusals
     return {
-        design: Covered(dict(taken), tuple(g for g, n in refused[design].items() if not n and taken[g[0]]))
+        design: Covered(dict(taken), tuple(g for g, n in refusal_counts[design].items() if not n and taken[g[0]]))
         for design, taken in actions.items()
     }
 
@@ -70,23 +70,23 @@ class Probe:
     """What can happen: in how many cells it was looked for and found, and the shortest witness there is."""
 
     name: str
-    asked: int
-    reached: int
+    run_count: int
+    witness_count: int
     shortest: PromiseEntry | None
     cell: CellEntry | None
 
 
 def probes(matrix: Matrix) -> list[Probe]:
-    found: list[Probe] = []
+    rows: list[Probe] = []
     for name in matrix["promises"]:
-        said = [(p, c) for c in matrix["cells"] for p in c["promises"] if p["name"] == name and is_probe(p)]
-        if not said:
+        entries = [(p, c) for c in matrix["cells"] for p in c["promises"] if p["name"] == name and is_probe(p)]
+        if not entries:
             continue
-        reached = [(p, c) for p, c in said if p["verdict"] in HOLDS]
+        reached = [(p, c) for p, c in entries if p["verdict"] in HOLDS]
         with_trace = [(p, c) for p, c in reached if p["trace"]]
         best, cell = min(with_trace, key=lambda pair: pair[0]["depth"] or 0, default=(None, None))
-        found.append(Probe(name, len(said), len(reached), best, cell))
-    return found
+        rows.append(Probe(name, len(entries), len(reached), best, cell))
+    return rows
 
 
 def probes_table(matrix: Matrix, folder: str, pages: Mapping[str, str]) -> str:
@@ -96,8 +96,8 @@ def probes_table(matrix: Matrix, folder: str, pages: Mapping[str, str]) -> str:
         witness = "nowhere"
         if p.shortest is not None and p.shortest["trace"] and p.cell is not None:
             where = pages.get(p.shortest["trace"], f"{folder}/{p.shortest['trace']}")
-            witness = link(where, counted(p.shortest["depth"] or 0, "step")) + f" on {code(p.cell['design'])}"
-        flag = "" if p.reached else ' <b class="flagged">never</b>'
+            witness = link(where, count_text(p.shortest["depth"] or 0, "step")) + f" on {code(p.cell['design'])}"
+        flag = "" if p.witness_count else ' <b class="flagged">never</b>'
         doc = escape(matrix["promises"][p.name])
-        rows.append((code(p.name), doc, f"{p.reached} of {p.asked}{flag}", witness))
+        rows.append((code(p.name), doc, f"{p.witness_count} of {p.run_count}{flag}", witness))
     return table(("probe", "what happens", "reached in runs", "shortest witness"), rows, numbers=(2,))

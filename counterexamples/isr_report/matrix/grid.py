@@ -90,12 +90,12 @@ def is_probe(entry: PromiseEntry) -> bool:
 def parsed_matrix(text: str, name: str) -> Matrix:
     """The matrix in the text of a file; TraceError, with the name of the file, when it is none."""
     try:
-        found = cast("Mapping[str, object]", json.loads(text))
+        document = cast("Mapping[str, object]", json.loads(text))
     except ValueError:
         raise TraceError(f"{name}: not a matrix: it is not JSON") from None
-    if found.get("schema") != SCHEMA:
+    if document.get("schema") != SCHEMA:
         raise TraceError(f"{name}: not a matrix: its schema is not {SCHEMA}")
-    return cast("Matrix", found)
+    return cast("Matrix", document)
 
 
 def read_matrix(path: Path) -> Matrix:

@@ -23,7 +23,7 @@ STANDARD = Path(__file__).parent / "matrix.toml"
 class Fault:
     """How often the environment may do its worst; what is not named does not happen. Designs without the actions
     that it `needs` have no such fault. `only` says at which settings it is tried, `designs` of which designs (all if it
-    names none), `asks` what alone is asked then, and `bounds` what more room it gets. `recommended`: its cells have
+    names none), `asks` what alone is asked then, and `bounds` what more room it gets. `is_recommended`: its cells have
     three replicas and the settings that Kafka's documentation recommends. `symmetry`: one state of each orbit."""
 
     name: str
@@ -35,7 +35,7 @@ class Fault:
     bounds: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     count: int = 1
     designs: tuple[str, ...] = ()
-    recommended: bool = False
+    is_recommended: bool = False
     symmetry: bool = False
 
 
@@ -65,7 +65,7 @@ class Cell:
     settings: Mapping[str, str]
     fault: str
     constants: Mapping[str, Value]
-    wanted: tuple[str, ...]
+    property_names: tuple[str, ...]
     design_file: str = ""
     symmetry: bool = False
 
@@ -78,7 +78,7 @@ class Cell:
     def command(self) -> list[str]:
         """What asks the same again."""
         options = " ".join(option(name, value) for name, value in self.constants.items()).split()
-        asked = [word for name in self.wanted for word in ("--property", name)]
+        asked = [word for name in self.property_names for word in ("--property", name)]
         own = ["--design-file", self.design_file] if self.design_file else []
         reduced = ["--symmetry", "on"] if self.symmetry else []
         return ["insync", "check", self.design, *own, *options, *reduced, *asked]
@@ -106,7 +106,7 @@ def load_plan(path: Path = STANDARD) -> Plan:
                     bounds=dict(f.get("bounds", {})),
                     count=int(f.get("count", 1)),
                     designs=tuple(f.get("designs", ())),
-                    recommended=bool(f.get("recommended", False)),
+                    is_recommended=bool(f.get("recommended", False)),
                     symmetry=bool(f.get("symmetry", False)),
                 )
                 for f in top["fault"]
@@ -140,15 +140,15 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
             settings = dict(zip(columns, chosen, strict=True))
             if any(settings.get(name, value) != value for name, value in fault.only.items()):
                 continue
-            given = {**world, **fault.bounds, **fault.budget, **{n: _value(v) for n, v in settings.items()}}
+            assignment = {**world, **fault.bounds, **fault.budget, **{n: _value(v) for n, v in settings.items()}}
             try:
-                instance = Instance(design, {n: v for n, v in given.items() if n in constants})
+                instance = Instance(design, {n: v for n, v in assignment.items() if n in constants})
             except SettingError:
                 continue  # such as more in-sync replicas required than there are
             promised = {p.name for p in instance.properties}
             asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
             wanted = tuple(n for n in asked if n in promised)
-            typed = {n: v for n, v in instance.constants.items() if n in given}
+            typed = {n: v for n, v in instance.constants.items() if n in assignment}
             yield Cell(design.name, settings, fault.name, typed, wanted, design.file, fault.symmetry), instance
 
 

@@ -34,7 +34,7 @@ class Since:
     verdicts: tuple[Changed, ...]
     sizes: tuple[Changed, ...]
     new: tuple[str, ...]
-    gone: tuple[str, ...]
+    removed_cells: tuple[str, ...]
     times: Mapping[str, tuple[float, float]]
 
     @property
@@ -79,25 +79,25 @@ def since(before: Matrix, now: Matrix) -> Since:
     )
 
 
-def section(found: Since | None, folder: str) -> str:
+def section(comparison: Since | None, folder: str) -> str:
     title = "<h3>Since the last report</h3>"
-    if found is None:
+    if comparison is None:
         none = '<p class="quiet">No earlier report was given to compare with. One is compared by</p>'
         return title + none + command("insync report --since OLD-REPORT")
-    models = ", ".join(code(d) for d in found.models)
+    models = ", ".join(code(d) for d in comparison.models)
     parts = [
         f"<p>The model has changed of {models}.</p>" if models else "<p>The model of every design is the same.</p>"
     ]
-    for listed, says in ((found.verdicts, "verdicts or depths"), (found.sizes, "state spaces")):
-        if not listed:
+    for changes, says in ((comparison.verdicts, "verdicts or depths"), (comparison.sizes, "state spaces")):
+        if not changes:
             parts.append(f"<p>No {says} changed.</p>")
             continue
         rows = [
             (link(f"{folder}/{c.cell['run']}", escape(c.cell["name"])), code(c.what), _word(c.before), _word(c.after))
-            for c in listed
+            for c in changes
         ]
-        parts.append(f"<p><b>{len(listed)} {says} changed:</b></p>" + table(("cell", "what", "before", "now"), rows))
-    for names, says in ((found.new, "new"), (found.gone, "gone")):
+        parts.append(f"<p><b>{len(changes)} {says} changed:</b></p>" + table(("cell", "what", "before", "now"), rows))
+    for names, says in ((comparison.new, "new"), (comparison.removed_cells, "gone")):
         if names:
             items = "".join(f"<li>{escape(n)}</li>" for n in names)
             parts.append(f"<details><summary>{len(names)} cells are {says}</summary><ul>{items}</ul></details>")
@@ -107,9 +107,9 @@ def section(found: Since | None, folder: str) -> str:
             f"{a:.1f}",
             f"{b:.1f}",
             f"{b / a:.2f}" if a else "",
-            '<b class="flagged">unusual</b>' if d in found.unusual else "",
+            '<b class="flagged">unusual</b>' if d in comparison.unusual else "",
         )
-        for d, (a, b) in found.times.items()
+        for d, (a, b) in comparison.times.items()
     ]
     band = f"<p>Seconds; named where the ratio is outside of {FASTER} to {SLOWER}:</p>"
     return title + "".join(parts) + band + table(("design", "before", "now", "ratio", ""), times, numbers=(1, 2, 3))

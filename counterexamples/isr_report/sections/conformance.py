@@ -16,7 +16,7 @@ from isr_report.sections import kafka_stories
 Json = Mapping[str, object]
 
 REPLAY, CONFORM, VALIDATE, KILLS = "insync/replay/1", "insync/conform/1", "insync/validate/1", "insync/kills/1"
-KNOWN = {
+SECTIONS = {
     REPLAY: (
         "The cores of the broker against the model",
         "Every step of the model within the bounds was taken on the cores, and every step of theirs looked for in it.",
@@ -42,24 +42,24 @@ UNSAID = '<span class="quiet">not said</span>'
 
 
 def is_conformance(report: Json) -> bool:
-    return str(report.get("schema", "")) in KNOWN
+    return str(report.get("schema", "")) in SECTIONS
 
 
-def section(included: Sequence[Included]) -> str:
+def section(included_reports: Sequence[Included]) -> str:
     """Every kind in turn; of what was not given the command that makes it."""
     parts: list[str] = []
-    for schema, (title, says, made_by) in KNOWN.items():
-        found = [i for i in included if i["report"].get("schema") == schema]
+    for schema, (title, says, made_by) in SECTIONS.items():
+        reports = [i for i in included_reports if i["report"].get("schema") == schema]
         head = f"<h3>{title}</h3>"
-        if not found:
+        if not reports:
             commands = "".join(command(words) for words in made_by)
             parts.append(
                 f'{head}<p class="quiet">Nothing was given to this report. It is made, and added, by</p>{commands}'
             )
             continue
-        shown = {REPLAY: _replays, CONFORM: _conforms, VALIDATE: _validations, KILLS: _kill_tables}[schema](found)
+        shown = {REPLAY: _replays, CONFORM: _conforms, VALIDATE: _validations, KILLS: _kill_tables}[schema](reports)
         parts.append(f'{head}<p class="quiet">{says}</p>{shown}')
-    return "".join(parts) + kafka_stories.section(kafka_stories.stored())
+    return "".join(parts) + kafka_stories.section(kafka_stories.read_stories())
 
 
 def number(report: Json, *path: str) -> str:
@@ -90,9 +90,9 @@ def total(report: Json, key: str) -> int:
     return sum(v for v in cast("Json", counts).values() if isinstance(v, int)) if isinstance(counts, Mapping) else 0
 
 
-def _replays(found: Sequence[Included]) -> str:
+def _replays(reports: Sequence[Included]) -> str:
     rows: list[tuple[str, ...]] = []
-    for i in found:
+    for i in reports:
         r = i["report"]
         wrong = total(r, "mismatches")
         word = "VIOLATED" if wrong else "HOLDS" if r.get("complete") is True else "BUDGETED"
@@ -120,9 +120,9 @@ def _replays(found: Sequence[Included]) -> str:
         "differences",
         "pairs of actions",
     )
-    explained = [f"<li>{escape(why)}: {n:,}</li>" for i in found for why, n in _counts(i["report"], "explained")]
+    explained = [f"<li>{escape(why)}: {n:,}</li>" for i in reports for why, n in _counts(i["report"], "explained")]
     told = f"<details><summary>What was explained</summary><ul>{''.join(explained)}</ul></details>" if explained else ""
-    return table(header, rows, numbers=(3, 4, 5, 6, 7)) + told + "".join(_examples(i, "mismatches") for i in found)
+    return table(header, rows, numbers=(3, 4, 5, 6, 7)) + told + "".join(_examples(i, "mismatches") for i in reports)
 
 
 def _counts(report: Json, key: str) -> list[tuple[str, int]]:
@@ -130,9 +130,9 @@ def _counts(report: Json, key: str) -> list[tuple[str, int]]:
     return list(cast("Mapping[str, int]", counts).items()) if isinstance(counts, Mapping) else []
 
 
-def _conforms(found: Sequence[Included]) -> str:
+def _conforms(reports: Sequence[Included]) -> str:
     rows: list[tuple[str, ...]] = []
-    for i in found:
+    for i in reports:
         r = i["report"]
         wrong = total(r, "differences")
         word = "VIOLATED" if wrong else "HOLDS" if r.get("complete") is True else "BUDGETED"
@@ -149,13 +149,13 @@ def _conforms(found: Sequence[Included]) -> str:
             )
         )
     header = ("system", "model", "bounds", "verdict", "edges driven", "states", "steps", "differences")
-    return table(header, rows, numbers=(4, 5, 6, 7)) + "".join(_examples(i, "differences") for i in found)
+    return table(header, rows, numbers=(4, 5, 6, 7)) + "".join(_examples(i, "differences") for i in reports)
 
 
-def _examples(i: Included, counted: str) -> str:
+def _examples(i: Included, counts_key: str) -> str:
     """The first difference of a report that has some: how one gets there, and the step."""
     listed = cast("list[Json]", i["report"].get("examples") or [])
-    if not listed or not total(i["report"], counted):
+    if not listed or not total(i["report"], counts_key):
         return ""
     first = listed[0]
     path = cast("list[tuple[str, list[object]]]", first.get("path") or [])
@@ -165,9 +165,9 @@ def _examples(i: Included, counted: str) -> str:
     return f"<p><b>{escape(str(first.get('kind')))}</b> after</p><ol>{ways}<li><b>{code(last)}</b></li></ol>"
 
 
-def _validations(found: Sequence[Included]) -> str:
+def _validations(reports: Sequence[Included]) -> str:
     rows: list[tuple[str, ...]] = []
-    for i in found:
+    for i in reports:
         r = i["report"]
         rejected = r.get("rejected")
         outside = r.get("outside")
@@ -198,7 +198,7 @@ def _validations(found: Sequence[Included]) -> str:
         "outside of the model",
         "unchecked",
     )
-    return table(header, rows, numbers=(2, 3, 4, 5, 6, 7)) + "".join(_rejection(i["report"]) for i in found)
+    return table(header, rows, numbers=(2, 3, 4, 5, 6, 7)) + "".join(_rejection(i["report"]) for i in reports)
 
 
 def _rejection(report: Json) -> str:
@@ -212,8 +212,8 @@ def _rejection(report: Json) -> str:
     return f"<p><b>Rejected</b> at {about}</p><ul>{guards}</ul>"
 
 
-def _kill_tables(found: Sequence[Included]) -> str:
-    return "".join(_kill_table(i) for i in found)
+def _kill_tables(reports: Sequence[Included]) -> str:
+    return "".join(_kill_table(i) for i in reports)
 
 
 def _kill_table(i: Included) -> str:
@@ -235,7 +235,7 @@ def _kill_table(i: Included) -> str:
     return said + table(("planted bug", *(escape(layer) for layer in layers), "found by"), rows)
 
 
-def _kill(found: Mapping[str, str] | None) -> str:
-    if found is None:
+def _kill(finding: Mapping[str, str] | None) -> str:
+    if finding is None:
         return ""
-    return f'{code(str(found.get("what", "")))}<br><span class="quiet">{escape(str(found.get("where", "")))}</span>'
+    return f'{code(str(finding.get("what", "")))}<br><span class="quiet">{escape(str(finding.get("where", "")))}</span>'

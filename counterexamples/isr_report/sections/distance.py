@@ -10,7 +10,7 @@ from html import escape
 
 import attrs
 
-from isr_report.html import HOLDS, code, counted, link, table
+from isr_report.html import HOLDS, code, count_text, link, table
 from isr_report.material import Material, target
 from isr_report.matrix.grid import CellEntry, Matrix, is_probe, verdict_of
 
@@ -30,12 +30,12 @@ def distance(matrix: Matrix, design: str, settings: dict[str, str], promise: str
     """None where nothing of the kind was asked."""
     own = [c for c in matrix["cells"] if c["design"] == design and c["settings"] == settings]
     faults = {f["name"]: f["count"] for f in matrix["faults"]}
-    asked = [(faults[c["fault"]], c, said) for c in own if (said := verdict_of(c, promise)) is not None]
-    if not asked:
+    outcomes = [(faults[c["fault"]], c, said) for c in own if (said := verdict_of(c, promise)) is not None]
+    if not outcomes:
         return None
-    happens = [(n, c) for n, c, p in asked if (p["verdict"] in HOLDS if is_probe(p) else p["verdict"] == "VIOLATED")]
+    happens = [(n, c) for n, c, p in outcomes if (p["verdict"] in HOLDS if is_probe(p) else p["verdict"] == "VIOLATED")]
     fewest = min(happens, key=lambda pair: pair[0], default=(None, None))
-    return Distance(fewest[0], max(n for n, _, _ in asked), fewest[1])
+    return Distance(fewest[0], max(n for n, _, _ in outcomes), fewest[1])
 
 
 def distances(m: Material) -> str:
@@ -64,12 +64,14 @@ def distances(m: Material) -> str:
     return f'<h3>Seen by exploration</h3><p class="quiet">{about}</p>{table(header, rows)}<h3>As probabilities</h3>'
 
 
-def _cell(m: Material, found: Distance | None, promise: str) -> str:
-    if found is None:
+def _cell(m: Material, fault_distance: Distance | None, promise: str) -> str:
+    if fault_distance is None:
         return "does not apply"
-    if found.cell is None:
-        return f"more than {found.beyond}"
-    said = verdict_of(found.cell, promise)
-    shown = target(m, said["trace"]) if said is not None and said["trace"] else f"{m.folder}/{found.cell['run']}"
-    depth = f" in {counted(said['depth'], 'step')}" if said is not None and said["depth"] else ""
-    return link(shown, f"{found.faults}") + f"{depth}"
+    if fault_distance.cell is None:
+        return f"more than {fault_distance.beyond}"
+    said = verdict_of(fault_distance.cell, promise)
+    shown = (
+        target(m, said["trace"]) if said is not None and said["trace"] else f"{m.folder}/{fault_distance.cell['run']}"
+    )
+    depth = f" in {count_text(said['depth'], 'step')}" if said is not None and said["depth"] else ""
+    return link(shown, f"{fault_distance.faults}") + f"{depth}"

@@ -11,7 +11,7 @@ import attrs
 
 from isr_report import charts
 from isr_report.charts import ACCENT, BAD, Series
-from isr_report.html import code, command, counted, link, table
+from isr_report.html import code, command, count_text, link, table
 from isr_report.material import Included
 
 SCHEMA = "insync/experiment/1"
@@ -27,16 +27,16 @@ def is_experiment(report: Json) -> bool:
     return report.get("schema") == SCHEMA
 
 
-def section(included: Sequence[Included]) -> str:
+def section(included_reports: Sequence[Included]) -> str:
     """Every experiment that was given, or how one is made."""
-    found = [i for i in included if is_experiment(i["report"])]
-    if not found:
+    reports = [i for i in included_reports if is_experiment(i["report"])]
+    if not reports:
         return (
             '<p class="quiet">No experiment was given to this report. One is made, and added, by</p>'
             + command(f"insync experiment {EXAMPLE} --json experiment.json")
             + command("insync report --include experiment.json")
         )
-    return "".join(_experiment(i) for i in found)
+    return "".join(_experiment(i) for i in reports)
 
 
 def rows_of(report: Json, key: str) -> list[Json]:
@@ -55,7 +55,7 @@ def _experiment(i: Included) -> str:
     r = i["report"]
     cells = rows_of(r, "cells")
     every = [(cell, run) for cell in cells for run in rows_of(cell, "runs")]
-    runs = "".join(_run(cell, run, opened=n < PICTURES) for n, (cell, run) in enumerate(every))
+    runs = "".join(_run(cell, run, is_open=n < PICTURES) for n, (cell, run) in enumerate(every))
     word = str(r.get("verdict", ""))
     return (
         f"<h3>{link(i['file'], escape(str(r.get('experiment', ''))))}: {escape(str(r.get('says', '')))}</h3>"
@@ -98,8 +98,8 @@ def _losses(cells: Sequence[Json]) -> str:
         valid = sum(bool(run.get("valid")) for run in runs)
         lines.append(
             (
-                f"<b>{_said(cell, 'name')}</b><br><span class='quiet'>{_said(cell, 'because')}</span>",
-                _said(cell, "expected"),
+                f"<b>{_field_text(cell, 'name')}</b><br><span class='quiet'>{_field_text(cell, 'because')}</span>",
+                _field_text(cell, "expected"),
                 _model(cell),
                 f"{valid} of {len(runs)}",
                 *sums,
@@ -115,8 +115,8 @@ def _rates(cells: Sequence[Json]) -> str:
     told = [(cell, rows_of(cell, "rates")) for cell in cells if rows_of(cell, "rates")]
     if not told:
         return ""
-    lines = [(f"<b>{_said(cell, 'name')}</b>", *map(_rate, found)) for cell, found in told]
-    return table(("cell", *(_said(rate, "says") for rate in told[0][1])), lines, numbers=(1, 2, 3))
+    lines = [(f"<b>{_field_text(cell, 'name')}</b>", *map(_rate, found)) for cell, found in told]
+    return table(("cell", *(_field_text(rate, "says") for rate in told[0][1])), lines, numbers=(1, 2, 3))
 
 
 def _rate(rate: Json) -> str:
@@ -133,12 +133,12 @@ def _waits(cells: Sequence[Json]) -> str:
             spreads = [cast("Json", waited.get(rule) or {}) for rule in RULES]
             names = names or [key for key in spreads[0] if key != "writes"]
             told = [f"{number(s, key):,g}" if s else "" for s in spreads for key in names]
-            lines.append((f"<b>{_said(cell, 'name')}</b>", _said(waited, "phase"), *told))
+            lines.append((f"<b>{_field_text(cell, 'name')}</b>", _field_text(waited, "phase"), *told))
     header = ("cell", "phase", *(f"{said}, {name}, ms" for said in RULES.values() for name in names))
     return table(header, lines, numbers=range(2, len(header))) if lines else ""
 
 
-def _said(row: Json, key: str) -> str:
+def _field_text(row: Json, key: str) -> str:
     return escape(str(row.get(key, "")))
 
 
@@ -150,7 +150,7 @@ def _model(cell: Json) -> str:
     word = {True: "loses", False: "loses nothing"}.get(cast("bool", said.get("loses")), "does not say")
     answers = rows_of(said, "answers")
     steps = cast("list[object]", answers[0].get("steps") or []) if answers else []
-    return f"{word} <small>in {counted(len(steps), 'step')}</small>" if steps else word
+    return f"{word} <small>in {count_text(len(steps), 'step')}</small>" if steps else word
 
 
 def _silence(report: Json) -> str:
@@ -167,12 +167,12 @@ def _silence(report: Json) -> str:
         Series("without a leader", BAD, [n + BESIDE for n in at], leaderless, marker="s"),
     ]
     about = "Seconds without an acknowledgement and without a leader, by cell; a mark for each fault"
-    drawn = charts.chart(
+    svg = charts.chart(
         series, "", "seconds", logs="", ticks=range(len(names)), labels=names, about=about, size=(9.2, 3.4)
     )
     session, lag = report.get("session_seconds"), report.get("lag_seconds")
     says = f"A mark for each fault. A session ends after {session} s, a follower lags after {lag} s."
-    return f'<figure class="chart wide">{drawn}<figcaption>{says}</figcaption></figure>'
+    return f'<figure class="chart wide">{svg}<figcaption>{says}</figcaption></figure>'
 
 
 def _seconds(rows: Sequence[Json], key: str) -> list[float]:
@@ -202,7 +202,7 @@ class Scale:
         return round(LEFT + (WIDTH - LEFT - 12) * min(max(at, 0.0), self.end) / self.end, 1)
 
 
-def _run(cell: Json, run: Json, *, opened: bool) -> str:
+def _run(cell: Json, run: Json, *, is_open: bool) -> str:
     name = f"{run.get('cell', cell.get('name', ''))}, run {run.get('number', '')}"
     fates = rows_of(run, "fates")
     phases = [(escape(str(f.get("phase"))), *(f"{int(number(f, key)):,}" for key in COUNTS)) for f in fates]
@@ -210,13 +210,13 @@ def _run(cell: Json, run: Json, *, opened: bool) -> str:
     doubt = f'<p><b class="flagged">Shows nothing</b> {escape(invalid)}</p>' if invalid else ""
     checks = cast("Json", run.get("checks") or {})
     broken = ", ".join(code(str(c)) for c in cast("list[object]", checks.get("VIOLATED") or []))
-    excluded = f"<p>Anomalies that the claims exclude: {broken}</p>" if broken else ""
+    anomalies = f"<p>Anomalies that the claims exclude: {broken}</p>" if broken else ""
     header = ("phase", *COUNTS[:4], "found, though not acknowledged")
     anchor = escape("run-" + "-".join(name.replace(",", "").split()), quote=True)
     told = table(header, phases, (1, 2, 3, 4, 5))
     return (
-        f'<details class="fold run" id="{anchor}"{" open" if opened else ""}><summary>{escape(name)}</summary>'
-        f'<figure class="chart">{picture(run)}</figure>{doubt}{excluded}'
+        f'<details class="fold run" id="{anchor}"{" open" if is_open else ""}><summary>{escape(name)}</summary>'
+        f'<figure class="chart">{picture(run)}</figure>{doubt}{anomalies}'
         f"<details class='fold'><summary>Phase by phase</summary>{told}</details></details>"
     )
 
@@ -235,7 +235,7 @@ def picture(run: Json) -> str:
         *_axis(x, base),
     ]
     lost = number(rows_of(run, "fates")[0], "lost") if rows_of(run, "fates") else 0
-    about = f"{run.get('cell')}: {counted(len(faults), 'fault')}, {int(lost):,} acknowledged writes lost"
+    about = f"{run.get('cell')}: {count_text(len(faults), 'fault')}, {int(lost):,} acknowledged writes lost"
     return (
         f'<svg class="run" viewBox="0 0 {WIDTH} {base + 28}" role="img" aria-label="{escape(about, quote=True)}">'
         f"{''.join(parts)}</svg>"
@@ -257,37 +257,37 @@ def _bands(faults: Sequence[Json], x: Scale, base: int) -> Iterator[str]:
         yield f'<text class="fault-name" x="{left - 4 if end else left + 5}" y="{y + 12}"{end}>{said}</text>'
 
 
-def _leaders(seen: Sequence[Json], x: Scale, y: int) -> Iterator[str]:
+def _leaders(observations: Sequence[Json], x: Scale, y: int) -> Iterator[str]:
     """Who leads, and below it who is in the ISR."""
     yield f'<text class="axis" x="{LEFT - 10}" y="{y + 13}" text-anchor="end">leader</text>'
     yield f'<text class="axis" x="{LEFT - 10}" y="{y + LANE + 15}" text-anchor="end">ISR</text>'
-    ends = [*(number(s, "at") for s in seen[1:]), x.end]
-    for one, end in zip(seen, ends, strict=False):
-        left, width = x(number(one, "at")), x(end) - x(number(one, "at"))
+    ends = [*(number(s, "at") for s in observations[1:]), x.end]
+    for one, end in zip(observations, ends, strict=False):
+        left_edge, width = x(number(one, "at")), x(end) - x(number(one, "at"))
         leader, isr = one.get("leader"), cast("list[object]", one.get("isr") or [])
         tone = f"e{leader % TONES}" if isinstance(leader, int) else "gone"
-        yield _box(f"lead {tone}", left, y, max(width, 1), LANE - 3)
+        yield _box(f"lead {tone}", left_edge, y, max(width, 1), LANE - 3)
         named = str(leader) if leader is not None else "none"
         members = " ".join(str(m) for m in isr)
         if width > 8 * len(named):
-            yield f'<text class="lead-name {tone}" x="{left + 5}" y="{y + 13}">{escape(named)}</text>'
-        yield _box("isr", left, y + LANE, max(width - 1, 1), LANE - 2)
+            yield f'<text class="lead-name {tone}" x="{left_edge + 5}" y="{y + 13}">{escape(named)}</text>'
+        yield _box("isr", left_edge, y + LANE, max(width - 1, 1), LANE - 2)
         if width > 8 * len(members):
-            yield f'<text class="lead-name" x="{left + 5}" y="{y + LANE + 14}">{escape(members)}</text>'
+            yield f'<text class="lead-name" x="{left_edge + 5}" y="{y + LANE + 14}">{escape(members)}</text>'
 
 
 def _acknowledged(windows: Sequence[Json], x: Scale, top: int, base: int) -> Iterator[str]:
     most = max([number(w, "acked") for w in windows] + [1])
     yield f'<text class="axis" x="{LEFT - 10}" y="{top + 10}" text-anchor="end">{most:,.0f} acks/s</text>'
     for w in windows:
-        acked, lost, at = number(w, "acked"), number(w, "lost"), number(w, "at")
+        acked, loss_count, at = number(w, "acked"), number(w, "lost"), number(w, "at")
         width = max(x(at + 1) - x(at) - 1, 0.6)
-        height, gone = (base - top) * acked / most, (base - top) * min(lost, acked) / most
+        height, loss_height = (base - top) * acked / most, (base - top) * min(loss_count, acked) / most
         if acked:
             yield _box("acked", x(at), base - height, width, height)
-        if gone:
-            told = f"<title>{lost:,.0f} of {acked:,.0f} acknowledged in this second are lost</title>"
-            yield _box("lost", x(at), base - gone, width, gone, told)
+        if loss_height:
+            told = f"<title>{loss_count:,.0f} of {acked:,.0f} acknowledged in this second are lost</title>"
+            yield _box("lost", x(at), base - loss_height, width, loss_height, told)
 
 
 def _axis(x: Scale, base: int) -> Iterator[str]:

@@ -16,7 +16,7 @@ from isr_report.availability import (
     majority_unavailable,
     no_acks_nearly,
     no_leader_nearly,
-    stalled,
+    stall_fraction,
 )
 from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
 from isr_report.html import code, command, link, prose, table, verdict
@@ -94,7 +94,7 @@ def _frontier() -> str:
         points = [
             (
                 float(in_sync_unavailable(n, m, DOWN).no_acks)
-                + stalled(n, FAILURES_PER_YEAR, NOTICED, every_member=True),
+                + stall_fraction(n, FAILURES_PER_YEAR, NOTICED, every_member=True),
                 lost_per_year(m, DISKS_LOST, REPAIR_YEARS),
             )
             for m in MINIMUMS
@@ -105,7 +105,7 @@ def _frontier() -> str:
         )
     majority = [
         (
-            float(majority_unavailable(n, DOWN)) + stalled(n, FAILURES_PER_YEAR, ELECTED, every_member=False),
+            float(majority_unavailable(n, DOWN)) + stall_fraction(n, FAILURES_PER_YEAR, ELECTED, every_member=False),
             lost_per_year(n // 2 + 1, DISKS_LOST, REPAIR_YEARS),
         )
         for n in NODES
@@ -159,7 +159,7 @@ def _space_chart(m: Material) -> str:
 def proofs(m: Material) -> str:
     parts = [_proofs(m), guards(m)]
     known = ("insync/prove/1", "insync/mutate/1")
-    others = [i for i in m.included if i["report"].get("schema") not in known and not _elsewhere(i["report"])]
+    others = [i for i in m.included_reports if i["report"].get("schema") not in known and not _elsewhere(i["report"])]
     parts += [_other(i) for i in others]
     parts.append(_graphs(m))
     return "".join(parts)
@@ -172,7 +172,7 @@ def _elsewhere(report: Mapping[str, object]) -> bool:
 
 def _proofs(m: Material) -> str:
     rows: list[tuple[str, ...]] = []
-    for i in m.included:
+    for i in m.included_reports:
         r = i["report"]
         if r.get("schema") != "insync/prove/1":
             continue
@@ -182,12 +182,12 @@ def _proofs(m: Material) -> str:
         left_open = [name for name, value in bounds.items() if value is None]
         proved = [str(p["name"]) for p in promises if p["verdict"] == Verdict.PROVED]
         stale = "" if r.get("model_hash") == m.hashes.get(str(r["design"])) else " (of another version of the model)"
-        said = ", ".join(code(name) for name in proved) or "none"
+        promise_list = ", ".join(code(name) for name in proved) or "none"
         rows.append(
             (
                 link(i["file"], escape(str(r["design"]))) + stale,
                 verdict(str(r["verdict"])) + (" in part" if r.get("partial") else ""),
-                said,
+                promise_list,
                 f"{len(left_open)}",
                 f"{stats['obligations']:,.0f}",
                 f"{stats['solver_seconds']:,.0f}",
@@ -220,11 +220,11 @@ def _graphs(m: Material) -> str:
     return title + "".join(f'<figure class="chart graph">{picture}</figure>' for picture in drawn)
 
 
-def _other(included: Included) -> str:
-    r = included["report"]
+def _other(entry: Included) -> str:
+    r = entry["report"]
     words = cast("list[str]", r.get("command", []))
     said = ", ".join(f"{escape(str(k))} {escape(str(v))}" for k, v in r.items() if isinstance(v, int | float))
-    head = f"<h3>{link(included['file'], escape(str(r.get('schema', included['file']))))}</h3><p>{said}</p>"
+    head = f"<h3>{link(entry['file'], escape(str(r.get('schema', entry['file']))))}</h3><p>{said}</p>"
     return head + (command(" ".join(words)) if words else "")
 
 

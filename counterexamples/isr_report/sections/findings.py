@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from html import escape
 
-from isr_report.html import HOLDS, code, command, counted, link, picture, prose, table, verdict
+from isr_report.html import HOLDS, code, command, count_text, link, picture, prose, table, verdict
 from isr_report.material import (
     Alternative,
     Claim,
@@ -21,11 +21,11 @@ from isr_report.material import (
 )
 from isr_report.matrix.coverage import probes_table
 from isr_report.matrix.grid import CellEntry, Matrix, verdict_of
-from isr_report.sections.overview import MEANT, SIGNS, kind_of
+from isr_report.sections.overview import SIGN_MEANINGS, SIGNS, kind_of
 
 SAMPLE = "n"
 """In the key of the grid: a number of steps."""
-SAID = ("replicas", "min_insync", "unclean", "acks", "crashes", "lossy_crashes", "sessions_lost")
+ANSWER_SETTINGS = ("replicas", "min_insync", "unclean", "acks", "crashes", "lossy_crashes", "sessions_lost")
 """The settings and faults of a case that an answer names."""
 FILTER = (
     '<p class="filtering"><input type="search" class="filter" placeholder="Filter: a word" aria-label="Filter cards">'
@@ -33,14 +33,14 @@ FILTER = (
 )
 
 
-def facts(m: Material, asked: list[Claim]) -> str:
+def facts(m: Material, claims: list[Claim]) -> str:
     states = sum(c["distinct"] for c in m.matrix["cells"])
     numbers = [
         (f"{len(m.matrix['cells']):,}", "explorations in the matrix"),
         (f"{states:,}", "states seen in them"),
         (f"{len(m.stories)}", "historic bugs, each found again"),
         (f"{len(m.scenes)}", "scenes played on the model"),
-        (f"{len(asked):,}", "claims with a command"),
+        (f"{len(claims):,}", "claims with a command"),
     ]
     items = "".join(f"<div><dt>{says}</dt><dd>{number}</dd></div>" for number, says in numbers)
     return f'<dl class="facts-row">{items}</dl>'
@@ -53,7 +53,7 @@ def answers(m: Material) -> str:
     without = [_answer("open", "Not answered", q.asks, _missing(q), "") for q, card in found if not card]
     if not without:
         return f'<ul class="answers">{cards}</ul>'
-    many = f"{counted(len(without), 'question')} that no run of this report answers"
+    many = f"{count_text(len(without), 'question')} that no run of this report answers"
     rest = f'<details class="fold"><summary>{many}</summary><ul class="answers">{"".join(without)}</ul></details>'
     return f'<ul class="answers">{cards}</ul>{rest}' if cards else rest
 
@@ -69,17 +69,17 @@ def _missing(q: Question) -> str:
 def _answer_of_cell(m: Material, q: Question) -> str:
     """By the matrix; nothing where it has no such run."""
     cell = q.cell(m.matrix)
-    said = verdict_of(cell, q.promise) if cell is not None else None
-    if cell is None or said is None:
+    entry = verdict_of(cell, q.promise) if cell is not None else None
+    if cell is None or entry is None:
         return ""
     setting = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())
     about = f"{q.design}, {cell['constants'].get('replicas', '')} replicas, {setting}; {q.promise}"
     of = "not in any of" if q.holds == "No" else "in all"
     run = link(f"{m.folder}/{cell['run']}", f"{of} {states_of(cell)}")
-    if said["verdict"] in HOLDS:
+    if entry["verdict"] in HOLDS:
         return _answer("holds", q.holds, q.asks, about, run)
-    if said["verdict"] == "VIOLATED":
-        page = link(target(m, str(said["trace"])), f"a counterexample of {said['depth']} steps")
+    if entry["verdict"] == "VIOLATED":
+        page = link(target(m, str(entry["trace"])), f"a counterexample of {entry['depth']} steps")
         return _answer("violated", q.breaks, q.asks, about, page)
     return _answer("open", "Undecided", q.asks, about, run)
 
@@ -89,16 +89,18 @@ def _answer_of_case(m: Material, q: Question) -> str:
     story = q.story(m.stories)
     if story is None:
         return ""
-    found, case = story.found, story.case
-    settings = ", ".join(f"{k.replace('_', '-')} {as_option(v)}" for k, v in case.settings.items() if k in SAID)
-    about = f"{found.design}, {settings}; {case.property_name}"
-    if found.verdict in HOLDS:
-        run = link(found.run, f"{'not in any of' if q.holds == 'No' else 'in all'} {found.distinct:,} states")
+    control, case = story.bug_run, story.case
+    settings = ", ".join(
+        f"{k.replace('_', '-')} {as_option(v)}" for k, v in case.settings.items() if k in ANSWER_SETTINGS
+    )
+    about = f"{control.design}, {settings}; {case.property_name}"
+    if control.verdict in HOLDS:
+        run = link(control.run, f"{'not in any of' if q.holds == 'No' else 'in all'} {control.distinct:,} states")
         return _answer("holds", q.holds, q.asks, about, run)
-    if found.verdict == "VIOLATED":
-        shown = link(story.page, f"a counterexample of {counted(found.depth or 0, 'step')}")
+    if control.verdict == "VIOLATED":
+        shown = link(story.page, f"a counterexample of {count_text(control.depth or 0, 'step')}")
         return _answer("violated", q.breaks, q.asks, about, shown)
-    return _answer("open", "Undecided", q.asks, about, link(found.run, found.verdict))
+    return _answer("open", "Undecided", q.asks, about, link(control.run, control.verdict))
 
 
 def as_option(value: object) -> str:
@@ -133,7 +135,7 @@ def signs() -> str:
     shown = {**SIGNS, "violated": SAMPLE}
     keys = "".join(
         f'<div><dt><i class="sign {kind}" aria-hidden="true">{shown[kind]}</i></dt><dd>{says}</dd></div>'
-        for kind, says in MEANT.items()
+        for kind, says in SIGN_MEANINGS.items()
     )
     return f'<dl class="key-faults" aria-label="squares">{keys}</dl>'
 
@@ -147,28 +149,30 @@ def columns(matrix: Matrix) -> list[dict[str, str]]:
 
 def _panel(m: Material, fault: str, says: str, promise: str) -> str:
     here = [(i, c) for i, c in enumerate(m.matrix["cells"]) if c["fault"] == fault]
-    wanted = [column for column in columns(m.matrix) if any(c["settings"].items() <= column.items() for _, c in here)]
+    shown_columns = [
+        column for column in columns(m.matrix) if any(c["settings"].items() <= column.items() for _, c in here)
+    ]
     rows: list[str] = []
     for design in m.matrix["designs"]:
         own = [(i, c) for i, c in here if c["design"] == design["name"]]
         if not own:
             continue
         squares: list[str] = []
-        for column in wanted:
+        for column in shown_columns:
             i, cell = next(((i, c) for i, c in own if c["settings"].items() <= column.items()), (-1, None))
             squares.append(f"<td>{_square(m, i, cell, promise)}</td>" if cell is not None else "<td></td>")
         rows.append(
             f'<tr><th scope="row" title="{escape(design["summary"])}">{design["name"]}</th>{"".join(squares)}</tr>'
         )
-    heads = "".join(_head(m.matrix, n, wanted) for n in wanted[0]) if wanted else ""
+    heads = "".join(_head(m.matrix, n, shown_columns) for n in shown_columns[0]) if shown_columns else ""
     return (
         f'<figure class="fault"><figcaption>{escape(says)}</figcaption>'
         f'<table class="grid"><thead>{heads}</thead><tbody>{"".join(rows)}</tbody></table></figure>'
     )
 
 
-def _head(matrix: Matrix, name: str, wanted: list[dict[str, str]]) -> str:
-    groups = [(value, len(list(g))) for value, g in itertools.groupby(c[name] for c in wanted)]
+def _head(matrix: Matrix, name: str, shown_columns: list[dict[str, str]]) -> str:
+    groups = [(value, len(list(g))) for value, g in itertools.groupby(c[name] for c in shown_columns)]
     cells = "".join(f'<th colspan="{n}">{escape(value)}</th>' for value, n in groups)
     return f"<tr><th>{escape(name.replace('_', ' '))}</th>{cells}</tr>"
 
@@ -189,9 +193,9 @@ def together(t: Together | None, captions: Sequence[str] = ()) -> str:
     lines = [_moment("T0", "the start", "", picture(t.here, 0), picture(t.there, 0))]
     for i, step in enumerate(t.here.steps, 1):
         right = picture(t.there, t.upto[i])
-        if t.refused[i]:
-            right = f'<p class="refused"><b>Refused</b> {code(t.refused[i])}</p>{right}'
-        parted = "parted" if t.refused[i] else ""
+        if t.refusals[i]:
+            right = f'<p class="refused"><b>Refused</b> {code(t.refusals[i])}</p>{right}'
+        parted = "parted" if t.refusals[i] else ""
         left = picture(t.here, i)
         if captions:
             left = f"<p>{escape(captions[i - 1])}</p>{left}"
@@ -200,16 +204,16 @@ def together(t: Together | None, captions: Sequence[str] = ()) -> str:
     return f'<div class="together">{head}{"".join(lines)}</div><p>{link(t.page, "Walk through it")}</p>'
 
 
-def _moment(when: str, what: str, kind: str, left: str, right: str) -> str:
+def _moment(when: str, what: str, kind: str, left_side: str, right: str) -> str:
     return (
         f'<div class="moment {kind}"><div class="when"><b>{when}</b><code>{escape(what)}</code></div>'
-        f"<div>{left}</div><div>{right}</div></div>"
+        f"<div>{left_side}</div><div>{right}</div></div>"
     )
 
 
-def stories(found: list[Story]) -> str:
+def stories(story_list: list[Story]) -> str:
     cards: list[str] = []
-    for s in found:
+    for s in story_list:
         last = len(s.trace.states) - 1
         about = f"{code(s.case.property_name)} on {code(s.case.design)} in {len(s.trace.steps)} steps"
         known = f'<p class="tracker">{escape(", ".join(s.case.tracker))}</p>' if s.case.tracker else ""
@@ -221,8 +225,8 @@ def stories(found: list[Story]) -> str:
     return f'{FILTER}<ul class="cards">{"".join(cards)}</ul>'
 
 
-def scenes(found: list[Played]) -> str:
-    return "".join(_scene(p) for p in found)
+def scenes(scene_list: list[Played]) -> str:
+    return "".join(_scene(p) for p in scene_list)
 
 
 def _scene(p: Played) -> str:
@@ -230,9 +234,9 @@ def _scene(p: Played) -> str:
         f'<li><span class="when">T{i}</span><div>{picture(p.trace, i)}</div><p>{escape(beat.says)}</p></li>'
         for i, beat in enumerate(p.scene.beats, 1)
     )
-    shown, walk = f'<ol class="beats">{beats}</ol>', f"<p>{link(p.page, 'Walk through it')}</p>"
+    body, walk = f'<ol class="beats">{beats}</ol>', f"<p>{link(p.page, 'Walk through it')}</p>"
     if p.beside is not None:
-        shown, walk = together(p.beside, [beat.says for beat in p.scene.beats]), ""
+        body, walk = together(p.beside, [beat.says for beat in p.scene.beats]), ""
     end = (
         f'<p class="verdict-line">In the end {code(p.scene.breaks)} is broken, and not before.</p>'
         if p.scene.breaks
@@ -241,11 +245,11 @@ def _scene(p: Played) -> str:
     return (
         f'<details class="scene"><summary><b>{escape(p.scene.title)}</b><span class="quiet">{code(p.scene.design)}, '
         f"{len(p.scene.beats)} steps</span></summary>{prose(p.scene.lesson)}"
-        f"{shown}{end}{walk}</details>"
+        f"{body}{end}{walk}</details>"
     )
 
 
-def alternatives(found: list[Alternative]) -> str:
+def alternatives(alternative_list: list[Alternative]) -> str:
     """What was proposed, or left out a rule, and the trace that killed it; of what was not run only that it was not."""
     rows = [
         (
@@ -253,10 +257,10 @@ def alternatives(found: list[Alternative]) -> str:
             escape(a.because),
             f"{link(a.story.page, escape(a.story.case.name))}, {len(a.story.trace.steps)} steps",
         )
-        for a in found
+        for a in alternative_list
         if a.story is not None
     ]
-    others = ", ".join(code(a.design) for a in found if a.story is None)
+    others = ", ".join(code(a.design) for a in alternative_list if a.story is None)
     rest = f'<p class="quiet">Not run for this page, which says nothing of them: {others}.</p>' if others else ""
     ran = (
         '<p class="quiet">Each was explored for this page, and stands beside the behaviour that speaks against it.</p>'
@@ -266,7 +270,7 @@ def alternatives(found: list[Alternative]) -> str:
 
 def controls(m: Material) -> str:
     rows = [
-        (link(s.page, escape(s.case.name)), code(s.case.property_name), *_control(s.found), *_control(s.fixed))
+        (link(s.page, escape(s.case.name)), code(s.case.property_name), *_control(s.bug_run), *_control(s.fix_run))
         for s in m.stories
     ]
     header = ("story", "promise", "where it is", "verdict", "states", "where it is mended", "verdict", "states")
@@ -282,6 +286,6 @@ def _control(c: Control | None) -> tuple[str, str, str]:
     return code(c.design), f'<span class="whole">{verdict(c.verdict)}{steps}</span>', link(c.run, f"{c.distinct:,}")
 
 
-def reproduce(asked: list[Claim]) -> str:
-    rows = [(link(c.run, escape(c.says)), command(c.command)) for c in asked]
-    return f"<details><summary>All {len(asked):,} commands</summary>{table(('claim', 'command'), rows)}</details>"
+def reproduce(claims: list[Claim]) -> str:
+    rows = [(link(c.run, escape(c.says)), command(c.command)) for c in claims]
+    return f"<details><summary>All {len(claims):,} commands</summary>{table(('claim', 'command'), rows)}</details>"

@@ -17,11 +17,11 @@ SHADES = 5
 def guards(m: Material) -> str:
     """The maps of all campaigns that were given; without one, what is known to be redundant."""
     title = "<h3>Guards: which promise notices when one is dropped</h3>"
-    found = [i for i in m.included if i["report"].get("schema") == "insync/mutate/1"]
+    found = [i for i in m.included_reports if i["report"].get("schema") == "insync/mutate/1"]
     if found:
         return title + "".join(_campaign(i) for i in found)
     rows = [(code(d), code(a), code(g), escape(reason)) for d, a, g, reason in m.redundant]
-    known = (
+    redundant_guards = (
         f'<details class="fold"><summary>The {len(rows)} guards that are known to be redundant, and why</summary>'
         + table(("design", "action", "guard", "why no promise needs it"), rows)
         + "</details>"
@@ -31,15 +31,15 @@ def guards(m: Material) -> str:
         + '<p class="quiet">No campaign was given to this report. One is made, and added, by</p>'
         + command("insync mutate kip-966 --json mutate.json")
         + command("insync report --include mutate.json")
-        + (known if rows else "")
+        + (redundant_guards if rows else "")
     )
 
 
-def _campaign(included: Included) -> str:
-    lines = cast("list[Mapping[str, object]]", included["report"]["mutants"])
+def _campaign(entry: Included) -> str:
+    lines = cast("list[Mapping[str, object]]", entry["report"]["mutants"])
     alone = [line for line in lines if kind(line) == "alone"]
     counts = {k: sum(kind(line) == k for line in lines) for k in KINDS}
-    said = "".join(
+    legend = "".join(
         f'<li><i class="heat {"sample" if k == "noticed" else k}" aria-hidden="true"></i><b>{n}</b> {KINDS[k]}</li>'
         for k, n in counts.items()
         if n
@@ -47,14 +47,12 @@ def _campaign(included: Included) -> str:
     flagged = "".join(
         f'<li>{code(str(line["action"]))} <b class="flagged">{code(str(line["guard"]))}</b></li>' for line in alone
     )
-    listed = f"<p>What nothing notices, and for no listed reason:</p><ul>{flagged}</ul>" if alone else ""
+    gaps = f"<p>What nothing notices, and for no listed reason:</p><ul>{flagged}</ul>" if alone else ""
     part = str(lines[0].get("part", "guard")) if lines else "guard"
-    about = (
-        f"Design {code(str(included['report']['design']))}, {len(lines)} {part}s, a square each in the order of the "
-    )
+    about = f"Design {code(str(entry['report']['design']))}, {len(lines)} {part}s, a square each in the order of the "
     about += "action; the number is the steps after which a promise is broken."
     return (
-        f'<p class="quiet">{about}</p><ul class="heat-key">{said}</ul><div class="heatmap">{_rows(lines)}</div>{listed}'
+        f'<p class="quiet">{about}</p><ul class="heat-key">{legend}</ul><div class="heatmap">{_rows(lines)}</div>{gaps}'
         f'<details class="fold"><summary>All of them, with the promises that notice and the reasons</summary>'
         f"{_table(lines)}</details>"
     )

@@ -12,13 +12,13 @@ from typing import Final, cast
 from isr_report.html import code, command, table
 
 SCHEMA: Final = "insync/kafka/1"
-STORED: Final = Path(__file__).with_name("kafka-stories.json")
-TAKEN: Final = "takes it"
+STORIES_FILE: Final = Path(__file__).with_name("kafka-stories.json")
+TAKES_IT: Final = "takes it"
 """In a cell whose release takes every step."""
 MADE_BY: Final = "insync kafka stories --store --write docs/kafka-classes.md"
 
 
-def stored(path: Path = STORED) -> list[Mapping[str, str]]:
+def read_stories(path: Path = STORIES_FILE) -> list[Mapping[str, str]]:
     """A row for each case: its name under `case`, and under each release what came of it, in Markdown."""
     report = cast("Mapping[str, object]", json.loads(path.read_text(encoding="utf-8")))
     return cast("list[Mapping[str, str]]", report["stories"])
@@ -27,13 +27,13 @@ def stored(path: Path = STORED) -> list[Mapping[str, str]]:
 def section(rows: Sequence[Mapping[str, str]]) -> str:
     """The table, with what its cells mean and the command that makes it."""
     releases = [name for name in rows[0] if name != "case"]
-    takes = sum(TAKEN in row[releases[0]] for row in rows)
+    takes = sum(TAKES_IT in row[releases[0]] for row in rows)
     says = (
         f"The steps of each stored counterexample were asked of Kafka's own classes until one was refused. "
         f"Kafka {releases[0]} takes {takes} of {len(rows)} to the end; another stops where the mended code says no, "
         f"or where the step belongs to a design that it has left behind."
     )
-    taken = [row for row in rows if any(TAKEN in row[release] for release in releases)]
+    taken = [row for row in rows if any(TAKES_IT in row[release] for release in releases)]
     stopped = [(code(row["case"]), _where(row, releases)) for row in rows if row not in taken]
     cells = [(code(row["case"]), *(_cell(row[release]) for release in releases)) for row in taken]
     header = ("case", *(f"Kafka {escape(release)}" for release in releases))

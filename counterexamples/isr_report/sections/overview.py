@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from isr_report.html import HOLDS, KINDS, code, counted, link, table, verdict
+from isr_report.html import HOLDS, KINDS, code, count_text, link, table, verdict
 from isr_report.material import Material, states_of, target
 from isr_report.matrix.grid import CellEntry, FaultEntry, Matrix, PromiseEntry, verdict_of
 
 SIGNS = {"holds": "✓", "violated": "✕", "vacuous": "∅", "open": "?", "none": "·"}
-MEANT = {
+SIGN_MEANINGS = {
     "holds": "no state within the bounds breaks it",
     "violated": "broken, in so many steps",
     "vacuous": "nothing comes to where it would be tested",
@@ -21,7 +21,7 @@ MEANT = {
 """What each sign stands for, where squares are too small for words."""
 
 COUNTS = (("one fault", False), ("two faults", True))
-Asked = tuple[FaultEntry, CellEntry, PromiseEntry]
+CellAnswer = tuple[FaultEntry, CellEntry, PromiseEntry]
 
 
 def overview(m: Material) -> str:
@@ -36,7 +36,7 @@ def overview(m: Material) -> str:
         for name, says in m.matrix["client"].items()
     )
     return (
-        f"{_recommended(m)}<h3>{escape(_world(m).capitalize())}, all faults of this report</h3>"
+        f"{_recommended_section(m)}<h3>{escape(_world(m).capitalize())}, all faults of this report</h3>"
         f'<div class="scroll framed"><table class="overview"><thead><tr><td></td>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>{_key(m)}"
     )
@@ -45,49 +45,49 @@ def overview(m: Material) -> str:
 # The recommended settings
 
 
-def recommended(matrix: Matrix) -> list[Asked]:
+def recommended_runs(matrix: Matrix) -> list[CellAnswer]:
     """The cells at the settings that Kafka's documentation recommends, each with the promise that it was asked."""
     faults = [f for f in matrix["faults"] if f["recommended"]]
     cells = [(f, c) for f in faults for c in matrix["cells"] if c["fault"] == f["name"]]
     return [(f, c, p) for f, c in cells for p in c["promises"]]
 
 
-def _recommended(m: Material) -> str:
-    asked = recommended(m.matrix)
-    if not asked:
+def _recommended_section(m: Material) -> str:
+    answers = recommended_runs(m.matrix)
+    if not answers:
         return (
             '<h3>The recommended settings</h3><p class="quiet">No run with the replicas that Kafka\'s documentation '
             "recommends is here; <code>insync matrix</code> makes them.</p>"
         )
-    designs = list(dict.fromkeys(c["design"] for _, c, _ in asked))
-    faults = list({f["name"]: f for f, _, _ in asked}.values())
-    rows = [(escape(f["says"]), *(_decided(m, asked, f, design) for design in designs)) for f in faults]
-    promise = asked[0][2]["name"]
+    designs = list(dict.fromkeys(c["design"] for _, c, _ in answers))
+    faults = list({f["name"]: f for f, _, _ in answers}.values())
+    rows = [(escape(f["says"]), *(_verdict_cell(m, answers, f, design) for design in designs)) for f in faults]
+    promise = answers[0][2]["name"]
     says = m.matrix["client"].get(promise, promise)
     return (
-        f"<h3>The recommended settings: {escape(_settings(asked[0][1]))}</h3>"
+        f"<h3>The recommended settings: {escape(_settings(answers[0][1]))}</h3>"
         f"<p>{escape(says)} (<code>{escape(promise)}</code>):</p>"
         f"{table(('what may happen', *map(code, designs)), rows)}"
     )
 
 
 def _settings(cell: CellEntry) -> str:
-    replicas = counted(int(cell["constants"]["replicas"]), "replica")
+    replicas = count_text(int(cell["constants"]["replicas"]), "replica")
     return ", ".join([replicas, *(f"{n.replace('_', ' ')} {v}" for n, v in cell["settings"].items())])
 
 
-def _decided(m: Material, asked: Sequence[Asked], fault: FaultEntry, design: str) -> str:
+def _verdict_cell(m: Material, answers: Sequence[CellAnswer], fault: FaultEntry, design: str) -> str:
     """The verdict of a design under a fault, and what shows it."""
-    found = next(((c, p) for f, c, p in asked if f is fault and c["design"] == design), None)
+    found = next(((c, p) for f, c, p in answers if f is fault and c["design"] == design), None)
     if found is None:
         return "not asked"
-    cell, said = found
+    cell, entry = found
     run = f"{m.folder}/{cell['run']}"
-    if said["verdict"] == "VIOLATED":
-        shown = link(target(m, str(said["trace"])), f"in {counted(said['depth'] or 0, 'step')}")
+    if entry["verdict"] == "VIOLATED":
+        shown = link(target(m, str(entry["trace"])), f"in {count_text(entry['depth'] or 0, 'step')}")
     else:
-        shown = link(run, f"{'in all' if said['verdict'] in HOLDS else 'of'} {states_of(cell)}")
-    return f"{verdict(said['verdict'])} {shown}"
+        shown = link(run, f"{'in all' if entry['verdict'] in HOLDS else 'of'} {states_of(cell)}")
+    return f"{verdict(entry['verdict'])} {shown}"
 
 
 # All designs, at the usual settings
@@ -97,12 +97,12 @@ def _world(m: Material) -> str:
     """The replicas of most designs, and the settings of all."""
     replicas = Counter(int(c["constants"].get("replicas", 0)) for c in m.matrix["cells"]).most_common(1)[0][0]
     usual = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in m.matrix["usual"].items())
-    return f"in the smallest world: {counted(replicas, 'replica')}, {usual}"
+    return f"in the smallest world: {count_text(replicas, 'replica')}, {usual}"
 
 
 def _key(m: Material) -> str:
     names = "".join(
-        f"<div><dt>{escape(named(f))}</dt><dd>{escape(f['says'])}</dd></div>"
+        f"<div><dt>{escape(fault_name(f))}</dt><dd>{escape(f['says'])}</dd></div>"
         for f in m.matrix["faults"]
         if not f["recommended"]
     )
@@ -154,29 +154,29 @@ def usual_cells(m: Material, design: str) -> list[tuple[FaultEntry, CellEntry | 
     return [(f, next((c for c in own if c["fault"] == f["name"]), None)) for f in faults]
 
 
-def asked_of(m: Material, design: str, promise: str, *, two: bool) -> list[Asked]:
+def asked_of(m: Material, design: str, promise: str, *, two: bool) -> list[CellAnswer]:
     """What the runs with at most one fault, or those with two, say of a promise at the usual settings."""
     here = [(f, c, verdict_of(c, promise)) for f, c in usual_cells(m, design) if c is not None]
     return [(f, c, said) for f, c, said in here if said is not None and (f["count"] > 1) is two]
 
 
-def kind_of(said: PromiseEntry | None) -> str:
+def kind_of(entry: PromiseEntry | None) -> str:
     """How a verdict is shown."""
-    if said is None:
+    if entry is None:
         return "none"
-    return KINDS.get(said["verdict"], "open")
+    return KINDS.get(entry["verdict"], "open")
 
 
-def named(fault: FaultEntry) -> str:
+def fault_name(fault: FaultEntry) -> str:
     """The fault in a word or two."""
     return fault["name"] if fault["count"] else "no fault"
 
 
-def weakest(found: Sequence[Asked]) -> PromiseEntry:
+def weakest(answers: Sequence[CellAnswer]) -> PromiseEntry:
     """The entry with the weakest verdict: broken the soonest, else whatever is least certain; one that was never put to
     the test counts only where all are so."""
     order = ("violated", "open", "holds", "vacuous")
-    return min((p for _, _, p in found), key=lambda p: (order.index(kind_of(p)), p["depth"] or 0))
+    return min((p for _, _, p in answers), key=lambda p: (order.index(kind_of(p)), p["depth"] or 0))
 
 
 def summary_line(m: Material, design: str, promise: str) -> str:
@@ -184,14 +184,18 @@ def summary_line(m: Material, design: str, promise: str) -> str:
     parts: list[str] = []
     for words, two in COUNTS:
         if found := asked_of(m, design, promise, two=two):
-            parts.append(f"{words} {_told([(f, p) for f, _, p in found], weakest(found)['verdict'])}")
-    if asked := [one for one in recommended(m.matrix) if one[1]["design"] == design and one[2]["name"] == promise]:
-        parts.append(f"{_settings(asked[0][1])} {_told([(f, p) for f, _, p in asked], weakest(asked)['verdict'])}")
+            parts.append(f"{words} {_verdict_text([(f, p) for f, _, p in found], weakest(found)['verdict'])}")
+    if asked := [one for one in recommended_runs(m.matrix) if one[1]["design"] == design and one[2]["name"] == promise]:
+        parts.append(
+            f"{_settings(asked[0][1])} {_verdict_text([(f, p) for f, _, p in asked], weakest(asked)['verdict'])}"
+        )
     return f"{design}, {promise}: {'; '.join(parts)}" if parts else ""
 
 
-def _told(found: Sequence[tuple[FaultEntry, PromiseEntry]], word: str) -> str:
-    broken = ", ".join(f"{named(f)} in {counted(p['depth'] or 0, 'step')}" for f, p in found if p["verdict"] == word)
+def _verdict_text(entries: Sequence[tuple[FaultEntry, PromiseEntry]], word: str) -> str:
+    broken = ", ".join(
+        f"{fault_name(f)} in {count_text(p['depth'] or 0, 'step')}" for f, p in entries if p["verdict"] == word
+    )
     return f"{word} ({broken})" if word == "VIOLATED" else word
 
 
@@ -206,20 +210,20 @@ def _square(m: Material, promise: str, design: str) -> str:
     return "".join(parts) or '<span class="quiet">not promised</span>'
 
 
-def _marks(m: Material, found: Sequence[Asked], word: PromiseEntry) -> str:
+def _marks(m: Material, answers: Sequence[CellAnswer], word: PromiseEntry) -> str:
     """The faults that break it or leave it open, each by its name; then those that test nothing."""
-    marks = "".join(_mark(m, *one) for one in found if kind_of(one[2]) in ("violated", "open"))
-    idle = [named(f) for f, _, p in found if kind_of(p) == "vacuous"] if kind_of(word) != "vacuous" else []
+    marks = "".join(_mark(m, *one) for one in answers if kind_of(one[2]) in ("violated", "open"))
+    idle = [fault_name(f) for f, _, p in answers if kind_of(p) == "vacuous"] if kind_of(word) != "vacuous" else []
     untested = f'<p class="untested">untested: {escape(", ".join(idle))}</p>' if idle else ""
     return (f'<p class="marks">{marks}</p>' if marks else "") + untested
 
 
-def _mark(m: Material, fault: FaultEntry, cell: CellEntry, said: PromiseEntry) -> str:
-    broken = kind_of(said) == "violated"
-    steps = f" in {counted(said['depth'], 'step')}" if said["depth"] and broken else ""
-    label = f"{fault['says']}: {said['verdict']}{steps}"
-    href = target(m, said["trace"]) if said["trace"] else f"{m.folder}/{cell['run']}"
-    text = f"{escape(named(fault))} <b>{said['depth'] if steps else SIGNS['open']}</b>"
-    return link(href, text, f"mark {kind_of(said)}").replace(
+def _mark(m: Material, fault: FaultEntry, cell: CellEntry, entry: PromiseEntry) -> str:
+    broken = kind_of(entry) == "violated"
+    steps = f" in {count_text(entry['depth'], 'step')}" if entry["depth"] and broken else ""
+    label = f"{fault['says']}: {entry['verdict']}{steps}"
+    href = target(m, entry["trace"]) if entry["trace"] else f"{m.folder}/{cell['run']}"
+    text = f"{escape(fault_name(fault))} <b>{entry['depth'] if steps else SIGNS['open']}</b>"
+    return link(href, text, f"mark {kind_of(entry)}").replace(
         "<a ", f'<a title="{escape(label)}" aria-label="{escape(label)}" ', 1
     )

@@ -22,7 +22,7 @@ from isr_report.availability import (
 from isr_report.charts import ACCENT, BAD, GOOD, QUIET, WARM, Series
 from isr_report.html import table
 from isr_report.lagging import OLD_LAG_MS, Rule, verdicts
-from isr_report.latency import PERCENTS, World, simulated, summary
+from isr_report.latency import PERCENTS, World, simulate, summary
 
 POINTS = 24
 """Steps from never down to always down."""
@@ -50,7 +50,7 @@ def _curves() -> str:
     x = [float(p) for p in at]
 
     def line(name: str, colour: str, y: list[float]) -> Series:
-        return Series(name, colour, x, y, marker="", joined=True)
+        return Series(name, colour, x, y, marker="", has_line=True)
 
     lines = [
         line("one node", QUIET, x),
@@ -62,7 +62,7 @@ def _curves() -> str:
         )
     about = f"Part of all time without acks=all, by the part for which each of {n} nodes is down"
     ticks = [float(Fraction(i, 4)) for i in range(5)]
-    drawn = charts.chart(
+    svg = charts.chart(
         lines, "part of its time that a node is down", "part of all time without acks=all",
         logs="", ticks=ticks, about=about, size=(9.2, 3.9),
     )  # fmt: skip
@@ -72,7 +72,7 @@ def _curves() -> str:
         "than one node, above it is worse (Peleg and Wool). An in-sync set with a minimum of a majority waits as often "
         "as the majority does; it may be set to wait less, or more."
     )
-    return f'{title}<figure class="chart wide">{drawn}<figcaption>{caption}</figcaption></figure>'
+    return f'{title}<figure class="chart wide">{svg}<figcaption>{caption}</figcaption></figure>'
 
 
 def _minima() -> str:
@@ -140,13 +140,13 @@ def waits() -> str:
     rows: list[tuple[str, ...]] = []
     for late in (inf, LATE_MS):
         for lag in LAGS_MS:
-            found = simulated(World(until_ms=UNTIL_MS, late_ms=late, lag_ms=float(lag), look_ms=lag / 4))
-            said = summary(found)
+            found = simulate(World(until_ms=UNTIL_MS, late_ms=late, lag_ms=float(lag), look_ms=lag / 4))
+            waits_by_rule = summary(found)
             what = "stops" if not isfinite(late) else f"is {late:,.0f} ms late"
             out = (
                 "never" if found.put_out_at is None else f"after {(found.put_out_at - World().from_ms) / THOUSAND:g} s"
             )
-            for rule, (p50, p99, most) in said.items():
+            for rule, (p50, p99, most) in waits_by_rule.items():
                 last = out if rule == "in-sync set" else "is not waited for"
                 rows.append((what, f"{lag:,}", rule, f"{p50:,.1f}", f"{p99:,.1f}", f"{most:,.0f}", last))
     world = World()
@@ -163,10 +163,10 @@ def waits() -> str:
 def lagging() -> str:
     """The same followers by three rules."""
 
-    def said(at: int | None) -> str:
+    def moment_text(at: int | None) -> str:
         return "stays" if at is None else f"out after {at / THOUSAND:g} s"
 
-    rows = [(escape(name), *(said(by[r]) for r in Rule)) for name, by in verdicts().items()]
+    rows = [(escape(name), *(moment_text(by[r]) for r in Rule)) for name, by in verdicts().items()]
     about = f"Three followers of one leader, by the rules of different releases; the time is {OLD_LAG_MS:,} ms in both."
     header = ("a follower that", *(escape(r.value) for r in Rule))
     return f"<h3>What lagging means</h3><p>{about}</p>{table(header, rows)}"

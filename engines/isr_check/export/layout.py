@@ -86,26 +86,26 @@ def lines(term: Term, width: int, force: bool = False) -> list[str]:
     """The term on as few lines as the width allows; `force`: a junction becomes a list even if it fits on one line."""
     if len(term.flat) <= width and not (force and term.bullet):
         return [term.flat]
-    laid: list[str] = []
+    block: list[str] = []
     if term.bullet:
         for item in term.parts:
             if isinstance(item, Term):
-                laid += hung(f"{term.bullet} ", lines(item, width - len(term.bullet) - 1, force=True))
-        return laid
-    laid.append("")
+                block += hung(f"{term.bullet} ", lines(item, width - len(term.bullet) - 1, force=True))
+        return block
+    block.append("")
     for part in term.parts:
         match part:
             case str():
-                laid[-1] += part
+                block[-1] += part
             case Break():
-                laid.append(" " * part.indent)
+                block.append(" " * part.indent)
             case Loose() | Term():
                 inner = part.term if isinstance(part, Loose) else part
-                room = width - len(laid[-1])
+                room = width - len(block[-1])
                 if isinstance(part, Loose) and len(inner.flat) > room:
                     inner = Term(("(", inner, ")"))
-                laid[-1:] = hung(laid[-1], lines(inner, room))
-    return laid
+                block[-1:] = hung(block[-1], lines(inner, room))
+    return block
 
 
 def hung(prefix: str, block: Sequence[str]) -> list[str]:
@@ -113,23 +113,23 @@ def hung(prefix: str, block: Sequence[str]) -> list[str]:
     return [prefix + block[0], *(" " * len(prefix) + line for line in block[1:])]
 
 
-def listed(items: Sequence[str], width: int, separator: str = ", ") -> list[str]:
+def wrapped_list(items: Sequence[str], width: int, separator: str = ", ") -> list[str]:
     """The items separated by commas, wrapped."""
-    laid = [""]
+    block = [""]
     for i, item in enumerate(items):
         text = item + (separator.rstrip() if i < len(items) - 1 else "")
-        if laid[-1] and len(laid[-1]) + 1 + len(text) > width:
-            laid.append("")
-        laid[-1] += (" " if laid[-1] else "") + text
-    return laid
+        if block[-1] and len(block[-1]) + 1 + len(text) > width:
+            block.append("")
+        block[-1] += (" " if block[-1] else "") + text
+    return block
 
 
 def paragraphs(text: str, width: int) -> list[str]:
     """A docstring wrapped paragraph by paragraph; indented lines and list items stay as they are."""
-    laid: list[str] = []
+    block: list[str] = []
     for paragraph in text.strip().split("\n\n"):
-        if laid:
-            laid.append("")
+        if block:
+            block.append("")
         kept = any(line.startswith((" ", "- ", "* ")) for line in paragraph.splitlines())
-        laid += paragraph.splitlines() if kept else textwrap.wrap(paragraph, width)
-    return laid
+        block += paragraph.splitlines() if kept else textwrap.wrap(paragraph, width)
+    return block

@@ -35,7 +35,7 @@ def domain(code: Code, node: Node) -> tuple[Scalar, Callable[[str], str]]:
     return of, lambda x: f"{whole}[{x}]"
 
 
-def quantifier(symbol: str, joined: str, vacuous: str) -> Rule:
+def quantifier(symbol: str, connective: str, vacuous: str) -> Rule:
     def rule(code: Code, n: Node) -> str:
         of, test = domain(code, n.args[0])
         if code.types.empty(of):
@@ -47,7 +47,7 @@ def quantifier(symbol: str, joined: str, vacuous: str) -> Rule:
             body = code.expression(n.args[1])
         head = f"{x}: {code.types.name(of)} do"
         if not before and not inside:
-            return f"({symbol} {head} {f'{member} {joined} ' if member else ''}{body} end)"
+            return f"({symbol} {head} {f'{member} {connective} ' if member else ''}{body} end)"
         place = code.temporary("boolean")
         code.emit(f"{place} := {vacuous};")
         undecided = place if vacuous == "true" else f"!{place}"
@@ -60,7 +60,7 @@ def quantifier(symbol: str, joined: str, vacuous: str) -> Rule:
     return rule
 
 
-def _gathered(code: Code, n: Node, each: Callable[[str, str], list[str]]) -> None:
+def _emit_loop(code: Code, n: Node, each: Callable[[str, str], list[str]]) -> None:
     """Emit a loop over the domain; `each(member, body)` gives the statements for a member."""
     of, test = domain(code, n.args[0])
     if code.types.empty(of):
@@ -74,21 +74,21 @@ def _gathered(code: Code, n: Node, each: Callable[[str, str], list[str]]) -> Non
 def count(code: Code, n: Node) -> str:
     place = code.temporary(code.types.intermediate(n.type))
     code.emit(f"{place} := 0;")
-    _gathered(code, n, lambda _, b: [f"if {b} then {place} := {place} + 1; end;"])
+    _emit_loop(code, n, lambda _, b: [f"if {b} then {place} := {place} + 1; end;"])
     return place
 
 
 def extreme(better: str) -> Rule:
     def rule(code: Code, n: Node) -> str:
         otherwise = code.expression(n.args[2])
-        place, found = code.temporary(code.types.intermediate(n.type)), code.temporary("boolean")
+        place, flag = code.temporary(code.types.intermediate(n.type)), code.temporary("boolean")
         code.emit(f"{place} := {otherwise};")
-        code.emit(f"{found} := false;")
+        code.emit(f"{flag} := false;")
 
         def each(_: str, b: str) -> list[str]:
-            return [f"if !{found} | {b} {better} {place} then {place} := {b}; {found} := true; end;"]
+            return [f"if !{flag} | {b} {better} {place} then {place} := {b}; {flag} := true; end;"]
 
-        _gathered(code, n, each)
+        _emit_loop(code, n, each)
         return place
 
     return rule
@@ -97,7 +97,7 @@ def extreme(better: str) -> Rule:
 def select(code: Code, n: Node) -> str:
     place = code.temporary(code.types.name(n.type))
     assign(code, place, n.type, 0)
-    _gathered(code, n, lambda x, b: [f"{place}[{x}] := {b};"])
+    _emit_loop(code, n, lambda x, b: [f"{place}[{x}] := {b};"])
     return place
 
 
@@ -105,5 +105,5 @@ def build(code: Code, n: Node) -> str:
     place = code.temporary(code.types.name(n.type))
     if code.types.empty(cast("MapType", n.type).key):
         assign(code, place, n.type, ())
-    _gathered(code, n, lambda x, b: [f"{place}[{x}] := {b};"])
+    _emit_loop(code, n, lambda x, b: [f"{place}[{x}] := {b};"])
     return place

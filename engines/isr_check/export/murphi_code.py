@@ -39,24 +39,24 @@ class Code:
         self.shared, self.types, self.instance = shared, shared.types, shared.instance
         self.doubtful = shared.ranges.doubtful(definition)
         self.local: dict[object, str] = {p: name for p, name in formals.items()}
-        self.declared: dict[str, str] = {}
+        self.local_types: dict[str, str] = {}
         self.lines: list[str] = []
         self._indent = 1
-        self._known: list[dict[Node, str]] = [{}]
-        self._taken: frozenset[str] = frozenset(formals.values())
+        self._results: list[dict[Node, str]] = [{}]
+        self._names_in_use: frozenset[str] = frozenset(formals.values())
 
     def emit(self, line: str) -> None:
         self.lines.append("  " * self._indent + line)
 
-    def fresh(self, wanted: str) -> str:
+    def fresh(self, preferred_name: str) -> str:
         """A new name for a local of this body."""
-        name = self.shared.names.free(snake(wanted), beside=self._taken)
-        self._taken |= {name}
+        name = self.shared.names.free(snake(preferred_name), beside=self._names_in_use)
+        self._names_in_use |= {name}
         return name
 
     def temporary(self, type: str) -> str:
         name = self.fresh("t")
-        self.declared[name] = type
+        self.local_types[name] = type
         return name
 
     @contextmanager
@@ -65,22 +65,22 @@ class Code:
         if opening:
             self.emit(opening)
         self._indent += 1
-        self._known.append({})
+        self._results.append({})
         yield
-        self._known.pop()
+        self._results.pop()
         self._indent -= 1
         self.emit(closing)
 
     @contextmanager
     def aside(self) -> Generator[list[str], None, None]:
         """Collect the statements that are emitted inside the context, for `insert` to emit later."""
-        kept, indent = self.lines, self._indent
+        outer_lines, indent = self.lines, self._indent
         collected = list[str]()
         self.lines, self._indent = collected, 0
-        self._known.append({})
+        self._results.append({})
         yield collected
-        self._known.pop()
-        self.lines, self._indent = kept, indent
+        self._results.pop()
+        self.lines, self._indent = outer_lines, indent
 
     def insert(self, statements: list[str]) -> None:
         for line in statements:
@@ -97,13 +97,13 @@ class Code:
             yield
 
     @contextmanager
-    def unfolded(self, local: Mapping[str, str], definition: Definition) -> Generator[None, None, None]:
+    def inline_call(self, local: Mapping[str, str], definition: Definition) -> Generator[None, None, None]:
         """Write the body of a definition in place of a call: with other parameters, and nothing computed yet."""
-        before = self.local, self.doubtful, self._known
-        self.local, self._known = {p: value for p, value in local.items()}, [{}]
+        before = self.local, self.doubtful, self._results
+        self.local, self._results = {p: value for p, value in local.items()}, [{}]
         self.doubtful = self.shared.ranges.doubtful(definition)
         yield
-        self.local, self.doubtful, self._known = before
+        self.local, self.doubtful, self._results = before
 
     def inside(self, node: Node, type: Scalar, expression: str) -> str:
         """The test that a value is in the range of the type; empty if it always is."""
@@ -116,13 +116,13 @@ class Code:
 
     def expression(self, node: Node) -> str:
         """A Murphi expression for the node, valid at this place. If that takes statements, a block has them once."""
-        known = next((k[node] for k in reversed(self._known) if node in k), None)
+        known = next((k[node] for k in reversed(self._results) if node in k), None)
         if known is not None:
             return known
         before = len(self.lines)
         value = self.shared.rules[node.op](self, node)
         if len(self.lines) > before:
-            self._known[-1][node] = value
+            self._results[-1][node] = value
         return value
 
 

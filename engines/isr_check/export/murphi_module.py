@@ -41,7 +41,7 @@ class Model:
 
     def function(self, name: str, formals: Sequence[tuple[str, str]], result: str, code: Code, value: str) -> list[str]:
         parameters = "; ".join(f"{n}: {t}" for n, t in formals)
-        local = [f"  {n}: {t};" for n, t in code.declared.items()]
+        local = [f"  {n}: {t};" for n, t in code.local_types.items()]
         return [
             f"function {name}({parameters}): {result};",
             *(["var", *local] if local else []),
@@ -61,7 +61,7 @@ class Model:
         result = self.types.intermediate(d.body.type)
         return _comment(d.doc) + self.function(self.shared.functions[d], typed, result, code, value)
 
-    def condition(self, wanted: str, nodes: Sequence[Node], formals: Formals) -> str:
+    def condition(self, preferred_name: str, nodes: Sequence[Node], formals: Formals) -> str:
         """An expression that is true if all nodes hold; it calls a new function if that takes statements."""
         code = Code(self.shared, formals.local)
         formals.prepare(code)
@@ -77,7 +77,7 @@ class Model:
         joined = " & ".join(values) or "true"
         if not code.lines:
             return joined
-        name = self.names.claim(snake(wanted), f"{snake(wanted)}_holds")
+        name = self.names.claim(snake(preferred_name), f"{snake(preferred_name)}_holds")
         self.extra_functions += self.function(name, formals.typed, "boolean", code, joined)
         return f"{name}({', '.join(n for n, _ in formals.typed)})"
 
@@ -102,17 +102,17 @@ class Model:
         code = Code(self.shared, formals.local)
         formals.prepare(code)
         assignments: list[tuple[str, str]] = []
-        changed = {u.variable for u in action.updates}
+        changed_variables = {u.variable for u in action.updates}
         for u in action.updates:
-            others = changed - {u.variable}
+            others = changed_variables - {u.variable}
             test, place = self.target(code, u, others)
-            assignments.append((test, f"{place} := {self.settled(code, u.value, others)};"))
+            assignments.append((test, f"{place} := {self.stable_value(code, u.value, others)};"))
         for test, statement in assignments:
             guarded(code, test, statement)
         if self.types.spare:
-            for v in (v for v in self.instance.variables if v.name in changed):
+            for v in (v for v in self.instance.variables if v.name in changed_variables):
                 self.bounded(code, self.shared.variables[v.name], v.type)
-        local = [f"  {n}: {t};" for n, t in code.declared.items()]
+        local = [f"  {n}: {t};" for n, t in code.local_types.items()]
         return [*(["var", *local] if local else []), "begin", *code.lines]
 
     def bounded(self, code: Code, place: str, type: Type) -> None:
@@ -130,15 +130,15 @@ class Model:
         place, tests, type = self.shared.variables[update.variable], list[str](), variable.type
         for key in update.path:
             assert isinstance(type, MapType)
-            index = self.settled(code, key, others | {update.variable})
+            index = self.stable_value(code, key, others | {update.variable})
             tests += [t for t in (code.inside(key, type.key, index),) if t]
             place, type = f"{place}[{index}]", type.value
         return " & ".join(tests), place
 
-    def settled(self, code: Code, node: Node, changing: set[str]) -> str:
+    def stable_value(self, code: Code, node: Node, changing: set[str]) -> str:
         """The value; saved in a local if an assignment to a variable in `changing` could change what it reads."""
         value = code.expression(node)
-        if value in code.declared or not reads(node, self.instance) & changing:
+        if value in code.local_types or not reads(node, self.instance) & changing:
             return value
         place = code.temporary(self.types.intermediate(node.type))
         code.emit(f"{place} := {value};")
@@ -153,8 +153,10 @@ class Model:
         condition = self.condition(p.name, [p.condition], Formals(self, ()))
         return [*_comment(p.doc), f'{keyword} "{p.name}"', f"  {condition};", ""]
 
-    def text(self, checked: Sequence[str] | None) -> str:
-        wanted = [p for p in self.instance.properties if checked is None or p.name in checked]
+    def text(self, property_names: Sequence[str] | None) -> str:
+        properties_to_check = [
+            p for p in self.instance.properties if property_names is None or p.name in property_names
+        ]
         state: list[str] = []
         for v in self.instance.variables:
             state += _comment(v.doc, "  ")
@@ -162,7 +164,7 @@ class Model:
         functions = [line for d in self.shared.functions for line in self.definition(d)]
         start = self.start()
         rules = [line for a in self.instance.actions for line in self.rule(a)]
-        properties = [line for p in wanted for line in self.property(p)]
+        properties = [line for p in properties_to_check for line in self.property(p)]
         constants = [f"  {c}" for c in self.types.constants]
         lines = [
             *_comment(f"{self.instance.design.name}: {self.instance.design.summary}"),
@@ -222,17 +224,17 @@ class Formals:
 
 def _definitions(instance: Instance) -> list[Definition]:
     """The definitions that the folded design uses; each stands after those that it uses itself."""
-    found: dict[Definition, None] = {}
+    definitions: dict[Definition, None] = {}
 
     def visit(node: Node) -> None:
         for n in walk(node):
-            if n.op == "call" and n.attr[0] not in found:
+            if n.op == "call" and n.attr[0] not in definitions:
                 visit(instance.body(n.attr[0]))
-                found.setdefault(n.attr[0])
+                definitions.setdefault(n.attr[0])
 
     for root in _roots(instance):
         visit(root)
-    return list(found)
+    return list(definitions)
 
 
 def _spare(instance: Instance) -> int:

@@ -37,7 +37,7 @@ def _call(code: Code, n: Node) -> str:
     if definition in code.shared.functions:
         return f"{code.shared.functions[definition]}({', '.join(arguments)})"
     formals = {p: a for (p, _), a in zip(definition.parameters, arguments, strict=True)}
-    with code.unfolded(formals, definition):
+    with code.inline_call(formals, definition):
         return code.expression(code.instance.body(definition))
 
 

@@ -53,7 +53,7 @@ class Types:
         self.instance, self.names, self.spare = instance, names, spare
         self.constants: list[str] = []
         self.declarations: list[str] = [f"{WHOLE}: -32000..32000;"]
-        self._named: dict[Type, str] = {}
+        self._type_names: dict[Type, str] = {}
         self._members: dict[ChoiceType, tuple[str, ...]] = {}
 
     def low(self, type: Scalar) -> int:
@@ -77,11 +77,11 @@ class Types:
         """The Murphi name of a type; declares it when it is new."""
         if isinstance(type, BoolType):
             return "boolean"
-        if type not in self._named:
+        if type not in self._type_names:
             meaning = self._meaning(type)
-            self._named[type] = self.names.claim(re.sub(r"\W+", "_", str(type)).strip("_"))
-            self.declarations.append(f"{self._named[type]}: {meaning};")
-        return self._named[type]
+            self._type_names[type] = self.names.claim(re.sub(r"\W+", "_", str(type)).strip("_"))
+            self.declarations.append(f"{self._type_names[type]}: {meaning};")
+        return self._type_names[type]
 
     def intermediate(self, type: Type) -> str:
         """The Murphi type for intermediate values of a type, in locals and parameters."""
@@ -123,26 +123,26 @@ class Types:
         return self._members[type][position]
 
 
-def spare_room(stored: Iterable[Node], others: Iterable[Node]) -> int:
+def spare_room(update_values: Iterable[Node], others: Iterable[Node]) -> int:
     """By how many items an intermediate sequence can exceed the longest that may be stored.
 
-    `stored` are the values of updates, `others` all other expressions. The last append to a stored value needs no
-    room, because the result may not exceed the bound.
+    `update_values` are the values of updates, `others` all other expressions. The last append to a stored value needs
+    no room, because the result may not exceed the bound.
     """
 
     @cache
-    def excess(node: Node, kept: bool = False) -> int:
+    def excess(node: Node, is_stored: bool = False) -> int:
         if not isinstance(node.type, SeqType | MapType):
             return 0
         if node.op == "append":
-            return excess(node.args[0]) + (not kept)
+            return excess(node.args[0]) + (not is_stored)
         if node.op == "call":
             return excess(node.attr[0].body)
-        inner = kept and node.op in ("when", "build", "put")
+        inner = is_stored and node.op in ("when", "build", "put")
         return max((excess(a, inner) for a in node.args), default=0)
 
     parts = [excess(n) for root in others for n in walk(root)]
-    for root in stored:
+    for root in update_values:
         parts.append(excess(root, True))
         parts += [excess(a) for n in walk(root) if n.op not in ("when", "build", "put") for a in n.args]
     return max(parts, default=0)

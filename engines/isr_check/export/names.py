@@ -28,18 +28,18 @@ def snake(name: str) -> str:
 class Names:
     """The names that are taken; `reserved` are those of the target language, `keywords` those taken in any case."""
 
-    def __init__(self, reserved: Iterable[str], keywords: Iterable[str] = ()) -> None:
-        self.taken = set(reserved)
+    def __init__(self, reserved_words: Iterable[str], keywords: Iterable[str] = ()) -> None:
+        self.names_in_use = set(reserved_words)
         self.keywords = frozenset(keywords)
 
     def claim(self, *preferred: str) -> str:
         """Take the first of the preferred names that is free; if none is, the last one with a number."""
         name = self.free(*preferred)
-        self.taken.add(name)
+        self.names_in_use.add(name)
         return name
 
     def free(self, *preferred: str, beside: frozenset[str] = frozenset()) -> str:
         """A name chosen as by `claim`, but not taken: for a local that hides no name that is taken or in `beside`."""
-        numbered = (f"{preferred[-1]}{n}" for n in range(2, len(self.taken) + len(beside) + 3))
-        barred = self.taken | beside
+        numbered = (f"{preferred[-1]}{n}" for n in range(2, len(self.names_in_use) + len(beside) + 3))
+        barred = self.names_in_use | beside
         return next(n for n in (*preferred, *numbered) if n not in barred and n.lower() not in self.keywords)

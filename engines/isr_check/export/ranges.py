@@ -13,7 +13,7 @@ from typing import cast
 from isr_lang import Constant, Definition, Node, walk
 from isr_lang.types import NumberType, Scalar
 
-STORED = ("variable", "get", "at", "parameter", "bound")
+STORED_OPERATORS = ("variable", "get", "at", "parameter", "bound")
 NOWHERE: frozenset[str] = frozenset()
 
 
@@ -73,7 +73,7 @@ class Ranges:
         if type.high is None:
             return False
         highest = self.least(type.high)
-        inhabited = highest is not None and type.low <= highest
+        has_values = highest is not None and type.low <= highest
         match node.op:
             case "plus" if node.args[0].op == "literal" and node.args[0].attr == 0:
                 return self.within(node.args[1], type, doubtful)  # a count as a number
@@ -91,4 +91,4 @@ class Ranges:
             case "parameter" if node.attr in doubtful:
                 return False
             case _:
-                return (node.op in STORED and node.type == type) or (inhabited and node is type.high)
+                return (node.op in STORED_OPERATORS and node.type == type) or (has_values and node is type.high)

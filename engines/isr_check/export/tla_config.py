@@ -28,7 +28,7 @@ def cfg(
     promised = property not in instance.off_properties
     stated = None if property == TYPE_OK else design.property_named(property)
     specification = module.fair[property] if stated is not None and stated.kind == "eventually" else "Spec"
-    asked = [_asked(module, stated)]
+    asked = [_property_line(module, stated)]
     remark = [] if promised else [r"\* Not promised under these settings: it holds for lack of a premise."]
     return _text(instance, module, remark, specification, asked, symmetry)
 
@@ -39,7 +39,7 @@ def _rendered(design: Design) -> Module:
     return module
 
 
-def _asked(module: Module, p: Property | None) -> str:
+def _property_line(module: Module, p: Property | None) -> str:
     if p is None:
         return "INVARIANT TypeOK"
     name = module.properties[p.name]
@@ -51,10 +51,10 @@ def _text(
     module: Module,
     remark: list[str],
     specification: str,
-    asked: list[str],
+    property_lines: list[str],
     symmetry: bool,
 ) -> str:
-    lines = [*remark, f"SPECIFICATION {specification}", "", *_constants(instance, module), *asked, ""]
+    lines = [*remark, f"SPECIFICATION {specification}", "", *_constants(instance, module), *property_lines, ""]
     if symmetry and module.symmetry():
         lines += ["SYMMETRY Symmetry", ""]
     return "\n".join([*lines, "CHECK_DEADLOCK FALSE", ""])
@@ -85,7 +85,7 @@ def write_tla(design: Design, constants: Mapping[str, Value] | None, folder: Pat
     folder.mkdir(parents=True, exist_ok=True)
     files = {f"{module.name}.tla": module.text()}
     holds = [p for p in instance.properties if p.kind in ("always", "step") and p.name not in design.expected]
-    asked = ["INVARIANT TypeOK", *(_asked(module, p) for p in holds)]
+    asked = ["INVARIANT TypeOK", *(_property_line(module, p) for p in holds)]
     files[f"{module.name}.cfg"] = _text(instance, module, [], "Spec", asked, False)
     for name in (TYPE_OK, *(p.name for p in design.properties)):
         shown = "TypeOK" if name == TYPE_OK else camel(module.properties[name])

@@ -20,15 +20,15 @@ from isr_check.export.layout import (
     hung,
     junction,
     lines,
-    listed,
     paragraphs,
+    wrapped_list,
 )
 from isr_check.export.names import Names, camel, small_camel
 from isr_check.export.ranges import Ranges
-from isr_check.export.tla_blocks import bullets, comment, declared, parenthesised, stacked, tuple_of
+from isr_check.export.tla_blocks import argument_list, bullets, comment, declaration, head_and_body, tuple_of
 from isr_check.export.tla_operators import Writer
 from isr_check.export.tla_scope import Scope
-from isr_check.export.tla_values import HELPERS, RESERVED, Values, helper_definition, member
+from isr_check.export.tla_values import HELPERS, RESERVED_WORDS, Values, helper_definition, member
 from isr_lang import Action, Constant, Definition, Design, Node, Property, Update, Variable
 from isr_lang.nodes import apply
 from isr_lang.types import MapType, SeqType, Type
@@ -43,7 +43,7 @@ class Module:
     def __init__(self, design: Design) -> None:
         self.design = design
         self.name = camel(design.name)
-        self.names = Names({*RESERVED, self.name})
+        self.names = Names({*RESERVED_WORDS, self.name})
         self.values = Values(design, self.names)
         claim = self.names.claim
         small = small_camel
@@ -64,12 +64,12 @@ class Module:
 
     def _groups(self) -> dict[str, str]:
         """Variable -> name of its group: at least three variables in a row whose names begin with the same word."""
-        found: dict[str, str] = {}
+        groups: dict[str, str] = {}
         for word, run in groupby((v.name for v in self.design.variables), lambda name: name.split("_")[0]):
             members = list(run)
             if len(members) > 2:
-                found |= dict.fromkeys(members, self.names.claim(f"{word}Vars"))
-        return found
+                groups |= dict.fromkeys(members, self.names.claim(f"{word}Vars"))
+        return groups
 
     def _gates(self) -> dict[Node, str]:
         """Condition under which variables exist -> its name, for long conditions; named after the first variable."""
@@ -105,20 +105,20 @@ class Module:
             entries.append(("None", "the value that is not there: a model value"))
         if not entries:
             return []
-        assumed = [a for c, name in self.values.constants.items() if (a := self._assumption(c, name))]
+        assumptions = [a for c, name in self.values.constants.items() if (a := self._assumption(c, name))]
         for t in self.values.sorts:
             size = Term((f"Cardinality({self.values.type_names[t]})",))
             if self.values.number(t.size).flat != size.flat:
-                assumed.append(Term((size, " = ", self.values.number(t.size)), COMPARE))
-        assumed += [self.writer.term(a.condition, Scope()) for a in self.design.assumptions]
-        laid = declared("CONSTANTS", entries)
-        if assumed:
-            laid += ["", *stacked("ASSUME", junction("/\\", assumed))]
+                assumptions.append(Term((size, " = ", self.values.number(t.size)), COMPARE))
+        assumptions += [self.writer.term(a.condition, Scope()) for a in self.design.assumptions]
+        block = declaration("CONSTANTS", entries)
+        if assumptions:
+            block += ["", *head_and_body("ASSUME", junction("/\\", assumptions))]
         for condition, name in self.gates.items():
             there = ", ".join(self.variables[v.name] for v in self.design.variables if v.when is condition)
             meaning = f"Whether there is any use for {there}."
-            laid += ["", *comment(meaning), *stacked(f"{name} ==", self.writer.term(condition, Scope()))]
-        return laid
+            block += ["", *comment(meaning), *head_and_body(f"{name} ==", self.writer.term(condition, Scope()))]
+        return block
 
     def _assumption(self, constant: Constant, name: str) -> Term | None:
         if constant.choice is not None:
@@ -130,36 +130,36 @@ class Module:
         return Term((f"{name} \\in {at_all}",), COMPARE)
 
     def types(self) -> list[str]:
-        laid: list[str] = []
+        block: list[str] = []
         used = self.values.used
         for t in (t for t in self.values.numbers if t in used):
             assert t.high is not None
             high = at_least(self.values.number(t.high), RANGE + 1).flat
-            laid += [*comment(t.doc), f"{self.values.type_names[t]} == {t.low}..{high}", ""]
+            block += [*comment(t.doc), f"{self.values.type_names[t]} == {t.low}..{high}", ""]
         for c in (c for c in self.values.choices if c in used):
             members = [f'"{member(c, i)}"' for i in range(len(c.members))]
-            laid += [
+            block += [
                 *comment(c.doc),
-                *hung(f"{self.values.type_names[c]} == {{", listed(members, WIDTH - 30)),
+                *hung(f"{self.values.type_names[c]} == {{", wrapped_list(members, WIDTH - 30)),
             ]
-            laid[-1:] = [laid[-1] + "}", ""]
+            block[-1:] = [block[-1] + "}", ""]
         if any(_has_sequence(v.type) for v in self.design.variables):
-            laid += [r"\* Sequences of members of S that are at most n long."]
-            laid += [r"BoundedSeq(S, n) == UNION {[1..m -> S] : m \in 0..n}", ""]
-        return laid[:-1]
+            block += [r"\* Sequences of members of S that are at most n long."]
+            block += [r"BoundedSeq(S, n) == UNION {[1..m -> S] : m \in 0..n}", ""]
+        return block[:-1]
 
     def state(self) -> list[str]:
         entries = [(self.variables[v.name], self._meaning(v)) for v in self.design.variables]
-        laid = declared("VARIABLES", entries)
+        block = declaration("VARIABLES", entries)
         for group in dict.fromkeys(self.groups.values()):
             members = [self.variables[v] for v, g in self.groups.items() if g == group]
-            laid += ["", *tuple_of(group, members)]
+            block += ["", *tuple_of(group, members)]
         every = [self.groups.get(v.name, self.variables[v.name]) for v in self.design.variables]
-        laid += ["", *tuple_of("vars", list(dict.fromkeys(every)))]
+        block += ["", *tuple_of("vars", list(dict.fromkeys(every)))]
         typed = [
             Term((self.variables[v.name], r" \in ", self.values.domain(v.type)), COMPARE) for v in self.design.variables
         ]
-        return [*laid, "", *stacked("TypeOK ==", junction("/\\", typed))]
+        return [*block, "", *head_and_body("TypeOK ==", junction("/\\", typed))]
 
     def _meaning(self, v: Variable) -> str:
         doc = " ".join(v.doc.split())
@@ -170,18 +170,18 @@ class Module:
         return doc.strip()
 
     def helpers(self) -> list[str]:
-        laid: list[str] = []
+        block: list[str] = []
         for name in HELPERS:
             if name in self.values.helpers:
                 head, body, doc = helper_definition(self.values, name)
-                laid += [f"\\* {doc}", *stacked(f"{head} ==", Term((body,))), ""]
-        return laid[:-1]
+                block += [f"\\* {doc}", *head_and_body(f"{head} ==", Term((body,))), ""]
+        return block[:-1]
 
     def definition(self, d: Definition) -> list[str]:
         scope, formals = self._formals(((p, t) for p, t in d.parameters))
-        head = f"{self.definitions[d]}{parenthesised(formals)} =="
+        head = f"{self.definitions[d]}{argument_list(formals)} =="
         scope = attrs.evolve(scope, doubtful=self.writer.ranges.doubtful(d))
-        return [*comment(d.doc), *stacked(head, self._with_lets([d.body], scope))]
+        return [*comment(d.doc), *head_and_body(head, self._with_lets([d.body], scope))]
 
     def _with_lets(self, roots: Sequence[Node], scope: Scope) -> Term:
         """The term of the first root; a LET before it defines what is long and occurs twice in the roots."""
@@ -201,17 +201,17 @@ class Module:
             formals.append(chosen)
         return scope, formals
 
-    def update(self, u: Update, scope: Scope, primed: bool, guards: frozenset[Node]) -> Term:
+    def update(self, u: Update, scope: Scope, is_primed: bool, guards: frozenset[Node]) -> Term:
         variable = next(v for v in self.design.variables if v.name == u.variable)
         name, (path, new) = self.variables[u.variable], _deepest(variable, u)
         value = self.writer.term(new, scope)
         if path:
             keys = "".join(f"[{self.writer.term(k, scope).flat}]" for k in path)
             value = Term((f"[{name} EXCEPT", Break(4), f"!{keys} = ", value, "]"))
-        if primed and variable.when is not None and variable.when not in guards:
+        if is_primed and variable.when is not None and variable.when not in guards:
             value = Term(("IF ", self.gate(variable.when), Break(), "THEN ", value, Break(), f"ELSE {name}"), OPEN)
         shown = value if value.level == OPEN else at_least(value, COMPARE + 1)
-        return Term((f"{name}{chr(39) * primed} = ", shown), COMPARE)
+        return Term((f"{name}{chr(39) * is_primed} = ", shown), COMPARE)
 
     def action(self, a: Action) -> list[str]:
         scope, formals = self._formals(a.parameters)
@@ -224,7 +224,7 @@ class Module:
         if lets:
             named = [hung(f"{name} == ", lines(value, WIDTH - 12 - len(name))) for name, value in lets]
             body = hung("LET ", [line for block in named for line in block]) + hung("IN  ", body)
-        head = f"{self.actions[a.name]}{parenthesised(formals)} =="
+        head = f"{self.actions[a.name]}{argument_list(formals)} =="
         return [*comment(a.doc), head, *("    " + line for line in body)]
 
     def guard(self, condition: Node, scope: Scope) -> Term:
@@ -234,17 +234,17 @@ class Module:
         term = self.writer.term(condition, scope)
         return Term((at_least(term, PLUS), " = TRUE"), COMPARE) if _splits(condition) else term
 
-    def unchanged(self, changed: set[str]) -> list[str]:
+    def unchanged(self, changed_variables: set[str]) -> list[str]:
         """The UNCHANGED conjunct of an action; a group of which no variable changes stands there by its name."""
-        if not changed:
+        if not changed_variables:
             return ["/\\ UNCHANGED vars"]
-        kept = [v.name for v in self.design.variables if v.name not in changed]
+        kept = [v.name for v in self.design.variables if v.name not in changed_variables]
         if not kept:
             return []
         names = dict.fromkeys(
-            self.groups[v] if changed.isdisjoint(self._members(v)) else self.variables[v] for v in kept
+            self.groups[v] if changed_variables.isdisjoint(self._members(v)) else self.variables[v] for v in kept
         )
-        block = hung("/\\ UNCHANGED <<", listed(list(names), WIDTH - 24))
+        block = hung("/\\ UNCHANGED <<", wrapped_list(list(names), WIDTH - 24))
         return [*block[:-1], block[-1] + ">>"]
 
     def _members(self, variable: str) -> set[str]:
@@ -275,7 +275,7 @@ class Module:
 
     def _quantified(self, a: Action, symbol: str, shape: str) -> str:
         _, formals = self._formals(a.parameters)
-        call = shape.format(f"{self.actions[a.name]}{parenthesised(formals)}")
+        call = shape.format(f"{self.actions[a.name]}{argument_list(formals)}")
         where = self._ranges(a.parameters, formals)
         return f"{symbol} {where} : {call}" if where else call
 
@@ -296,19 +296,19 @@ class Module:
         if p.kind.endswith("step"):
             term = Term(("[][", term, "]_vars"))
         doc = [r"\* Violated where TLC finds a witness."] * p.kind.startswith("sometimes")
-        return [*comment(p.doc), *doc, *stacked(f"{name} ==", term)]
+        return [*comment(p.doc), *doc, *head_and_body(f"{name} ==", term)]
 
     def _eventually(self, p: Property, name: str) -> list[str]:
         assert p.trigger is not None
         trigger = p.trigger if p.when is None else apply("and", p.when, p.trigger)
-        left, right = (at_least(self.writer.term(n, Scope()), NOT) for n in (trigger, p.condition))
+        left_side, right = (at_least(self.writer.term(n, Scope()), NOT) for n in (trigger, p.condition))
         demands = {**dict.fromkeys(p.fair, "WF_vars({})"), **dict.fromkeys(p.strongly_fair, "SF_vars({})")}
         present = [a for a in self.design.actions if a.name in demands]  # it may name actions of other designs
         fair = [self._quantified(a, r"\A", demands[a.name]) for a in present]
         bullets = ["    /\\ Spec", *(f"    /\\ {f}" for f in fair)]
         return [
             *comment(p.doc),
-            *stacked(f"{name} ==", Term((left, Break(), "~> ", right), OPEN)),
+            *head_and_body(f"{name} ==", Term((left_side, Break(), "~> ", right), OPEN)),
             "",
             f"{self.fair[p.name]} ==",
             *bullets,

@@ -60,7 +60,7 @@ class Writer:
         """Choose a local name as close to the model's as possible; TLA+ forbids it to hide another name."""
         wanted = re.sub(r"\d+$", "", small_camel(name)) if name.strip("_") else "x"
         initial = wanted[0].upper() if isinstance(type, SetType) else wanted[0]
-        chosen = self.values.names.free(wanted, initial, wanted, beside=scope.taken)
+        chosen = self.values.names.free(wanted, initial, wanted, beside=scope.names_in_use)
         return chosen, scope.binding(what, chosen)
 
     def sharing(
@@ -138,15 +138,15 @@ def _call(w: Writer, n: Node, s: Scope) -> Term:
     return w.term(definition.body, unfolded)
 
 
-def _infix(symbol: str, level: int, left: int, right: int) -> Rule:
+def _infix(symbol: str, level: int, left_operand: int, right: int) -> Rule:
     def rule(w: Writer, n: Node, s: Scope) -> Term:
-        a, b = w.operand(n.args[0], s, left), w.operand(n.args[1], s, right)
+        a, b = w.operand(n.args[0], s, left_operand), w.operand(n.args[1], s, right)
         return Term((a, f" {symbol} ", b), level)
 
     return rule
 
 
-def _order(symbol: str, flipped: str) -> Rule:
+def _order(symbol: str, converse: str) -> Rule:
     """A comparison. The language reads the model's `x > 3` as 3 < x; it is written x > 3 again."""
 
     def rule(w: Writer, n: Node, s: Scope) -> Term:
@@ -154,7 +154,7 @@ def _order(symbol: str, flipped: str) -> Rule:
         fixed = ("variable", "constant", "literal")
         first, second = (fixed.index(x.op) if x.op in fixed else 0 for x in n.args)
         turn = first > second
-        return Term((b, f" {flipped} ", a) if turn else (a, f" {symbol} ", b), COMPARE)
+        return Term((b, f" {converse} ", a) if turn else (a, f" {symbol} ", b), COMPARE)
 
     return rule
 
@@ -226,13 +226,13 @@ def _with(w: Writer, n: Node, s: Scope) -> Term:
         inside = Term(("({", w.term(n.args[1], s), r"} \cap ", w.values.domain(of), ")"))
         if n.args[0].op == "literal" and n.args[0].attr == 0:
             return inside
-        return Term((_joined(w, n.args[0], s), Break(), r"\cup ", inside), SETS)
+        return Term((_union_operand(w, n.args[0], s), Break(), r"\cup ", inside), SETS)
     if n.op == "literal" and n.attr == 0:
         return fresh
-    return Term((_joined(w, n, s), Break(), r"\cup ", fresh), SETS)
+    return Term((_union_operand(w, n, s), Break(), r"\cup ", fresh), SETS)
 
 
-def _joined(w: Writer, n: Node, s: Scope) -> Term:
+def _union_operand(w: Writer, n: Node, s: Scope) -> Term:
     """What stands before a \\cup: in parentheses unless it is one, for TLA+ does not rank set operators."""
     return w.operand(n, s, SETS if n.op in ("union", "with") else SETS + 1)
 
@@ -253,7 +253,7 @@ def _put(w: Writer, n: Node, s: Scope) -> Term:
     return Term(("[", m, " EXCEPT", Break(4), "![", k, "] = ", v, "]"))
 
 
-def _applied(name: str, *, helper: bool = False) -> Rule:
+def _application(name: str, *, helper: bool = False) -> Rule:
     def rule(w: Writer, n: Node, s: Scope) -> Term:
         arguments = (w.term(a, s) for a in n.args)
         return w.helper(name, *arguments) if helper else w.application(name, *arguments)
@@ -337,7 +337,7 @@ def _below(w: Writer, n: Node, s: Scope) -> Term:
         if end.op == "literal":
             return Term((f"{type.low}..{cast('int', end.attr) - 1}",), RANGE)
         return Term((f"{type.low}..", w.operand(end, s, PLUS), " - 1"), RANGE)
-    i = w.values.names.free("i", beside=s.taken)
+    i = w.values.names.free("i", beside=s.names_in_use)
     return Term((f"{{{i} \\in ", w.values.domain(type), f" : {i} < ", w.operand(end, s, COMPARE + 1), "}"))
 
 
@@ -367,14 +367,14 @@ TLA: dict[str, Rule] = {
     "intersection": _associative("\\cap", SETS),
     "difference": _infix("\\", SETS, SETS + 1, SETS + 1),
     "subset": _infix("\\subseteq", COMPARE, COMPARE + 1, COMPARE + 1),
-    "size": _applied("Cardinality"),
+    "size": _application("Cardinality"),
     "get": _get,
     "put": _put,
-    "length": _applied("Len"),
+    "length": _application("Len"),
     "at": _at,
-    "append": _applied("Append"),
-    "take": _applied("Take", helper=True),
-    "prefix": _applied("IsPrefix", helper=True),
+    "append": _application("Append"),
+    "take": _application("Take", helper=True),
+    "prefix": _application("IsPrefix", helper=True),
     "forall": _quantifier("\\A"),
     "exists": _quantifier("\\E"),
     "count": _count,

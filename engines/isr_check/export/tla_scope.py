@@ -21,8 +21,8 @@ class Scope:
 
     local: Mapping[object, Term] = attrs.field(factory=dict[object, Term])
     primes: Primes = "written"
-    taken: frozenset[str] = frozenset()
+    names_in_use: frozenset[str] = frozenset()
     doubtful: frozenset[str] = NOWHERE
 
     def binding(self, what: object, name: str) -> Scope:
-        return attrs.evolve(self, local={**self.local, what: Term((name,))}, taken=self.taken | {name})
+        return attrs.evolve(self, local={**self.local, what: Term((name,))}, names_in_use=self.names_in_use | {name})

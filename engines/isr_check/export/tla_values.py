@@ -21,7 +21,7 @@ from isr_lang.types import (
     Type,
 )
 
-RESERVED = frozenset(
+RESERVED_WORDS = frozenset(
     re.findall(
         r"\w+",
         """ASSUME ASSUMPTION AXIOM BOOLEAN CASE CHOOSE CONSTANT CONSTANTS DOMAIN ELSE ENABLED EXCEPT
@@ -69,7 +69,7 @@ def _nodes(design: Design) -> list[Node]:
 
 def scalars(design: Design) -> list[Scalar]:
     """Every named scalar type of a design, also those that only a quantifier or a definition uses."""
-    found: dict[Scalar, None] = dict.fromkeys(design.types())
+    scalar_types: dict[Scalar, None] = dict.fromkeys(design.types())
 
     def visit(type: Type) -> None:
         match type:
@@ -82,11 +82,11 @@ def scalars(design: Design) -> list[Scalar]:
             case SetType() | MaybeType():
                 visit(type.of)
             case _:
-                found.setdefault(type)
+                scalar_types.setdefault(type)
 
     for node in _nodes(design):
         visit(node.type)
-    return [t for t in found if not isinstance(t, BoolType) and getattr(t, "high", t) is not None]
+    return [t for t in scalar_types if not isinstance(t, BoolType) and getattr(t, "high", t) is not None]
 
 
 class Values:
@@ -107,12 +107,12 @@ class Values:
         # The first values of all sequences that are read. If there is only one, the helper At has it built in.
         self.beyond_end = sorted({self.first(n.type).flat for n in _nodes(design) if n.op == "at"})
         # A bound that is the size of a sort is not a constant of the module: the sort is.
-        self.sized: dict[Constant, SortType] = {}
+        self.sorts_by_size: dict[Constant, SortType] = {}
         for t in self.sorts:
             if t.size.op == "constant":
-                self.sized.setdefault(cast("Constant", t.size.attr), t)
+                self.sorts_by_size.setdefault(cast("Constant", t.size.attr), t)
         for c in design.constants():
-            if c not in self.sized and c not in self.constants:
+            if c not in self.sorts_by_size and c not in self.constants:
                 self.constants[c] = names.claim(camel(c.name), f"Max{camel(c.name)}")
         self.used: set[Scalar] = set()
 
@@ -126,8 +126,8 @@ class Values:
         return "None"
 
     def constant(self, constant: Constant) -> Term:
-        if constant in self.sized:
-            return Term((f"Cardinality({self.type_names[self.sized[constant]]})",))
+        if constant in self.sorts_by_size:
+            return Term((f"Cardinality({self.type_names[self.sorts_by_size[constant]]})",))
         return Term((self.constants[constant],))
 
     def domain(self, type: Type) -> Term:

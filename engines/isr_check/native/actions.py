@@ -15,7 +15,7 @@ from typing import cast
 
 import attrs
 
-from isr_check.native.assembly import Bit, Code, Int, signed
+from isr_check.native.assembly import Bit, Code, Int, signed_value
 from isr_check.native.expressions import START, Definitions, Env, Expressions
 from isr_check.native.layout import Cell
 from isr_check.native.values import Items, Row, Value, as_number, bare, from_number, scalar, within
@@ -66,23 +66,23 @@ class Change:
     ok: Bit
 
 
-def primed_reads(node: Node, shared: Definitions, primed: bool = False) -> set[str]:
+def primed_reads(node: Node, shared: Definitions, is_primed: bool = False) -> set[str]:
     """The variables of the state after the step that an expression over two states reads."""
-    found: set[str] = set()
+    variable_names: set[str] = set()
     for n in _walk(node, {}):
-        if n.op == "variable" and (n.attr[1] or primed):
-            found.add(n.attr[0])
-        elif n.op == "call" and (n.attr[1] or primed):
-            found |= primed_reads(shared.instance.body(n.attr[0]), shared, primed=True)
-    return found
+        if n.op == "variable" and (n.attr[1] or is_primed):
+            variable_names.add(n.attr[0])
+        elif n.op == "call" and (n.attr[1] or is_primed):
+            variable_names |= primed_reads(shared.instance.body(n.attr[0]), shared, is_primed=True)
+    return variable_names
 
 
-def _walk(node: Node, seen: dict[Node, None]) -> dict[Node, None]:
-    if node not in seen:
-        seen[node] = None
+def _walk(node: Node, visited: dict[Node, None]) -> dict[Node, None]:
+    if node not in visited:
+        visited[node] = None
         for argument in node.args:
-            _walk(argument, seen)
-    return seen
+            _walk(argument, visited)
+    return visited
 
 
 class ActionWriter:
@@ -109,30 +109,30 @@ class ActionWriter:
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
         self.steps = [c for c in steps if reads[c.bit] & changed]
         self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed) | (MOVES if moves else 0)
-        self.tested = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
+        self.tested_variables = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
 
     def text(self) -> str:
         code, count, cells, words = self.code, self.code.slot(0), len(self.layout.cells), self.layout.words
-        refused = [code.slot(0) for _ in self.action.guards]
+        refusal_counters = [code.slot(0) for _ in self.action.guards]
         with code.loop(0, "%states") as (state, _):
             for name, size in (("cells", cells), ("new", cells), ("words", words), ("traits", 1)):
                 at = code.mul(state, size)
                 code.effect(f"%{name} = getelementptr inbounds i64, ptr %every_{name}, i64 {at}")
             before = code.load(count, 0)
-            self._steps_of_state(count, refused)
+            self._steps_of_state(count, refusal_counters)
             if self.traits:
                 more = code.raw("sub", code.load(count, 0), before)
-                code.include("%traits", 0, code.select(code.truth(more), signed(self.traits), 0))
-        for i, counter in enumerate(refused, self.base):
+                code.include("%traits", 0, code.select(code.truth(more), signed_value(self.traits), 0))
+        for i, counter in enumerate(refusal_counters, self.base):
             code.increase("%refused", i, code.load(counter, 0))
         code.effect(f"ret i64 {code.load(count, 0)}")
         return code.text()
 
-    def _steps_of_state(self, count: str, refused: list[str]) -> None:
-        """Write the steps of the state whose cells are at %cells, which `count` counts, as `refused` does refusals."""
+    def _steps_of_state(self, count: str, refusal_counters: list[str]) -> None:
+        """Write the steps of the state whose cells are at %cells. `count` counts them, `refusal_counters` refusals."""
         code = self.code
         depends = [set(self.shared.free(g.condition)) for g in self.action.guards]
-        guards = list(zip(self.action.guards, depends, refused, strict=True))
+        guards = list(zip(self.action.guards, depends, refusal_counters, strict=True))
         env, unbound = START, list(self.action.parameters)
         unrolled = combinations(self.shared, unbound) <= UNROLLED
         with ExitStack() as stack:
@@ -191,7 +191,7 @@ class ActionWriter:
             overflow = code.either(overflow, code.both(change.ok, bad))
         with code.when(code.negate(overflow), lambda: code.store("%report", OVERFLOW, 1)):
             if self.steps:
-                self._test_step([c for variable, c in changes if variable in self.tested])
+                self._test_step([c for variable, c in changes if variable in self.tested_variables])
             so_far = code.load(count, 0)
             begin = code.mul(so_far, self.layout.words)
             for w, word in enumerate(words):
@@ -214,7 +214,7 @@ class ActionWriter:
             every = range(size) if isinstance(position, str) else [position]
             cells = tuple(c + i * step for c in cells for i in every)
         value = self.expressions.value(update.value, env)
-        known = (
+        value_range = (
             self.shared.ranges.parts(update.value, env.ranges)
             if isinstance(update.value.type, MapType | SeqType)
             else self.shared.ranges.of(update.value, env.ranges)
@@ -222,7 +222,7 @@ class ActionWriter:
         length = self.shared.ranges.length(update.value, env.ranges)
         for inner, number, is_length in self._flatten(value, type, 0):
             at = tuple(c + inner for c in cells)
-            yield Change(code.add(cell, inner), at, number, length if is_length else known, ok)
+            yield Change(code.add(cell, inner), at, number, length if is_length else value_range, ok)
 
     def _flatten(self, value: Value, type: Type, cell: int) -> Iterator[tuple[int, Int, bool]]:
         """(cell, number, whether it is a length) for each cell of a value."""
@@ -320,18 +320,18 @@ def _refuses_empty(condition: Node, parameter: str) -> bool:
     return _names(a, parameter) and b.op == "literal" and b.attr == 0
 
 
-def checks(shared: Definitions, name: str, wanted: list[Check], extra: Callable[[Code], Int] | None = None) -> str:
+def checks(shared: Definitions, name: str, check_list: list[Check], extra: Callable[[Code], Int] | None = None) -> str:
     """The text of @name(cells, new, mask): it returns the bits of the mask whose checks this state or step decides."""
     code = Code(name, ("ptr %cells", "ptr %new", "i64 %wanted"), "i64", "noinline memory(argmem: read)")
-    expressions, found = Expressions(shared, code), code.slot(0)
-    for check in wanted:
+    expressions, decided_bits = Expressions(shared, code), code.slot(0)
+    for check in check_list:
         with code.when(code.truth(code.bits_and("%wanted", 1 << check.bit))):
             truth = expressions.truth(check.property.condition, START)
             hit = code.number(truth if check.seek else code.negate(truth))
-            code.include(found, 0, code.shift_left(hit, check.bit))
+            code.include(decided_bits, 0, code.shift_left(hit, check.bit))
     if extra is not None:
-        code.include(found, 0, extra(code))
-    code.effect(f"ret i64 {code.load(found, 0)}")
+        code.include(decided_bits, 0, extra(code))
+    code.effect(f"ret i64 {code.load(decided_bits, 0)}")
     return code.text()
 
 

@@ -46,7 +46,7 @@ class Archive:
         self.segments: list[Segment] = []
         self.size = 0
         self._serial = 0
-        self._dropped: list[Segment] = []
+        self._dropped_segments: list[Segment] = []
         self._begins: list[int] = []
         self._files: list[int] = []
         for segment in segments:
@@ -64,8 +64,8 @@ class Archive:
         while len(self.segments) > segments:
             os.close(self._files.pop())
             self._begins.pop()
-            self._dropped.append(self.segments.pop())
-            self.size -= self._dropped[-1].count
+            self._dropped_segments.append(self.segments.pop())
+            self.size -= self._dropped_segments[-1].count
 
     def append(self, blocks: Iterable[Words]) -> None:
         """Write the rows of the blocks to one more segment; no segment if there are none."""
@@ -88,19 +88,19 @@ class Archive:
 
     def read(self, start: int, into: Words) -> None:
         """Read as many states as `into` has rows, from position `start` on."""
-        done, row = 0, 8 * self.words
-        while done < len(into):
-            i = bisect_right(self._begins, start + done) - 1
-            inside = start + done - self._begins[i]
-            count = min(len(into) - done, self.segments[i].count - inside)
-            data = into[done : done + count].reshape(-1).data.cast("B")
+        rows_read, row = 0, 8 * self.words
+        while rows_read < len(into):
+            i = bisect_right(self._begins, start + rows_read) - 1
+            inside = start + rows_read - self._begins[i]
+            count = min(len(into) - rows_read, self.segments[i].count - inside)
+            data = into[rows_read : rows_read + count].reshape(-1).data.cast("B")
             offset = 0
             while offset < len(data):
                 got = os.preadv(self._files[i], [data[offset : offset + PIECE]], inside * row + offset)
                 if got == 0:
                     raise BadCheckpoint(f"{self.folder / self.segments[i].file} is shorter than it was")
                 offset += got
-            done += count
+            rows_read += count
 
     def verify(self) -> None:
         """Compare every file with its hash; BadCheckpoint if one differs."""
@@ -114,9 +114,9 @@ class Archive:
 
     def sweep(self) -> None:
         """Remove the files of what was dropped."""
-        for segment in self._dropped:
+        for segment in self._dropped_segments:
             (self.folder / segment.file).unlink()
-        self._dropped = []
+        self._dropped_segments = []
 
     def close(self) -> None:
         for file in self._files:

@@ -36,21 +36,21 @@ class Code:
         self.lines: list[str] = []
         self.count = 0
         self.block = "entry"
-        self.known: list[dict[object, object]] = [{}]
+        self.result_layers: list[dict[object, object]] = [{}]
 
     def text(self) -> str:
         return "\n".join([f"{self.head} {{", "entry:", *self.slots, *self.lines, "}", ""])
 
     # what has been computed already, by scope: a conditional part forgets what it computed when it ends
 
-    def remembered(self, key: object) -> object | None:
-        for layer in reversed(self.known):
+    def known_result(self, key: object) -> object | None:
+        for layer in reversed(self.result_layers):
             if (found := layer.get(key)) is not None:
                 return found
         return None
 
     def remember(self, key: object, value: object) -> None:
-        self.known[-1][key] = value
+        self.result_layers[-1][key] = value
 
     # instructions
 
@@ -69,12 +69,12 @@ class Code:
 
     def pure(self, instruction: str) -> str:
         """An instruction that gives the same result wherever it stands in this function."""
-        found = self.remembered(instruction)
-        if found is None:
-            found = self.value(instruction)
-            self.remember(instruction, found)
-        assert isinstance(found, str)
-        return found
+        register = self.known_result(instruction)
+        if register is None:
+            register = self.value(instruction)
+            self.remember(instruction, register)
+        assert isinstance(register, str)
+        return register
 
     def raw(self, operation: str, a: Int, b: Int) -> str:
         """A binary operation that is written every time, even if it was computed before."""
@@ -229,14 +229,14 @@ class Code:
         return self.value(f"load i64, ptr {self.address(pointer, index)}, align 8")
 
     def store(self, pointer: str, index: Int, value: Int) -> None:
-        self.effect(f"store i64 {signed(value)}, ptr {self.address(pointer, index)}, align 8")
+        self.effect(f"store i64 {signed_value(value)}, ptr {self.address(pointer, index)}, align 8")
 
     def increase(self, pointer: str, index: Int, by: Int = 1) -> None:
         self.store(pointer, index, self.value(f"add i64 {self.load(pointer, index)}, {by}"))
 
     def include(self, pointer: str, index: Int, bits: Int) -> None:
         """Set these bits of an element, too."""
-        self.store(pointer, index, self.value(f"or i64 {self.load(pointer, index)}, {signed(bits)}"))
+        self.store(pointer, index, self.value(f"or i64 {self.load(pointer, index)}, {signed_value(bits)}"))
 
     def slot(self, start: Int) -> str:
         """A local variable with its first value; read and written by load and store."""
@@ -267,7 +267,7 @@ class Code:
     def join(self, name: str) -> None:
         """Begin a block to which any block may jump; no result computed before is used in it."""
         self.label(name)
-        self.known = [{} for _ in self.known]
+        self.result_layers = [{} for _ in self.result_layers]
 
     def jump(self, name: str) -> None:
         self.effect(f"br label %{name}")
@@ -283,40 +283,40 @@ class Code:
 
     @contextmanager
     def scope(self) -> Generator[None]:
-        self.known.append({})
+        self.result_layers.append({})
         yield
-        self.known.pop()
+        self.result_layers.pop()
 
     @contextmanager
     def when(self, condition: Bit, otherwise: Callable[[], None] | None = None) -> Generator[None]:
         """Code written inside the context runs if the condition holds; else the code that `otherwise` writes."""
         number = self.fresh("")
-        then, other, done = f"then{number}", f"else{number}", f"done{number}"
+        then, other, end_label = f"then{number}", f"else{number}", f"done{number}"
         self.split(condition, then, other)
         self.label(other)
         if otherwise is not None:
             with self.scope():
                 otherwise()
-        self.jump(done)
+        self.jump(end_label)
         self.label(then)
         with self.scope():
             yield
-        self.jump(done)
-        self.label(done)
+        self.jump(end_label)
+        self.label(end_label)
 
     def lazily(self, condition: Bit, write: Callable[[], Bit], otherwise: bool) -> Bit:
         """The value of `write()`, whose code runs only if the condition holds; else the value `otherwise`."""
         if isinstance(condition, bool):
             return write() if condition else otherwise
         number = self.fresh("")
-        then, done, before = f"then{number}", f"done{number}", self.block
-        self.split(condition, then, done)
+        then, end_label, before = f"then{number}", f"done{number}", self.block
+        self.split(condition, then, end_label)
         self.label(then)
         with self.scope():
             result = write()
         after = self.block
-        self.jump(done)
-        self.label(done)
+        self.jump(end_label)
+        self.label(end_label)
         return self.value(f"phi i1 [ {bit(otherwise)}, %{before} ], [ {bit(result)}, %{after} ]")
 
     @contextmanager
@@ -326,24 +326,24 @@ class Code:
         `unrolled`: LLVM's best code has the body once for each i, so that places that depend on i are known.
         """
         number = self.fresh("")
-        head, body, done = f"head{number}", f"body{number}", f"done{number}"
+        head, body, end_label = f"head{number}", f"body{number}", f"done{number}"
         counter = self.slot(start)
         self.jump(head)
         self.label(head)
         i = self.load(counter, 0)
-        self.split(self.value(f"icmp slt i64 {i}, {end}"), body, done)
+        self.split(self.value(f"icmp slt i64 {i}, {end}"), body, end_label)
         self.label(body)
         with self.scope():
-            yield i, done
+            yield i, end_label
         self.store(counter, 0, self.value(f"add i64 {i}, 1"))
         self.effect(f"br label %{head}{UNROLL if unrolled else ''}")
-        self.label(done)
+        self.label(end_label)
 
     @contextmanager
     def subsets(self, whole: Int) -> Generator[str]:
         """A loop over the subsets of a set of bits, in ascending order from the empty one."""
         number = self.fresh("")
-        head, done = f"head{number}", f"done{number}"
+        head, end_label = f"head{number}", f"done{number}"
         counter = self.slot(0)
         self.jump(head)
         self.label(head)
@@ -352,14 +352,14 @@ class Code:
             yield subset
         following = self.raw("and", self.raw("sub", subset, whole), whole)
         self.store(counter, 0, following)
-        self.split(self.compare("ne", following, 0), head, done)
-        self.label(done)
+        self.split(self.compare("ne", following, 0), head, end_label)
+        self.label(end_label)
 
 
 def bit(value: Bit) -> str:
     return value if isinstance(value, str) else str(value).lower()
 
 
-def signed(value: Int) -> Int:
+def signed_value(value: Int) -> Int:
     """A known number in the range of a signed 64-bit integer, as LLVM reads an i64."""
     return value if isinstance(value, str) or value < 1 << 63 else value - (1 << 64)

@@ -16,7 +16,7 @@ import numpy as np
 from isr_check.native.kernels import Job
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Numbers, Words, Worker, address, physical_memory, zeros
-from isr_check.native.roots import BUCKET, DONE, KERNELS, SEGMENTS, Field, Roots, Shape, Task, field
+from isr_check.native.roots import BUCKET, EXPANDED_BIT, KERNELS, SEGMENTS, Field, Roots, Shape, Task, field
 from isr_check.native.team import Span, Team, spans
 
 FULLEST = 0.9
@@ -51,7 +51,7 @@ class Compressed:
         self.machine.improve()
         self.shape = np.zeros(field(words, Field.WORDS), dtype=np.int64)
         self.segment = max(SMALLEST, int((expected + 2 * ROWS) / (SEGMENTS * BUCKET * FULLEST)) + 1)
-        self.level, self.done = 0, False
+        self.level, self.is_expanded = 0, False
         size = physical_memory() // 8
         while True:
             try:
@@ -82,7 +82,7 @@ class Compressed:
         return 8 * (BUCKET * segment * SEGMENTS + sum(sizes))
 
     @property
-    def absorbed(self) -> int:
+    def states_added(self) -> int:
         """How many states `absorb` has added."""
         return sum(self._added)
 
@@ -133,13 +133,13 @@ class Compressed:
     def _grow(self, segment: int, sizes: list[int]) -> None:
         """Make the table and the dictionaries as large as this."""
         old, before = self.shape.copy(), self.dictionaries
-        moved: list[Numbers] = []
+        new_numbers: list[Numbers] = []
         self.dictionaries = list[Words]()
         for w, (dictionary, size) in enumerate(zip(before, sizes, strict=True)):
             if size != len(dictionary):
-                dictionary, numbers = self._renumbered(w, dictionary, size)
+                dictionary, numbers = self._resize_dictionary(w, dictionary, size)
                 old[field(w, Field.MOVED)] = address(numbers)
-                moved.append(numbers)
+                new_numbers.append(numbers)
             self.dictionaries.append(dictionary)
         smaller, self.segment = BUCKET * self.segment, segment
         self._describe()
@@ -152,7 +152,7 @@ class Compressed:
     def _rehash(self, old: Numbers, moving: Words, worker: Worker, span: Span) -> None:
         self._run(worker, "rehash", {Task.OLD: address(old), Task.SOURCE: address(moving)}, span)
 
-    def _renumbered(self, w: int, dictionary: Words, size: int) -> tuple[Words, Numbers]:
+    def _resize_dictionary(self, w: int, dictionary: Words, size: int) -> tuple[Words, Numbers]:
         """A dictionary of another size with the same words, and their numbers in it by those that they had."""
         other, numbers = zeros(size), np.zeros(len(dictionary), dtype=np.int64)
         alone = np.zeros(field(1, Field.WORDS), dtype=np.int64)
@@ -175,17 +175,17 @@ class Compressed:
             shift += bits
         self.shape[Shape.ROOTS] = (1 << min(shift, 63)) - 1  # of more bits there is no room, and nothing is added
         self.shape[Shape.SEGMENT] = self.segment
-        self.add_to(self.level, done=self.done)
+        self.add_to(self.level, is_expanded=self.is_expanded)
 
     def _stage(self, level: int) -> int:
         """The bits of an entry of this level, without those of its root and whether it is done."""
         return (level + 1) << int(self.shape[Shape.ROOTS]).bit_length()
 
-    def add_to(self, level: int, *, done: bool = False) -> None:
-        """States that are new from now on are of this level; `done` if they are expanded already."""
-        self.level, self.done = level, done
+    def add_to(self, level: int, *, is_expanded: bool = False) -> None:
+        """States that are new from now on are of this level; `is_expanded` if they are expanded already."""
+        self.level, self.is_expanded = level, is_expanded
         if self._fits([len(d) for d in self.dictionaries], self._level_bits):
-            self.shape[Shape.STAGE] = self._stage(level) - (DONE if done else 0)
+            self.shape[Shape.STAGE] = self._stage(level) - (EXPANDED_BIT if is_expanded else 0)
 
     def direct(self, worker: Worker) -> None:
         """Let the worker's kernels add states here."""
@@ -203,14 +203,14 @@ class Compressed:
 
     # states
 
-    def absorb(self, read: Read, ranges: Iterable[Span], level: int, *, done: bool) -> bool:
+    def absorb(self, read: Read, ranges: Iterable[Span], level: int, *, is_expanded: bool) -> bool:
         """Add the states of these spans as a level's; false if there was no room."""
-        self.add_to(level, done=done)
+        self.add_to(level, is_expanded=is_expanded)
         todo = spans(ranges, ROWS)
         while todo:
-            if self.room(self.absorbed) < ROWS and not self.make_room(self.absorbed, ROWS):
+            if self.room(self.states_added) < ROWS and not self.make_room(self.states_added, ROWS):
                 return False
-            room, part = self.room(self.absorbed), deque[Span]()
+            room, part = self.room(self.states_added), deque[Span]()
             while todo and (size := todo[0][1] - todo[0][0]) <= room:
                 part.append(todo.popleft())
                 room -= size
@@ -226,14 +226,14 @@ class Compressed:
         """The buckets of the table, in spans that `gather` takes."""
         yield from spans([(0, self.buckets)], BUCKETS)
 
-    def gather(self, worker: Worker, span: Span, level: int, done: bool | None = None) -> Words:
+    def gather(self, worker: Worker, span: Span, level: int, is_expanded: bool | None = None) -> Words:
         """The states of a level in these buckets, one row each, until the worker asks for others.
 
-        `done` chooses those that are expanded, or those that are not.
+        `is_expanded` chooses those that are expanded, or those that are not.
         """
         at = self.team.workers.index(worker)
-        wanted = self._stage(level) - (DONE if done else 0)
-        chosen = (-1 if done is not None else DONE - 1) & ~int(self.shape[Shape.ROOTS])
+        wanted = self._stage(level) - (EXPANDED_BIT if is_expanded else 0)
+        chosen = (-1 if is_expanded is not None else EXPANDED_BIT - 1) & ~int(self.shape[Shape.ROOTS])
         found = {Task.OUT: address(self._rows[at]), Task.SLOTS: address(self._slots[at])}
         count = self._run(worker, "gather", {**found, Task.FILTER: chosen, Task.WANTED: wanted}, span)
         rows: Words = self._rows[at][:count]
@@ -244,9 +244,9 @@ class Compressed:
         slots = self._slots[self.team.workers.index(worker)]
         self._run(worker, "finish", {Task.SLOTS: address(slots)}, (0, count))
 
-    def blocks(self, level: int, done: bool | None = None) -> Iterator[Words]:
+    def blocks(self, level: int, is_expanded: bool | None = None) -> Iterator[Words]:
         """All states that `gather` chooses, by the first worker."""
         for span in self.parts():
-            rows = self.gather(self.team.workers[0], span, level, done)
+            rows = self.gather(self.team.workers[0], span, level, is_expanded)
             if len(rows):
                 yield rows

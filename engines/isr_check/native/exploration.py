@@ -19,7 +19,7 @@ from isr_lang import Instance
 
 def explore(
     instance: Instance,
-    wanted: tuple[str, ...] = (),
+    property_names: tuple[str, ...] = (),
     limits: Limits | None = None,
     progress: Callable[[Progress], None] = silent,
     *,
@@ -38,24 +38,24 @@ def explore(
     Raises Unsound if `symmetry` or `reduction` does not apply, and BadCheckpoint if no exploration can resume there.
     """
     start, means = time.monotonic(), Means(workers, memory, folder, every)
-    names = Symmetry(instance, wanted) if symmetry else None
-    blanks = Reduction(instance, wanted) if reduction else None
+    names = Symmetry(instance, property_names) if symmetry else None
+    blanks = Reduction(instance, property_names) if reduction else None
     checkpoint = archive.read(folder) if resume and folder else None
     for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
-        search = Search(instance, wanted, slack, means, names, blanks)
+        search = Search(instance, property_names, slack, means, names, blanks)
         search.start, search.limits, search.progress = start, limits or Limits(), progress
         keep = True
         try:
             if checkpoint:
                 search.saving.restore(checkpoint)
                 checkpoint = None
-            found = search.run(paths)
+            exploration = search.run(paths)
             keep = search.cut
-            if search.awaited:
+            if search.liveness_properties:
                 from isr_check.native.graph import with_liveness  # with SciPy, which takes its time to import
 
-                found = with_liveness(search, found)
-            return found
+                exploration = with_liveness(search, exploration)
+            return exploration
         except Overflow:
             keep = False
         finally:

@@ -29,7 +29,7 @@ from isr_check.native.values import (
     equal,
     from_number,
     scalar,
-    stored,
+    stored_value,
     within,
 )
 from isr_check.native.weights import Weights
@@ -49,11 +49,11 @@ class Env:
     ranges: Mapping[Binder | str, Range | None]
     old: str = CELLS
 
-    def bind(self, name: Binder | str, value: Int | Bit, known: Range | None) -> Env:
-        return Env({**self.values, name: value}, {**self.ranges, name: known}, self.old)
+    def bind(self, name: Binder | str, value: Int | Bit, value_range: Range | None) -> Env:
+        return Env({**self.values, name: value}, {**self.ranges, name: value_range}, self.old)
 
-    def array(self, primed: bool) -> str:
-        return SUCCESSOR if primed else self.old
+    def array(self, is_primed: bool) -> str:
+        return SUCCESSOR if is_primed else self.old
 
 
 START = Env({}, {})
@@ -94,7 +94,7 @@ class Expressions:
 
     def value(self, node: Node, env: Env) -> Value:
         key = (node, env.old, tuple(env.values[name] for name in self.shared.free(node)))
-        found = self.code.remembered(key)
+        found = self.code.known_result(key)
         if found is None:
             found = EMIT[node.op](self, node, env)
             self.code.remember(key, found)
@@ -341,7 +341,9 @@ def _constant(e: Expressions, n: Node, env: Env) -> Value:
 EMIT: dict[str, Callable[[Expressions, Node, Env], Value]] = {
     "literal": lambda e, n, env: constant(e.code, n.attr, n.type),
     "constant": _constant,
-    "variable": lambda e, n, env: stored(e.code, e.layout, env.array(n.attr[1]), n.type, e.layout.offset[n.attr[0]]),
+    "variable": lambda e, n, env: stored_value(
+        e.code, e.layout, env.array(n.attr[1]), n.type, e.layout.offset[n.attr[0]]
+    ),
     "parameter": lambda e, n, env: env.values[n.attr],
     "bound": lambda e, n, env: env.values[n.attr],
     "call": Expressions.call,

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from isr_check.engine import Exploration, Finding, Verdict
-from isr_check.lasso import judged
+from isr_check.lasso import finding_for
 from isr_check.liveness import GOAL, Labels, Positions, Region, Small, Sought, Stem, Truths
 from isr_check.native.actions import FOUND, Check, checks
 from isr_check.native.assembly import Code
@@ -51,7 +51,13 @@ def _program(search: Search, p: Property, labels: Labels) -> Program:
     kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
     parts = [a.text() for a in actions]
     parts += [checks(shared, "states", [begins, Check(p, True, 1)]), kernels.unpack(), *kernels.visited.texts()]
-    parts += [kernels.labelled(len(actions)), kernels.check(), kernels.edges(), kernels.begin(), kernels.grow()]
+    parts += [
+        kernels.labelled_successors(len(actions)),
+        kernels.check(),
+        kernels.edges(),
+        kernels.begin(),
+        kernels.grow(),
+    ]
     text = "\n".join([*tables(search.layout), *DECLARATIONS, *shared.texts, *parts])
     guards = max((len(a.guards) for a in search.instance.actions), default=0)
     return Program(text, ("check", "edges", "begin", "grow"), search.layout, search.program.most, guards, ())
@@ -67,7 +73,7 @@ class _Steps(LabelledKernels):
         """
         code, job = self._kernel("edges")
         states, out, table, mask = (job(j) for j in (Job.STATES, Job.OUT, Job.TABLE, Job.MASK))
-        listed, labels, reached, results = (job(j) for j in (Job.LISTED, Job.LABELS, Job.REACHED, Job.RESULTS))
+        listed, labels, target_positions, results = (job(j) for j in (Job.LISTED, Job.LABELS, Job.REACHED, Job.RESULTS))
         start, total = job(Job.START), code.slot(0)
         with code.loop(start, job(Job.END)) as (i, _):
             words = self.visited.state(code, states, code.load(listed, i))
@@ -77,7 +83,7 @@ class _Steps(LabelledKernels):
             with code.loop(0, n) as (k, _):
                 at = self.visited.state(code, out, k)
                 position = code.value(f"call i64 @find(ptr {at}, ptr {table}, i64 {mask}, ptr {states})")
-                code.store(reached, code.raw("add", so_far, k), position)
+                code.store(target_positions, code.raw("add", so_far, k), position)
             code.store(total, 0, code.raw("add", so_far, n))
         code.effect("ret void")
         return code.text()
@@ -130,19 +136,19 @@ class _Steps(LabelledKernels):
         code.effect("ret void")
 
 
-def with_liveness(search: Search, found: Exploration) -> Exploration:
+def with_liveness(search: Search, exploration: Exploration) -> Exploration:
     """The exploration with the verdicts on liveness properties added.
 
     They are BUDGETED unless every state was seen, and those between trigger and goal fit into memory with their steps.
     """
     start = time.monotonic()
-    findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.awaited]
-    if found.complete:
-        findings = [decide(search, p) for p in search.awaited]
-    if found.complete and any(f.verdict is Verdict.BUDGETED for f in findings):
-        found = attrs.evolve(found, stopped="the memory or the time that liveness takes")
-    findings = [*found.findings, *findings]
-    return attrs.evolve(found, findings=tuple(findings), seconds=found.seconds + time.monotonic() - start)
+    findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.liveness_properties]
+    if exploration.complete:
+        findings = [decide(search, p) for p in search.liveness_properties]
+    if exploration.complete and any(f.verdict is Verdict.BUDGETED for f in findings):
+        exploration = attrs.evolve(exploration, stopped="the memory or the time that liveness takes")
+    findings = [*exploration.findings, *findings]
+    return attrs.evolve(exploration, findings=tuple(findings), seconds=exploration.seconds + time.monotonic() - start)
 
 
 class TooMuch(Exception):
@@ -153,7 +159,7 @@ class _Graph:
     """States in memory, numbered in order: the first worker's, then the next one's; `levels` has their positions.
 
     They are all of the exploration's, or where these are in files, those that `gather` brought from there. `truths` has
-    the bits TRIGGER and REACHED of each. `triggered`: the trigger holds in some state of the exploration.
+    the bits TRIGGER and REACHED of each. `has_trigger`: the trigger holds in some state of the exploration.
     """
 
     def __init__(self, search: Search, p: Property) -> None:
@@ -163,7 +169,7 @@ class _Graph:
         self.machine = Machine(program.text, program.kernels)
         self.workers = [Worker(program, 0, (w.first, w.last)) for w in search.workers]
         self.team = Team(self.workers)
-        self.levels, self.triggered = search.levels, False
+        self.levels, self.has_trigger = search.levels, False
         for worker, explored in zip(self.workers, search.workers, strict=True):
             worker.next = explored.next
             worker.set([
@@ -174,7 +180,7 @@ class _Graph:
             ])  # fmt: skip
 
     @property
-    def held(self) -> int:
+    def states_in_memory(self) -> int:
         """The number of states in memory."""
         return sum(w.next - w.first for w in self.workers)
 
@@ -182,10 +188,10 @@ class _Graph:
         """Number the states, and decide for each whether the trigger and whether the goal holds."""
         self.ends = np.cumsum([w.next - w.first for w in self.workers])
         self.shifts = np.array([w.first for w in self.workers]) - np.concatenate([[0], self.ends[:-1]])
-        self.truths = np.zeros(self.held, dtype=np.uint8)
+        self.truths = np.zeros(self.states_in_memory, dtype=np.uint8)
         everything = [(w.first, w.next) for w in self.workers if w.next > w.first]
         self.team.share(spans(everything, 16 * CHUNK), self._check)
-        self.triggered = self.triggered or bool((self.truths & TRIGGER).any())
+        self.has_trigger = self.has_trigger or bool((self.truths & TRIGGER).any())
 
     def numbers(self, positions: Positions) -> Small:
         owners = np.searchsorted([w.first for w in self.workers], positions, side="right") - 1
@@ -228,20 +234,20 @@ class _Graph:
     def _expand(
         self,
         states: Small,
-        listed: Positions,
+        state_positions: Positions,
         parts: dict[int, tuple[Positions, Small, Small]],
         worker: Worker,
         span: Span,
     ) -> None:
         start, end = span
         most = (end - start) * self.search.program.most + 1
-        counts, reached, labels = (np.zeros(n, dtype=np.int64) for n in (end - start, most, most))
-        worker.set([(Job.LISTED, address(listed)), (Job.RESULTS, address(counts))])
-        worker.set([(Job.REACHED, address(reached)), (Job.LABELS, address(labels))])
+        counts, target_positions, labels = (np.zeros(n, dtype=np.int64) for n in (end - start, most, most))
+        worker.set([(Job.LISTED, address(state_positions)), (Job.RESULTS, address(counts))])
+        worker.set([(Job.REACHED, address(target_positions)), (Job.LABELS, address(labels))])
         worker.run(self.machine.run["edges"], start, end, 0)
         total = int(counts.sum())
         rows = np.repeat(np.arange(end - start), counts)
-        targets, kinds = self.numbers(reached[:total]), labels[:total].astype(np.int32)
+        targets, kinds = self.numbers(target_positions[:total]), labels[:total].astype(np.int32)
         beyond = (self.truths[targets] & REACHED) != 0
         kept = (targets != states[start:end][rows]) & (~beyond | self.fair[kinds])
         targets[beyond] = GOAL
@@ -266,7 +272,7 @@ class Gathered(_Graph):
         explored, ahead = self.search.levels, np.zeros(0, dtype=np.int64)
         while len(ahead) or len(self.levels) < len(explored):
             starts = [w.next for w in self.workers]
-            quota = (self.search.space.table.room - self.held) // len(self.workers)
+            quota = (self.search.space.table.room - self.states_in_memory) // len(self.workers)
             for worker in self.workers:
                 worker.limit = min(worker.next + quota, worker.last)
             self.team.share(spans([(0, len(ahead))], CHUNK), partial(self._grow, ahead))
@@ -276,7 +282,7 @@ class Gathered(_Graph):
                 raise TooMuch
             self.levels.append([(s, w.next) for s, w in zip(starts, self.workers, strict=True) if w.next > s])
             ahead = self._ahead(self.levels[-1])
-            if self.held > MANY:
+            if self.states_in_memory > MANY:
                 self.machine.improve()
 
     def _begin(self, worker: Worker, span: Span) -> None:
@@ -284,7 +290,7 @@ class Gathered(_Graph):
         worker.set([(Job.SOURCE, address(rows))])
         self._add(worker, "begin", 0, len(rows))
         if worker.report[FOUND] & TRIGGER:
-            self.triggered = True
+            self.has_trigger = True
 
     def _grow(self, ahead: Positions, worker: Worker, span: Span) -> None:
         labels = np.zeros(self.search.program.most, dtype=np.int64)
@@ -297,13 +303,15 @@ class Gathered(_Graph):
 
     def _ahead(self, new: list[Span]) -> Positions:
         """The positions of those of the new states that have not reached the goal."""
-        found: dict[int, Positions] = {}
+        positions_by_start: dict[int, Positions] = {}
 
         def look(worker: Worker, span: Span) -> None:
-            found[span[0]] = span[0] + np.flatnonzero((self._truths(worker, span) & REACHED) == 0)
+            positions_by_start[span[0]] = span[0] + np.flatnonzero((self._truths(worker, span) & REACHED) == 0)
 
         self.team.share(spans(new, 16 * CHUNK), look)
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(found[start] for start in sorted(found))])
+        return np.concatenate(
+            [np.zeros(0, dtype=np.int64), *(positions_by_start[start] for start in sorted(positions_by_start))]
+        )
 
 
 def _region(graph: _Graph, room: Callable[[int], bool]) -> tuple[Region, Small]:
@@ -358,7 +366,7 @@ def decide(search: Search, p: Property) -> Finding:
 
     def room(steps: int) -> bool:
         """Whether the steps fit into memory (deciding takes some forty bytes for each) and there is time left."""
-        fits = not apart or space.budget is None or space.holding(graph.held) + 40 * steps <= space.budget
+        fits = not apart or space.budget is None or space.holding(graph.states_in_memory) + 40 * steps <= space.budget
         return fits and steps < 1 << 31 and not scarce(40 * steps) and not late()
 
     try:
@@ -380,7 +388,7 @@ def decide(search: Search, p: Property) -> Finding:
         (found,) = (words == np.array(search.layout.pack(last), dtype=np.uint64)).all(axis=1).nonzero()
         return path.initial, path.steps, int(ends[found[0]])
 
-    return judged(p, Sought(region, stem, graph.triggered))
+    return finding_for(p, Sought(region, stem, graph.has_trigger))
 
 
 def _last_state(

@@ -33,7 +33,7 @@ from isr_check.native.actions import (
     combinations,
     out_of_range,
 )
-from isr_check.native.assembly import METADATA, Code, Int, signed
+from isr_check.native.assembly import METADATA, Code, Int, signed_value
 from isr_check.native.expressions import Definitions
 from isr_check.native.layout import Layout
 from isr_check.native.merging import Merging
@@ -162,9 +162,9 @@ def program(
     reduction: Reduction | None = None,
 ) -> Program:
     """The module for an instance and these checks; the layout must have been made for the symmetry."""
-    made = model(instance, layout, on_states, on_steps, marks, on_steps)
-    writer = Kernels(layout, made.most, marks, symmetry, reduction)
-    parts = [writer.unpack(), writer.successors(made.actions), *writer.visited.texts()]
+    instance_model = model(instance, layout, on_states, on_steps, marks, on_steps)
+    writer = Kernels(layout, instance_model.most, marks, symmetry, reduction)
+    parts = [writer.unpack(), writer.successors(instance_model.actions), *writer.visited.texts()]
     parts += [writer.initial(), writer.expand(), writer.check(), writer.mark(), writer.index(), writer.strike()]
     names: tuple[str, ...] = KERNELS
     if reduction is not None:
@@ -175,7 +175,7 @@ def program(
     if symmetry is not None or reduction is not None:
         parts.append(writer.rename())
         names += ("rename",)
-    return made.program(parts, names)
+    return instance_model.program(parts, names)
 
 
 @attrs.frozen
@@ -263,7 +263,7 @@ class Kernels:
                     found = code.value(f"call i64 @steps(ptr {at}, ptr {at}, i64 {mask})")
                     code.include("%report", FOUND, found)
             if self.marks.deadlock is not None:
-                stuck = code.equal(code.bits_and(trait, signed(MOVES)), 0)
+                stuck = code.equal(code.bits_and(trait, signed_value(MOVES)), 0)
                 code.include("%report", FOUND, code.select(stuck, 1 << self.marks.deadlock, 0))
         code.effect(f"ret i64 {code.load(total, 0)}")
         return code.text()
@@ -367,14 +367,14 @@ class Kernels:
         code, job = self._kernel("check")
         states, cells, report, results = (job(j) for j in (Job.SOURCE, Job.CELLS, Job.REPORT, Job.RESULTS))
         start, wanted = job(Job.START), job(Job.WANTED)
-        found = code.slot(0)
+        decided_bits = code.slot(0)
         with code.loop(start, job(Job.END)) as (s, _):
             code.effect(f"call void @unpack(ptr {self.visited.state(code, states, s)}, ptr {cells})")
             bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {wanted})")
-            code.include(found, 0, bits)
+            code.include(decided_bits, 0, bits)
             with code.when(code.value(f"icmp ne ptr {results}, null")):
                 code.store(results, code.sub(s, start), bits)
-        code.include(report, FOUND, code.load(found, 0))
+        code.include(report, FOUND, code.load(decided_bits, 0))
         code.effect("ret void")
         return code.text()
 

@@ -19,7 +19,7 @@ from threading import Lock, Thread
 from isr_check.native.binding import Engine, TargetMachine, llvm
 
 QUICK, BEST = 0, 3
-_initialised = Lock()
+_initialisation_lock = Lock()
 _state = {"ready": False}
 
 Kernel = Callable[[int], None]
@@ -35,7 +35,7 @@ def cache_folder() -> Path:
 
 
 def _initialise() -> None:
-    with _initialised:
+    with _initialisation_lock:
         if not _state["ready"]:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()

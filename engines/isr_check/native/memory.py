@@ -106,14 +106,14 @@ class Worker:
 
     def __init__(self, sizes: Sizes, actions: int, bounds: tuple[int, int]) -> None:
         self.move(bounds)
-        self.expanded = 0
+        self.expansions = 0
         cells, batch = TOGETHER * max(1, sizes.cells), TOGETHER * sizes.most + BATCH
-        self.refused = np.zeros(max(1, sizes.guards), dtype=np.int64)
-        self.taken = np.zeros(max(1, actions), dtype=np.int64)
+        self.refusals = np.zeros(max(1, sizes.guards), dtype=np.int64)
+        self.steps_by_action = np.zeros(max(1, actions), dtype=np.int64)
         self.report = np.zeros(PLACES, dtype=np.int64)
         self._scratch = [np.zeros(n, dtype=np.int64) for n in (cells, cells, batch * sizes.words, 2 * batch)]
         self.job = np.zeros(len(Job), dtype=np.int64)
-        counters = (self.refused, self.taken, self.report)
+        counters = (self.refusals, self.steps_by_action, self.report)
         self.job[[Job.REFUSED, Job.TAKEN, Job.REPORT]] = [address(a) for a in counters]
         self.job[[Job.CELLS, Job.NEW, Job.OUT, Job.HASHES]] = [address(a) for a in self._scratch]
 
@@ -126,9 +126,9 @@ class Worker:
         for place, value in fields:
             self.job[place] = value
 
-    def run(self, kernel: Kernel, start: int, end: int, wanted: int) -> int:
+    def run(self, kernel: Kernel, start: int, end: int, check_mask: int) -> int:
         """Run a kernel on the states start..end; it adds states up to `limit`. Returns where it stopped."""
-        self.set([(Job.START, start), (Job.END, end), (Job.WANTED, wanted)])
+        self.set([(Job.START, start), (Job.END, end), (Job.WANTED, check_mask)])
         self.set([(Job.LIMIT, self.limit), (Job.NEXT, self.next)])
         kernel(address(self.job))
         self.next = int(self.job[Job.NEXT])

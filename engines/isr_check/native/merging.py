@@ -22,12 +22,12 @@ class Merging:
         self.words: list[Int] = [self.code.peek("%words", w) for w in range(layout.words)]
 
     def text(self) -> str:
-        for rule in self.reduction.passed:
+        for rule in self.reduction.version_rules:
             keys = range(len(self._cells(rule.versions)))
-            passed = [self._passed(rule, key) for key in keys]
+            passed = [self._version_has_passed(rule, key) for key in keys]
             for key in keys:
                 self._blank(rule, key, passed[key])
-        for join in self.reduction.joined:
+        for join in self.reduction.join_rules:
             for key in range(len(self._cells(join.members))):
                 self._join(join, key)
         for w, word in enumerate(self.words):
@@ -45,12 +45,12 @@ class Merging:
         at, code = self.layout.cells[cell], self.code
         return code.add(code.bits_and(code.shift_right(self.words[at.word], at.shift), at.mask), at.low)
 
-    def _passed(self, rule: Passed, key: int) -> Bit:
+    def _version_has_passed(self, rule: Passed, key: int) -> Bit:
         now, code = self._value(rule.current), self.code
         first = self.reduction.first(rule.versions)
         return code.both(code.less(first, now), code.less(self._value(rule.versions, key), now))
 
-    def _blank(self, rule: Passed, key: int, passed: Bit) -> None:
+    def _blank(self, rule: Passed, key: int, condition: Bit) -> None:
         """All cells of a word at once."""
         masks, firsts = [0] * len(self.words), [0] * len(self.words)
         for name in rule.blank:
@@ -60,11 +60,14 @@ class Merging:
                 firsts[at.word] |= self.reduction.first(name) - at.low << at.shift
         for w, mask in enumerate(masks):
             if mask:
-                self._replace(w, mask, firsts[w], passed)
+                self._replace(w, mask, firsts[w], condition)
 
     def _join(self, join: Joined, key: int) -> None:
         code, phase, members = self.code, self._value(join.phase, key), self._value(join.members, key)
-        free, passed = self._among(phase, join.phases), self._any(self._passed(r, key) for r in join.passed)
+        free, passed = (
+            self._among(phase, join.phases),
+            self._any(self._version_has_passed(r, key) for r in join.version_rules),
+        )
         free = code.either(free, code.both(passed, self._among(phase, join.waiting)))
         (cell,) = self._cells(join.members, key)
         at = self.layout.cells[cell]

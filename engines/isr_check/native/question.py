@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from isr_check.engine import DEADLOCK, TYPE_OK, Finding, GuardCount, Path, Verdict, awaited, selected
+from isr_check.engine import (
+    DEADLOCK,
+    TYPE_OK,
+    Finding,
+    GuardCount,
+    Path,
+    Verdict,
+    liveness_properties,
+    properties_to_check,
+)
 from isr_check.native.actions import Check
 from isr_check.native.kernels import Marks
 from isr_check.reduction import Reduction
@@ -20,16 +29,16 @@ class Question:
     def __init__(
         self,
         instance: Instance,
-        wanted: tuple[str, ...],
+        property_names: tuple[str, ...],
         symmetry: Symmetry | None,
         reduction: Reduction | None = None,
     ) -> None:
         self.instance, self.symmetry, self.reduction = instance, symmetry, reduction
-        self.properties = selected(instance, wanted)
-        self.awaited = awaited(instance, wanted)
+        self.properties = properties_to_check(instance, property_names)
+        self.liveness_properties = liveness_properties(instance, property_names)
         self.names = [(p.name, p.kind) for p in self.properties]
-        self.names += [(TYPE_OK, "always")] * (not wanted or TYPE_OK in wanted)
-        self.names += [(DEADLOCK, "always")] * (DEADLOCK in wanted)
+        self.names += [(TYPE_OK, "always")] * (not property_names or TYPE_OK in property_names)
+        self.names += [(DEADLOCK, "always")] * (DEADLOCK in property_names)
         bits = {name: bit for bit, (name, _) in enumerate(self.names)}
         assert len(bits) < 63, "more properties than bits in a mask"
         self.on_states = self._checks("always", "sometimes")
@@ -60,12 +69,14 @@ class Question:
             on_states |= 1 << self.marks.type_ok
         return on_states, sum(1 << b for b in bits) & ~on_states
 
-    def findings(self, found: Mapping[int, int], paths: Mapping[int, Path], *, complete: bool) -> tuple[Finding, ...]:
-        """The verdicts; `found` has the bits of the decided checks, `paths` their counterexamples or witnesses."""
+    def findings(
+        self, levels_by_check: Mapping[int, int], paths: Mapping[int, Path], *, complete: bool
+    ) -> tuple[Finding, ...]:
+        """The verdicts. `levels_by_check` has the decided checks, by bit, `paths` what shows it."""
         findings: list[Finding] = []
         for bit, (name, kind) in enumerate(self.names):
             sometimes = kind.startswith("sometimes")
-            if bit in found:
+            if bit in levels_by_check:
                 verdict = Verdict.HOLDS if sometimes else Verdict.VIOLATED
             elif not complete:
                 verdict = Verdict.BUDGETED
@@ -74,21 +85,21 @@ class Question:
             findings.append(Finding(name, kind, verdict, paths.get(bit)))
         return tuple(findings)
 
-    def guards(self, base: Sequence[int], refused: Sequence[int], expanded: int) -> tuple[GuardCount, ...]:
-        """The guards' counts after `expanded` states; those of action a begin at `base[a]` in `refused`."""
+    def guards(self, base: Sequence[int], refusals: Sequence[int], expansions: int) -> tuple[GuardCount, ...]:
+        """The guards' counts after `expansions` states; those of action a begin at `base[a]` in `refusals`."""
         counts = list[GuardCount]()
         for first, action in zip(base, self.instance.actions, strict=True):
-            reached = expanded * sum(1 for _ in parameter_values(self.instance, action))
+            reached = expansions * sum(1 for _ in parameter_values(self.instance, action))
             for i, guard in enumerate(action.guards):
-                reached -= refused[first + i]
-                counts.append(GuardCount(action.name, guard.index, guard.name, reached, refused[first + i]))
+                reached -= refusals[first + i]
+                counts.append(GuardCount(action.name, guard.index, guard.name, reached, refusals[first + i]))
         return tuple(counts)
 
 
-def difference(content: Mapping[str, object], asked: Mapping[str, object]) -> str:
+def difference(content: Mapping[str, object], question: Mapping[str, object]) -> str:
     """The first difference between the question of a checkpoint and the one asked, for an error message."""
     about = cast("Mapping[str, object]", content["about"])
-    for name, value in asked.items():
+    for name, value in question.items():
         if about.get(name) != value:
             return f"{name} {about.get(name)}, not {value}"
     return "another version of the model"

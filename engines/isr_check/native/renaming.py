@@ -78,7 +78,7 @@ class Renaming:
         """In every cell of a set, a maybe or the sort itself the two elements change places."""
         first: dict[tuple[int, int, int], int] = {}
         for place, cell in zip(self.layout.places, self.layout.cells, strict=True):
-            low = _numbered(place.type, sort)
+            low = _first_number(place.type, sort)
             if isinstance(place.type, SetType) and place.type.of == sort:
                 first[cell.word, 0, 0] = first.get((cell.word, 0, 0), 0) | 1 << cell.shift + i
             elif low is not None:
@@ -123,7 +123,7 @@ class Renaming:
                 yield code.bits_and(code.shift_right(value, element), 1), 1
                 if keys:
                     yield code.population(value), cell.width.bit_length()
-            elif (low := _numbered(place.type, sort)) is not None:
+            elif (low := _first_number(place.type, sort)) is not None:
                 yield code.number(code.equal(value, low + element)), 1
         for word, shift, width in sorted(_runs(own), key=lambda run: -run[2]):
             yield code.bits_and(code.shift_right(words[word], shift), (1 << width) - 1), width
@@ -194,24 +194,24 @@ class Renaming:
 
     def _least(self, code: Code, pattern: str, same: str) -> None:
         """Try all orders of the elements with equal keys, and keep the one whose words are least."""
-        tried = code.array([code.load("%words", w) for w in range(self.words)])
+        candidate = code.array([code.load("%words", w) for w in range(self.words)])
         begin, end = (code.value(f"load i64, ptr {code.element('@walk', p)}") for p in (pattern, code.add(pattern, 1)))
         with code.loop(begin, end) as (m, _):
             place = code.value(f"getelementptr inbounds i8, ptr @walks, i64 {m}")
             which = code.value(f"zext i8 {code.value(f'load i8, ptr {place}')} to i64")
-            code.effect(f"call void @exchange(ptr {tried}, i64 {which})")
-            less, equal = self._compare(code, tried)
+            code.effect(f"call void @exchange(ptr {candidate}, i64 {which})")
+            less, equal = self._compare(code, candidate)
             code.store(same, 0, code.raw("add", code.load(same, 0), code.number(equal)))
             with code.when(less):
                 for w in range(self.words):
-                    code.store("%words", w, code.load(tried, w))
+                    code.store("%words", w, code.load(candidate, w))
                 code.store(same, 0, 1)
 
-    def _compare(self, code: Code, tried: str) -> tuple[Bit, Bit]:
+    def _compare(self, code: Code, candidate: str) -> tuple[Bit, Bit]:
         less: Bit = False
         equal: Bit = True
         for w in range(self.words):
-            a, b = code.load(tried, w), code.load("%words", w)
+            a, b = code.load(candidate, w), code.load("%words", w)
             less = code.either(less, code.both(equal, code.compare("ult", a, b)))
             equal = code.both(equal, code.compare("eq", a, b))
         return less, equal
@@ -268,7 +268,7 @@ def _equals(code: Code, word: Int, width: int, lowest: int, value: int) -> Int:
     return hit
 
 
-def _numbered(type: Type, sort: SortType) -> int | None:
+def _first_number(type: Type, sort: SortType) -> int | None:
     """The number of the sort's first element in a cell of the type; None if the cell holds no element or many."""
     if isinstance(type, MaybeType):
         return 1 if type.of == sort else None

@@ -30,7 +30,7 @@ BUCKET = 8
 """Entries of a bucket."""
 SEGMENTS = 32
 """A power of two: the upper bits of a root's hash say its segment."""
-DONE = 1 << 63
+EXPANDED_BIT = 1 << 63
 FIRST, SECOND = -7046029254386353131, -4658895280553007687
 """Odd factors of the hash."""
 
@@ -137,7 +137,7 @@ class Roots:
         code.effect(f"ret i64 {code.load(slot, 0)}")
         return code.text()
 
-    def _numbered(self, code: Code, word: str, w: int, shape: str) -> str:
+    def _word_number(self, code: Code, word: str, w: int, shape: str) -> str:
         words, mask = self._words(code, w, shape), code.load(shape, field(w, Field.MASK))
         count = code.address(shape, field(w, Field.COUNT))
         return code.value(f"call i64 @number(i64 {word}, ptr {words}, i64 {mask}, ptr {count})")
@@ -258,7 +258,7 @@ class Roots:
     def _root(self, code: Code, state: str, shape: str) -> str:
         root = "0"
         for w in range(self.words):
-            number = self._numbered(code, code.load(state, w), w, shape)
+            number = self._word_number(code, code.load(state, w), w, shape)
             root = code.raw("or", root, code.raw("shl", number, code.load(shape, field(w, Field.SHIFT))))
         return root
 
@@ -300,20 +300,20 @@ class Roots:
         dictionaries = [self._words(code, w, shape) for w in range(self.words)]
         masks = [code.load(shape, field(w, Field.MASK)) for w in range(self.words)]
         shifts = [code.load(shape, field(w, Field.SHIFT)) for w in range(self.words)]
-        chosen, wanted = self._all(code, task[Task.FILTER]), self._all(code, task[Task.WANTED])
-        count, left = code.slot(0), code.slot(0)
+        chosen, expected_bits = self._all(code, task[Task.FILTER]), self._all(code, task[Task.WANTED])
+        count, remaining_lanes = code.slot(0), code.slot(0)
         with code.loop(task[Task.START], task[Task.END]) as (b, _):
             line, there = self._line(code, table, b)
             bits = code.value(f"and <8 x i64> {there}, {chosen}")
-            code.store(left, 0, self._which(code, code.value(f"icmp eq <8 x i64> {bits}, {wanted}")))
+            code.store(remaining_lanes, 0, self._which(code, code.value(f"icmp eq <8 x i64> {bits}, {expected_bits}")))
             head, body, rest = code.fresh("next"), code.fresh("take"), code.fresh("rest")
             code.jump(head)
             code.join(head)
-            which = code.load(left, 0)
+            which = code.load(remaining_lanes, 0)
             code.split(code.compare("ne", which, 0), body, rest)
             code.join(body)
             lane = code.value(f"call i64 @llvm.cttz.i64(i64 {which}, i1 true)")
-            code.store(left, 0, code.raw("and", which, code.raw("sub", which, 1)))
+            code.store(remaining_lanes, 0, code.raw("and", which, code.raw("sub", which, 1)))
             entry = code.value(f"load atomic i64, ptr {code.element(line, lane)} monotonic, align 8")
             row = code.load(count, 0)
             state = code.element(task[Task.OUT], code.raw("mul", row, self.words))
@@ -335,7 +335,7 @@ class Roots:
         with code.loop(task[Task.START], task[Task.END]) as (i, _):
             place = code.element(task[Task.TABLE], code.load(task[Task.SLOTS], i))
             entry = code.value(f"load atomic i64, ptr {place} monotonic, align 8")
-            done = code.raw("or", entry, -DONE)
+            done = code.raw("or", entry, -EXPANDED_BIT)
             code.effect(f"store atomic i64 {done}, ptr {place} monotonic, align 8")
         code.effect("ret void")
         return code.text()
@@ -345,25 +345,25 @@ class Roots:
         code, task = self._kernel("rehash")
         old, shape = task[Task.OLD], task[Task.SHAPE]
         roots = code.load(old, Shape.ROOTS)
-        moved = code.slot(0)
+        number_slot = code.slot(0)
         with code.loop(task[Task.START], task[Task.END]) as (i, _):
             entry = code.load(task[Task.SOURCE], i)
             with code.when(code.compare("ne", entry, 0)):
                 root, words = "0", list[str]()
                 for w in range(self.words):
                     at = code.raw("lshr", entry, code.load(old, field(w, Field.SHIFT)))
-                    code.store(moved, 0, code.raw("and", at, code.load(old, field(w, Field.MASK))))
-                    words.append(code.load(code.element(self._words(code, w, old), code.load(moved, 0)), 0))
+                    code.store(number_slot, 0, code.raw("and", at, code.load(old, field(w, Field.MASK))))
+                    words.append(code.load(code.element(self._words(code, w, old), code.load(number_slot, 0)), 0))
                     numbers = code.load(old, field(w, Field.MOVED))
                     with code.when(code.compare("ne", numbers, 0)):
-                        numbered = code.element(code.value(f"inttoptr i64 {numbers} to ptr"), code.load(moved, 0))
-                        code.store(moved, 0, code.load(numbered, 0))
-                    placed = code.raw("shl", code.load(moved, 0), code.load(shape, field(w, Field.SHIFT)))
+                        numbered = code.element(code.value(f"inttoptr i64 {numbers} to ptr"), code.load(number_slot, 0))
+                        code.store(number_slot, 0, code.load(numbered, 0))
+                    placed = code.raw("shl", code.load(number_slot, 0), code.load(shape, field(w, Field.SHIFT)))
                     root = code.raw("or", root, placed)
                 bits, newer = (code.value(f"call i64 @llvm.ctpop.i64(i64 {m})")
                                for m in (roots, code.load(shape, Shape.ROOTS)))  # fmt: skip
-                level = code.raw("lshr", code.raw("and", entry, DONE - 1), bits)
-                stage = code.raw("or", code.raw("shl", level, newer), code.raw("and", entry, -DONE))
+                level = code.raw("lshr", code.raw("and", entry, EXPANDED_BIT - 1), bits)
+                stage = code.raw("or", code.raw("shl", level, newer), code.raw("and", entry, -EXPANDED_BIT))
                 self._claimed(code, self.hash(code, words), root, stage, task[Task.TABLE], task[Task.BUCKETS], shape)
         code.effect("ret void")
         return code.text()
@@ -372,7 +372,7 @@ class Roots:
         """OUT[i] becomes the number of the word SOURCE[i], for START..END, in the first dictionary of the shape."""
         code, task = self._kernel("renumber")
         with code.loop(task[Task.START], task[Task.END]) as (i, _):
-            number = self._numbered(code, code.load(task[Task.SOURCE], i), 0, task[Task.SHAPE])
+            number = self._word_number(code, code.load(task[Task.SOURCE], i), 0, task[Task.SHAPE])
             code.store(task[Task.OUT], i, number)
         code.effect("ret void")
         return code.text()

@@ -65,19 +65,19 @@ Paths = Callable[["Search", dict[int, int]], dict[int, Behaviour]]
 
 
 class Search:
-    """One exploration with one layout; `found[bit]` is the level at which a check was decided."""
+    """One exploration with one layout; `levels_by_check[bit]` is the level at which a check was decided."""
 
     def __init__(
         self,
         instance: Instance,
-        wanted: tuple[str, ...],
+        property_names: tuple[str, ...],
         slack: Slack,
         means: Means,
         symmetry: Symmetry | None,
         reduction: Reduction | None = None,
     ) -> None:
-        self.question = asked = Question(instance, wanted, symmetry, reduction)
-        self.instance, self.awaited, self.names = instance, asked.awaited, asked.names
+        self.question = asked = Question(instance, property_names, symmetry, reduction)
+        self.instance, self.liveness_properties, self.names = instance, asked.liveness_properties, asked.names
         self.on_states, self.on_steps, self.marks = asked.on_states, asked.on_steps, asked.marks
         self.symmetry, self.reduction = symmetry, reduction
         self.layout = Layout(instance, slack, symmetry.sorts if symmetry else ())
@@ -86,10 +86,10 @@ class Search:
         threads = means.workers or len(os.sched_getaffinity(0))
         self.space = Space(self.program, self.machine, len(instance.actions), threads, means.memory, means.folder)
         self.workers, self.team = self.space.workers, self.space.team
-        self.found: dict[int, int] = {}
+        self.levels_by_check: dict[int, int] = {}
         self.cut, self.stopped = False, ""
         self.saving = Saving(self, means.folder, means.every)
-        self.limits, self.start, self.earlier, self.told = Limits(), time.monotonic(), 0.0, 0.0
+        self.limits, self.start, self.earlier, self.last_report_time = Limits(), time.monotonic(), 0.0, 0.0
         self.progress: Callable[[Progress], None] = silent
 
     @property
@@ -106,19 +106,19 @@ class Search:
 
     @property
     def generated(self) -> int:
-        return sum(int(w.taken.sum()) for w in self.workers)
+        return sum(int(w.steps_by_action.sum()) for w in self.workers)
 
-    def _run(self, kernel: str, wanted: int, worker: Worker, span: Span) -> Span | None:
-        worker.run(self.machine.run[kernel], *self.space.place(worker, span), wanted)
+    def _run(self, kernel: str, check_mask: int, worker: Worker, span: Span) -> Span | None:
+        worker.run(self.machine.run[kernel], *self.space.place(worker, span), check_mask)
         return None
 
     # the search
 
-    def undecided(self, checks: list[Check]) -> int:
-        return sum(1 << c.bit for c in checks if c.bit not in self.found)
+    def undecided_mask(self, checks: list[Check]) -> int:
+        return sum(1 << c.bit for c in checks if c.bit not in self.levels_by_check)
 
-    def decided(self) -> bool:
-        return bool(self.names) and not self.awaited and len(self.found) == len(self.names)
+    def is_decided(self) -> bool:
+        return bool(self.names) and not self.liveness_properties and len(self.levels_by_check) == len(self.names)
 
     def begin(self) -> None:
         self.workers[0].run(self.machine.run["initial"], 0, 0, 0)
@@ -126,7 +126,7 @@ class Search:
 
     def level(self) -> None:
         """Expand what is left of the last level, and make the states found the next level."""
-        wanted, depth, space = self.undecided(self.on_steps), len(self.levels) - 1, self.space
+        wanted, depth, space = self.undecided_mask(self.on_steps), len(self.levels) - 1, self.space
         while space.todo and not self.cut:
             space.make_room()
             self.team.share(space.todo, partial(self._expand, wanted))
@@ -136,15 +136,15 @@ class Search:
             self.saving.save()
         self._add_level(space.end_level())
 
-    def _expand(self, wanted: int, worker: Worker, span: Span) -> Span | None:
+    def _expand(self, check_mask: int, worker: Worker, span: Span) -> Span | None:
         """Expand a span; returns what is left of it if the worker has reached its limit, else None."""
         if worker is self.workers[0]:
             self._tick()
         if self.cut or self.saving.due:
             return span
         start, end = self.space.place(worker, span, todo=True)
-        stopped = worker.run(self.machine.run["expand"], start, end, wanted)
-        worker.expanded += stopped - start
+        stopped = worker.run(self.machine.run["expand"], start, end, check_mask)
+        worker.expansions += stopped - start
         self._check_overflow(worker)
         return self.space.rest(worker, span, stopped - start, end - start)
 
@@ -160,14 +160,14 @@ class Search:
         now = time.monotonic()
         if now - self.start > PATIENCE:
             self.machine.improve()
-        if now - self.told > 0.05:
-            self.told = now
+        if now - self.last_report_time > 0.05:
+            self.last_report_time = now
             frontier = sum(end - start for start, end in self.levels[-1])
             elapsed, space = self.elapsed(), self.space
             depth, size = len(self.levels) - 1, space.state_bytes
             self.progress(Progress(depth, frontier, self.distinct, self.generated, elapsed, size, space.outside))
             self.saving.tick(now)
-            if space.outside and space.crowded():
+            if space.outside and space.is_crowded():
                 self._stop("the memory of the machine")
         over_states = self.limits.max_states is not None and self.distinct >= self.limits.max_states
         over_time = self.limits.max_seconds is not None and now - self.start >= self.limits.max_seconds
@@ -182,7 +182,7 @@ class Search:
             self._check_overflow(worker)
             for bit in range(len(self.names)):
                 if int(worker.report[FOUND]) >> bit & 1:
-                    self.found.setdefault(bit, level)
+                    self.levels_by_check.setdefault(bit, level)
             worker.report[FOUND] = 0
 
     def _add_level(self, added: list[Span]) -> None:
@@ -190,7 +190,7 @@ class Search:
         if not added and self.levels:
             return
         self.levels.append(added)
-        wanted, last = self.undecided(self.on_states), len(self.levels) - 1
+        wanted, last = self.undecided_mask(self.on_states), len(self.levels) - 1
         if wanted or self.layout.slack.number:
             self.team.share(self.space.parts(last, CHUNK), partial(self._run, "check", wanted))
         if self.symmetry is not None:
@@ -218,7 +218,7 @@ class Search:
         """Expand level by level; true if all states have been seen."""
         if not self.levels:
             self.begin()
-        while not self.cut and not self.decided():
+        while not self.cut and not self.is_decided():
             depth = len(self.levels)
             self.level()
             if len(self.levels) == depth:
@@ -236,20 +236,22 @@ class Search:
     # the answer
 
     def _exploration(self, complete: bool, paths: Paths) -> Exploration:
-        known = paths(self, {bit: level for bit, level in self.found.items()})
+        paths_by_check = paths(self, {bit: level for bit, level in self.levels_by_check.items()})
         sizes = tuple(sum(end - start for start, end in level) for level in self.levels)
-        taken = [sum(int(w.taken[i]) for w in self.workers) for i in range(len(self.instance.actions))]
-        refused = np.sum([w.refused for w in self.workers], axis=0).tolist()
+        steps_by_action = [
+            sum(int(w.steps_by_action[i]) for w in self.workers) for i in range(len(self.instance.actions))
+        ]
+        refusals = np.sum([w.refusals for w in self.workers], axis=0).tolist()
         return Exploration(
-            self.question.findings(self.found, known, complete=complete),
+            self.question.findings(self.levels_by_check, paths_by_check, complete=complete),
             complete,
             self.distinct,
             self.generated,
             len(sizes) - 1,
             self.elapsed(),
             sizes,
-            {a.name: n for a, n in zip(self.instance.actions, taken, strict=True)},
-            self.question.guards(self.program.guard_base, refused, sum(w.expanded for w in self.workers)),
+            {a.name: n for a, n in zip(self.instance.actions, steps_by_action, strict=True)},
+            self.question.guards(self.program.guard_base, refusals, sum(w.expansions for w in self.workers)),
             sum(int(w.job[Job.SUM]) for w in self.workers) if self.symmetry is not None else None,
             self.stopped,
         )
@@ -294,10 +296,10 @@ class Saving:
             "about": search.question.about(),
             "slack": SLACKS.index(search.layout.slack),
             "words": search.layout.words,
-            "found": [[bit, level] for bit, level in search.found.items()],
-            "taken": np.sum([w.taken for w in workers], axis=0).tolist(),
-            "refused": np.sum([w.refused for w in workers], axis=0).tolist(),
-            "expanded": sum(w.expanded for w in workers),
+            "found": [[bit, level] for bit, level in search.levels_by_check.items()],
+            "taken": np.sum([w.steps_by_action for w in workers], axis=0).tolist(),
+            "refused": np.sum([w.refusals for w in workers], axis=0).tolist(),
+            "expanded": sum(w.expansions for w in workers),
             "unreduced": sum(int(w.job[Job.SUM]) for w in workers),
             "seconds": search.elapsed(),
         }
@@ -308,11 +310,11 @@ class Saving:
         assert folder is not None
         if content["question"] != _fingerprint(search):
             raise BadCheckpoint(f"the checkpoint in {folder} is of {difference(content, search.question.about())}")
-        search.found = dict(cast("list[tuple[int, int]]", content["found"]))
+        search.levels_by_check = dict(cast("list[tuple[int, int]]", content["found"]))
         first = search.workers[0]
-        first.taken[:] = cast("list[int]", content["taken"])
-        first.refused[:] = cast("list[int]", content["refused"])
-        first.expanded = cast("int", content["expanded"])
+        first.steps_by_action[:] = cast("list[int]", content["taken"])
+        first.refusals[:] = cast("list[int]", content["refused"])
+        first.expansions = cast("int", content["expanded"])
         first.job[Job.SUM] = cast("int", content["unreduced"])
         search.earlier = cast("float", content["seconds"])
         levels = cast("list[list[Span]]", content["levels"])

@@ -16,7 +16,7 @@ import numpy as np
 
 from isr_check.engine import Exploration, Limits, Progress, silent
 from isr_check.native.actions import FOUND, OVERFLOW
-from isr_check.native.assembly import Code, Int, signed
+from isr_check.native.assembly import Code, Int, signed_value
 from isr_check.native.kernels import Job, Kernels, Program, model
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
@@ -34,7 +34,7 @@ from isr_check.simulation import (
     Dice,
     Simulation,
     Walks,
-    mixed,
+    mix_word,
 )
 from isr_lang import Instance
 
@@ -42,7 +42,7 @@ CHUNK = 32
 """How many walks one call of the kernel makes; so many are in the first round."""
 LONGEST_ROUND = 1 << 12
 """The most walks between two looks at what they found."""
-KNOWN = 1 << 16
+MOST_COUNTED = 1 << 16
 """Up to so many distinct states are counted; more are estimated, with a standard error of 0.4 %."""
 LARGEST = (1 << 63) - 1
 """The largest hash of a state, here of 63 bits."""
@@ -63,7 +63,7 @@ class WalkingKernels(Kernels):
         with code.loop(start, job(Job.END)) as (walk, _):
             walker.dice.begin(code.raw("add", seed, walk))
             code.store(report, FOUND, 0)
-            code.store(walker.decided, 0, 0)
+            code.store(walker.decided_bits, 0, 0)
             code.store(steps, 0, 0)
             with code.when(walker.begin()), code.loop(0, LONGEST_WALK + 1) as (step, done):
                 walker.look()
@@ -71,10 +71,10 @@ class WalkingKernels(Kernels):
                 walker.choose()
                 code.store(steps, 0, code.raw("add", step, 1))
             at = code.sub(walk, start)
-            found = code.raw("or", code.load(walker.decided, 0), code.load(report, FOUND))
+            found = code.raw("or", code.load(walker.decided_bits, 0), code.load(report, FOUND))
             code.store(results, at, code.load(steps, 0))
-            code.store(labels, at, code.raw("and", found, walker.wanted))
-        code.store("%job", Job.NEXT, code.load(walker.kept, 0))
+            code.store(labels, at, code.raw("and", found, walker.check_mask))
+        code.store("%job", Job.NEXT, code.load(walker.hash_count, 0))
         code.store("%job", Job.SUM, code.load(walker.generated, 0))
         code.effect("ret void")
         return code.text()
@@ -86,21 +86,21 @@ class _Dice:
     def __init__(self, code: Code) -> None:
         self.code, self.state = code, code.slot(0)
 
-    def mixed(self, word: str) -> str:
+    def mix_word(self, word: str) -> str:
         code = self.code
         for shift, factor in ROUNDS:
-            word = code.raw("mul", code.raw("xor", word, code.raw("lshr", word, shift)), signed(factor))
+            word = code.raw("mul", code.raw("xor", word, code.raw("lshr", word, shift)), signed_value(factor))
         return code.raw("xor", word, code.raw("lshr", word, LAST_SHIFT))
 
     def begin(self, walk: str) -> None:
         """`walk` is the mixed seed plus the number of the walk."""
-        self.code.store(self.state, 0, self.mixed(walk))
+        self.code.store(self.state, 0, self.mix_word(walk))
 
     def below(self, count: Int) -> str:
         code = self.code
-        state = code.raw("add", code.load(self.state, 0), signed(GAMMA))
+        state = code.raw("add", code.load(self.state, 0), signed_value(GAMMA))
         code.store(self.state, 0, state)
-        return code.raw("lshr", code.raw("mul", code.raw("lshr", self.mixed(state), 32), count), 32)
+        return code.raw("lshr", code.raw("mul", code.raw("lshr", self.mix_word(state), 32), count), 32)
 
 
 class _Walker:
@@ -109,16 +109,16 @@ class _Walker:
     def __init__(self, kernels: WalkingKernels, code: Code, job: Callable[[Job], str], actions: int) -> None:
         self.kernels, self.code, self.job, self.actions = kernels, code, job, actions
         self.cells, self.new, self.state = job(Job.CELLS), job(Job.NEW), job(Job.OUT)
-        self.refused, self.report, self.taken = job(Job.REFUSED), job(Job.REPORT), job(Job.TAKEN)
-        self.hashes, self.limit, self.wanted = job(Job.HASHES), job(Job.LIMIT), job(Job.WANTED)
+        self.refusals, self.report, self.steps_by_action = job(Job.REFUSED), job(Job.REPORT), job(Job.TAKEN)
+        self.hashes, self.limit, self.check_mask = job(Job.HASHES), job(Job.LIMIT), job(Job.WANTED)
         self.successors = code.element(self.state, kernels.words)
         self.dice, self.counts = _Dice(code), code.array([0] * actions)
-        self.decided, self.kept = code.slot(0), code.slot(0)
+        self.decided_bits, self.hash_count = code.slot(0), code.slot(0)
         self.generated = code.slot(job(Job.SUM))
 
     def begin(self) -> str:
         """Choose an initial state; whether there is one."""
-        code, arguments = self.code, f"ptr {self.successors}, ptr {self.refused}, ptr {self.report}, ptr null, i64 0"
+        code, arguments = self.code, f"ptr {self.successors}, ptr {self.refusals}, ptr {self.report}, ptr null, i64 0"
         code.effect(f"call void @unpack(ptr {self.state}, ptr {self.cells})")
         n = code.value(f"call i64 @first(ptr {self.cells}, ptr {self.new}, ptr {self.state}, i64 1, {arguments})")
         self._enter(self.dice.below(n))
@@ -135,27 +135,27 @@ class _Walker:
     def look(self) -> None:
         """Test the checks of states, whose cells are in NEW, and keep the hash."""
         code = self.code
-        self._decide(f"call i64 @states(ptr {self.new}, ptr {self.new}, i64 {self.wanted})")
-        kept, h = code.load(self.kept, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
+        self._decide(f"call i64 @states(ptr {self.new}, ptr {self.new}, i64 {self.check_mask})")
+        kept, h = code.load(self.hash_count, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
         code.effect(f"store i64 {h}, ptr {code.element(self.hashes, kept)}, align 8")
         small = code.value(f"zext i1 {code.compare('slt', h, self.limit)} to i64")
-        code.store(self.kept, 0, code.raw("add", kept, small))
+        code.store(self.hash_count, 0, code.raw("add", kept, small))
 
     def _decide(self, call: str) -> None:
-        self.code.include(self.decided, 0, self.code.value(call))
+        self.code.include(self.decided_bits, 0, self.code.value(call))
 
-    def expand(self, step: str, done: str) -> None:
+    def expand(self, step: str, end_label: str) -> None:
         """Find the successors; the walk is done where there are none, and after its last step."""
         code = self.code
         for i in range(self.actions):
             code.store(self.counts, i, 0)
         n = code.value(
             f"call i64 @successors(ptr {self.cells}, ptr {self.new}, ptr {self.state}, i64 1, ptr {self.successors}, "
-            f"ptr {self.refused}, ptr {self.report}, i64 0, ptr {self.counts})"
+            f"ptr {self.refusals}, ptr {self.report}, i64 0, ptr {self.counts})"
         )
         code.store(self.generated, 0, code.raw("add", code.load(self.generated, 0), n))
-        code.leave_if(code.compare("eq", n, 0), done)
-        code.leave_if(code.compare("eq", step, LONGEST_WALK), done)
+        code.leave_if(code.compare("eq", n, 0), end_label)
+        code.leave_if(code.compare("eq", step, LONGEST_WALK), end_label)
 
     def choose(self) -> None:
         """Take one step of one of the enabled actions, and test the checks of steps on it."""
@@ -170,16 +170,16 @@ class _Walker:
             options = code.raw("add", options, code.value(f"zext i1 {enabled} to i64"))
             total = code.raw("add", total, n)
         rank = self.dice.below(options)
-        chosen: list[Int] = [0, 0, 0]
+        choice: list[Int] = [0, 0, 0]
         for i, (earlier, start, count, enabled) in enumerate(before):
             hit = code.value(f"and i1 {code.compare('eq', earlier, rank)}, {enabled}")
-            pairs = zip((i, start, count), chosen, strict=True)
-            chosen = list[Int](code.value(f"select i1 {hit}, i64 {a}, i64 {b}") for a, b in pairs)
-        action, first, size = chosen
-        taken = code.element(self.taken, action)
+            pairs = zip((i, start, count), choice, strict=True)
+            choice = list[Int](code.value(f"select i1 {hit}, i64 {a}, i64 {b}") for a, b in pairs)
+        action, first, size = choice
+        taken = code.element(self.steps_by_action, action)
         code.effect(f"store i64 {code.raw('add', code.value(f'load i64, ptr {taken}'), 1)}, ptr {taken}")
         self._enter(code.raw("add", first, self.dice.below(size)))
-        self._decide(f"call i64 @steps(ptr {self.cells}, ptr {self.new}, i64 {self.wanted})")
+        self._decide(f"call i64 @steps(ptr {self.cells}, ptr {self.new}, i64 {self.check_mask})")
 
 
 def _program(question: Question, layout: Layout) -> Program:
@@ -202,39 +202,41 @@ class Sketch:
         self.limit = LARGEST
 
     def add(self, hashes: list[Numbers]) -> None:
-        self.smallest = np.unique(np.concatenate([self.smallest, *hashes]))[:KNOWN]
-        if len(self.smallest) == KNOWN:
+        self.smallest = np.unique(np.concatenate([self.smallest, *hashes]))[:MOST_COUNTED]
+        if len(self.smallest) == MOST_COUNTED:
             self.limit = int(self.smallest[-1])
 
     @property
     def count(self) -> int:
         if self.limit == LARGEST:
             return len(self.smallest)
-        return (KNOWN - 1) * LARGEST // self.limit
+        return (MOST_COUNTED - 1) * LARGEST // self.limit
 
 
 class _NativeWalks(Walks):
     """Random walks with one layout."""
 
-    def __init__(self, instance: Instance, wanted: tuple[str, ...], seed: int, slack: Slack, threads: int) -> None:
-        super().__init__(instance, wanted)
-        self.seed, self.slack, self.wanted = seed, slack, wanted
-        self.question = Question(instance, wanted, None)
+    def __init__(
+        self, instance: Instance, property_names: tuple[str, ...], seed: int, slack: Slack, threads: int
+    ) -> None:
+        super().__init__(instance, property_names)
+        self.seed, self.slack, self.property_names = seed, slack, property_names
+        self.question = Question(instance, property_names, None)
         program = _program(self.question, Layout(instance, slack))
         self.machine = Machine(program.text, program.kernels)
         self.workers = [Worker(program, len(instance.actions), (0, 0)) for _ in range(threads)]
         self.hashes = {id(w): np.zeros(CHUNK * (LONGEST_WALK + 1) + 1, dtype=np.int64) for w in self.workers}
         for worker in self.workers:
             worker.set([(Job.HASHES, address(self.hashes[id(worker)]))])
-            worker.set([(Job.SEED, int(np.uint64(mixed(seed & WORD)).astype(np.int64)))])
+            worker.set([(Job.SEED, int(np.uint64(mix_word(seed & WORD)).astype(np.int64)))])
         self.team, self.sketch = Team(self.workers), Sketch()
         self.cut = False
 
     def round(self, first: int, last: int, stop: Callable[[], bool]) -> None:
         """Make the walks first..last, but for those that are left out because of `stop`."""
-        lengths, decided = (np.zeros(last - first, dtype=np.int64) for _ in range(2))
-        wanted = sum(1 << bit for bit, (name, _) in enumerate(self.names) if name not in self.found)
-        met: list[Numbers] = []
+        lengths, decided_bits = (np.zeros(last - first, dtype=np.int64) for _ in range(2))
+        check_mask = sum(1 << bit for bit, (name, _) in enumerate(self.names) if name not in self.evidence)
+        state_hashes: list[Numbers] = []
 
         def make(worker: Worker, span: Span) -> Span | None:
             if worker is self.workers[0]:
@@ -242,13 +244,13 @@ class _NativeWalks(Walks):
             if self.cut:
                 return span
             worker.set([(Job.RESULTS, address(lengths[span[0] - first :]))])
-            worker.set([(Job.LABELS, address(decided[span[0] - first :]))])
+            worker.set([(Job.LABELS, address(decided_bits[span[0] - first :]))])
             worker.first = worker.next = 0
             worker.limit = self.sketch.limit
-            worker.run(self.machine.run["walk"], *span, wanted)
+            worker.run(self.machine.run["walk"], *span, check_mask)
             if worker.report[OVERFLOW] and self.slack is not SLACKS[-1]:
                 self.cut = True
-            met.append(self.hashes[id(worker)][: worker.next].copy())
+            state_hashes.append(self.hashes[id(worker)][: worker.next].copy())
             return None
 
         self.team.share(spans([(first, last)], CHUNK), make)
@@ -256,27 +258,27 @@ class _NativeWalks(Walks):
             if self.slack is not SLACKS[-1]:
                 raise Overflow
             self.cut = True
-        self._collect(first, lengths, decided, met)
+        self._collect(first, lengths, decided_bits, state_hashes)
 
-    def _collect(self, first: int, lengths: Numbers, decided: Numbers, met: list[Numbers]) -> None:
-        self.sketch.add(met)
-        self.distinct, self.estimated = self.sketch.count, self.sketch.limit < LARGEST
+    def _collect(self, first: int, lengths: Numbers, decided_bits: Numbers, state_hashes: list[Numbers]) -> None:
+        self.sketch.add(state_hashes)
+        self.distinct, self.is_estimate = self.sketch.count, self.sketch.limit < LARGEST
         self.deepest = max(self.deepest, int(lengths.max()))
         self.generated = sum(int(w.job[Job.SUM]) for w in self.workers)
         for i in range(len(self.instance.actions)):
-            self.taken[i] = sum(int(w.taken[i]) for w in self.workers)
-        for walk in decided.nonzero()[0]:
-            names = [name for bit, (name, _) in enumerate(self.names) if int(decided[walk]) >> bit & 1]
-            if any(name not in self.found for name in names):
-                again = Simulation(self.instance, self.wanted)
+            self.steps_by_action[i] = sum(int(w.steps_by_action[i]) for w in self.workers)
+        for walk in decided_bits.nonzero()[0]:
+            names = [name for bit, (name, _) in enumerate(self.names) if int(decided_bits[walk]) >> bit & 1]
+            if any(name not in self.evidence for name in names):
+                again = Simulation(self.instance, self.property_names)
                 again.walk(Dice(self.seed, first + int(walk)))
                 for name in names:
-                    self.found.setdefault(name, again.found[name])
+                    self.evidence.setdefault(name, again.evidence[name])
 
 
 def simulate(
     instance: Instance,
-    wanted: tuple[str, ...],
+    property_names: tuple[str, ...],
     walks: int,
     seed: int,
     limits: Limits | None = None,
@@ -291,7 +293,7 @@ def simulate(
     """
     limits, start = limits or Limits(), time.monotonic()
     for slack in SLACKS:
-        search = _NativeWalks(instance, wanted, seed, slack, workers)
+        search = _NativeWalks(instance, property_names, seed, slack, workers)
         try:
             return _answer(search, walks, limits, start, progress)
         except Overflow:
@@ -317,11 +319,11 @@ def _answer(
         late = limits.max_seconds is not None and elapsed >= limits.max_seconds
         return late or limits.stop()
 
-    done, size = 0, CHUNK
-    while done < walks and not search.decided() and not search.cut:
+    walks_made, size = 0, CHUNK
+    while walks_made < walks and not search.is_decided() and not search.cut:
         if limits.max_states is not None and search.distinct >= limits.max_states:
             break
-        last = min(done + size, walks)
-        search.round(done, last, stop)
-        done, size = last, min(2 * size, LONGEST_ROUND)
-    return search.exploration(time.monotonic() - start, enough=done == walks and not search.cut)
+        last = min(walks_made + size, walks)
+        search.round(walks_made, last, stop)
+        walks_made, size = last, min(2 * size, LONGEST_ROUND)
+    return search.exploration(time.monotonic() - start, enough=walks_made == walks and not search.cut)

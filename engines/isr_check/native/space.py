@@ -77,7 +77,7 @@ class Space:
         self._solid_segments = 0
         self.archive: Archive | None = None
         self._home, self._own_home = folder, folder is None
-        self._kept: list[tuple[int, int, int]] = []  # what of memory is in the archive: start, end, where
+        self._archived_spans: list[tuple[int, int, int]] = []  # what of memory is in the archive: start, end, where
         self._buffers = [np.zeros((0, self.words), dtype=np.uint64) for _ in self.workers]
         size = 1 << 14
         while size * FULLEST < 2 * program.most:
@@ -85,19 +85,19 @@ class Space:
         self._allocate(size)
 
     @property
-    def found(self) -> int:
+    def states_in_memory(self) -> int:
         """The number of states in memory; outside, the number of candidates."""
         return self._earlier + sum(w.next - w.first for w in self.workers)
 
     @property
     def distinct(self) -> int:
-        return self.archive.size if self.outside and self.archive else self.found
+        return self.archive.size if self.outside and self.archive else self.states_in_memory
 
     @property
     def state_bytes(self) -> float:
         """Bytes of memory per state, when the table is three quarters as full as it may be."""
         if self.compressed is not None:
-            return self.compressed.bytes / self.found
+            return self.compressed.bytes / self.states_in_memory
         return self.words * 8 + 8 / (FULLEST * 0.75)
 
     # levels
@@ -106,19 +106,19 @@ class Space:
         last = len(self.levels) - 1
         self.todo = self.parts(last, CHUNK)
         self.fresh, self.starts = [], [w.next for w in self.workers]
-        self._before = self.found
+        self._before = self.states_in_memory
         if self.compressed is not None:
             self.compressed.add_to(last + 1)
 
     def end_level(self) -> list[Span]:
         """The spans of the states that are new since `begin_level`."""
         if self.compressed is not None:
-            return _counted(len(self.levels), self.found - self._before)
+            return _compressed_level(len(self.levels), self.states_in_memory - self._before)
         if self.outside:
             self.flush()
         else:
             self.fresh += self._new()
-        return _merged(self.fresh)
+        return _merge_spans(self.fresh)
 
     def _new(self) -> list[Span]:
         """The spans in memory of the states that are new since `begin_level`."""
@@ -150,12 +150,12 @@ class Space:
             return self.compressed.gather(worker, buckets, level, False if todo else None)
         return self._from_archive(worker, span) if self.outside else self._from_memory(worker, span)
 
-    def rest(self, worker: Worker, span: Span, expanded: int, of: int) -> Span | None:
+    def rest(self, worker: Worker, span: Span, expansions: int, of: int) -> Span | None:
         """What is left of a span when so many of the states that `place` gave have been expanded."""
         if self.compressed is not None:
-            self.compressed.finish(worker, expanded)
-            return span if expanded < of else None
-        return (span[0] + expanded, span[1]) if expanded < of else None
+            self.compressed.finish(worker, expansions)
+            return span if expansions < of else None
+        return (span[0] + expansions, span[1]) if expansions < of else None
 
     def _from_memory(self, _: Worker, span: Span) -> Words:
         return self.states.at(slice(*span))
@@ -196,7 +196,7 @@ class Space:
         """Make the table larger, or compress the states; false if memory does not allow either."""
         size = self.table.size * (4 if self.table.size < 1 << 22 else 2)
         more = (size - self.table.size + few * self.words) * 8
-        if self.table.room - self.found < few and self._affords(more):
+        if self.table.room - self.states_in_memory < few and self._affords(more):
             self._allocate(size)
             self._index()
             return True
@@ -205,26 +205,26 @@ class Space:
 
     def _grow_compressed(self, few: int) -> bool:
         assert self.compressed is not None
-        if not self.compressed.make_room(self.found, few):
+        if not self.compressed.make_room(self.states_in_memory, few):
             return False
         self.todo = self.parts(len(self.levels) - 1, CHUNK)
         return True
 
     def _room(self) -> int:
         if self.compressed is not None:
-            return 0 if self.budget is None and self.crowded() else self.compressed.room(self.found)
-        room = self.table.room - self.found
+            return 0 if self.budget is None and self.is_crowded() else self.compressed.room(self.states_in_memory)
+        room = self.table.room - self.states_in_memory
         if self.outside or self.budget is None:
-            return 0 if self.crowded() and not self.outside else room
-        return min(room, (self.budget - self._held()) // (8 * self.words))
+            return 0 if self.is_crowded() and not self.outside else room
+        return min(room, (self.budget - self._bytes_held()) // (8 * self.words))
 
     def _packed(self, few: int) -> bool:
         """Whether a worker has too little room to expand even one state."""
         least = self.program.most + BATCH
         return self._room() < few or any(w.last - w.next < least for w in self.workers)
 
-    def _held(self) -> int:
-        return self.holding(0 if self.compressed is not None else self.found)
+    def _bytes_held(self) -> int:
+        return self.holding(0 if self.compressed is not None else self.states_in_memory)
 
     def holding(self, states: int) -> int:
         """The bytes that the process holds with so many states in arrays."""
@@ -232,13 +232,13 @@ class Space:
         return self.base + compressed + 8 * (self.table.size + self.words * states)
 
     def _affords(self, more: int) -> bool:
-        return not scarce(more) and (self.budget is None or self._held() + more <= self.budget)
+        return not scarce(more) and (self.budget is None or self._bytes_held() + more <= self.budget)
 
     def _affords_compressed(self, size: int) -> bool:
         """Whether compressed states may take so many bytes."""
         return self._affords(size - (self.compressed.bytes if self.compressed is not None else 0))
 
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether the machine is short of memory."""
         return scarce(0)
 
@@ -270,14 +270,14 @@ class Space:
             return False
         parts = [(todo, last, False), *((level, at, True) for at, level in enumerate(levels)), (fresh, last + 1, False)]
         for part, level, done in parts:  # of the last level, those that are not expanded come first, and stay so
-            if not states.absorb(read, part, level, done=done) or states.bytes > most:
+            if not states.absorb(read, part, level, is_expanded=done) or states.bytes > most:
                 return False
-        assert states.absorbed == count, f"{count} states have {states.absorbed} roots"
+        assert states.states_added == count, f"{count} states have {states.states_added} roots"
         self.compressed, self._earlier = states, count
-        self.states, self._kept = States(self.words, len(self.workers), 1), []
+        self.states, self._archived_spans = States(self.words, len(self.workers), 1), []
         for worker in self.workers:
             worker.move((0, LEVEL))
-        self.levels = [_counted(level, size) for level, size in enumerate(sizes)]
+        self.levels = [_compressed_level(level, size) for level, size in enumerate(sizes)]
         self.todo, self.fresh, self.starts = self.parts(last, CHUNK), [], [w.first for w in self.workers]
         self._before = sum(sizes)
         states.add_to(last + 1)
@@ -289,24 +289,24 @@ class Space:
         Levels that are complete stay there. The other two are written again by the next dump.
         """
         assert self.compressed is not None
-        states, kept, last = self.compressed, self._archive(), len(self.levels) - 1
-        kept.drop(self._solid_segments)
+        states, state_archive, last = self.compressed, self._archive(), len(self.levels) - 1
+        state_archive.drop(self._solid_segments)
 
-        def written(level: int, done: bool | None = None) -> list[Span]:
-            before = kept.size
-            kept.append(states.blocks(level, done))
-            return _merged([(before, kept.size)])
+        def write_level(level: int, is_expanded: bool | None = None) -> list[Span]:
+            before = state_archive.size
+            state_archive.append(states.blocks(level, is_expanded))
+            return _merge_spans([(before, state_archive.size)])
 
-        self._solid += [written(level) for level in range(len(self._solid), last)]
-        self._solid_segments = len(kept.segments)
-        done, todo, fresh = written(last, True), written(last, False), written(last + 1)
-        return [*self._solid, _merged([*done, *todo])], todo, fresh
+        self._solid += [write_level(level) for level in range(len(self._solid), last)]
+        self._solid_segments = len(state_archive.segments)
+        done, todo, fresh = write_level(last, True), write_level(last, False), write_level(last + 1)
+        return [*self._solid, _merge_spans([*done, *todo])], todo, fresh
 
     def spare(self) -> None:
         """Arrays for other states beside the compressed ones, which nothing is added to any more."""
         assert self.compressed is not None
-        states, self._earlier = self.compressed, self.found
-        room = states.bytes // 2 if self.budget is None else self.budget - self._held()
+        states, self._earlier = self.compressed, self.states_in_memory
+        room = states.bytes // 2 if self.budget is None else self.budget - self._bytes_held()
         self._arrange(max(room, LEAST))
 
     def leave(self) -> bool:
@@ -328,28 +328,28 @@ class Space:
 
     def _keep(self) -> None:
         """Write the states in memory that the archive does not have yet to the archive."""
-        kept, base = self._archive(), self._archive().size
+        state_archive, base = self._archive(), self._archive().size
         ends = {w.first: w.first for w in self.workers}
-        for start, end, _ in self._kept:
+        for start, end, _ in self._archived_spans:
             first = max(f for f in ends if f <= start)
             ends[first] = max(ends[first], end)
         new = [(ends[w.first], w.next) for w in self.workers if w.next > ends[w.first]]
-        kept.append(self.states.at(slice(*span)) for span in new)
+        state_archive.append(self.states.at(slice(*span)) for span in new)
         for start, end in new:
-            self._kept.append((start, end, base))
+            self._archived_spans.append((start, end, base))
             base += end - start
 
     def in_archive(self, positions: Iterable[Span]) -> list[Span]:
         """The positions in the archive of these spans, all of whose states it has."""
         if self.outside:
-            return _merged(positions)
+            return _merge_spans(positions)
         result: list[Span] = []
         for start, end in positions:
-            for begin, until, base in self._kept:
+            for begin, until, base in self._archived_spans:
                 low, high = max(start, begin), min(end, until)
                 if low < high:
                     result.append((low - begin + base, high - begin + base))
-        return _merged(result)
+        return _merge_spans(result)
 
     def _move_out(self) -> None:
         if self.compressed is not None:
@@ -360,7 +360,7 @@ class Space:
             for worker in self.workers:
                 worker.set([(Job.INSERT, 0)])
         else:
-            used = 8 * (self.table.size + self.words * self.found)
+            used = 8 * (self.table.size + self.words * self.states_in_memory)
             self._keep()
             self.levels = [self.in_archive(level) for level in self.levels]
             self.todo = spans(self.in_archive(self.todo), CHUNK)
@@ -369,7 +369,7 @@ class Space:
 
     def _settle_outside(self, room: int) -> None:
         """Use `room` bytes of memory for candidates from now on; Full if they are too few."""
-        self.outside, self._kept = True, []
+        self.outside, self._archived_spans = True, []
         buffers = len(self.workers) * BLOCK * self.words * 8
         if room - buffers < LEAST:
             raise Full("the memory limit")
@@ -386,17 +386,17 @@ class Space:
 
     def flush(self) -> None:
         """Strike out the candidates that are in the archive, and append the others to it."""
-        known = self._archive()
+        state_archive = self._archive()
         marks: Marks = np.zeros(len(self.states.array) // self.words, dtype=np.uint8)
         for worker in self.workers:
             worker.set([(Job.RESULTS, address(marks))])
-        self.team.share(spans([(0, known.size)], BLOCK), partial(self._strike))
+        self.team.share(spans([(0, state_archive.size)], BLOCK), partial(self._strike))
         for worker in self.workers:
             worker.set([(Job.RESULTS, 0)])
-        before = known.size
-        known.append(self._survivors(marks))
-        if known.size > before:
-            self.fresh.append((before, known.size))
+        before = state_archive.size
+        state_archive.append(self._survivors(marks))
+        if state_archive.size > before:
+            self.fresh.append((before, state_archive.size))
         self.table.clear()
         for worker in self.workers:
             worker.next = worker.first
@@ -425,17 +425,20 @@ class Space:
             fresh = self.in_archive([*self.fresh, *([] if self.outside else self._new())])
         archive.save(self._archive(), {**content, "levels": levels, "todo": todo, "fresh": fresh})
 
-    def restore(self, known: Archive, levels: list[list[Span]], todo: list[Span], fresh: list[Span]) -> None:
+    def restore(self, state_archive: Archive, levels: list[list[Span]], todo: list[Span], fresh: list[Span]) -> None:
         """Take the states of a checkpoint, into memory if they fit."""
-        self.archive = known
+        self.archive = state_archive
         size = self.table.size
-        while size * FULLEST < known.size * 1.2:
+        while size * FULLEST < state_archive.size * 1.2:
             size *= 2
         first, shift = self.workers[0], 0
-        if self._affords(8 * (size + self.words * known.size)) and known.size < first.last - first.first:
-            known.read(0, self.states.at(slice(first.first, first.first + known.size)))
-            first.next, shift = first.first + known.size, first.first
-            self._kept = [(first.first, first.next, 0)]
+        if (
+            self._affords(8 * (size + self.words * state_archive.size))
+            and state_archive.size < first.last - first.first
+        ):
+            state_archive.read(0, self.states.at(slice(first.first, first.first + state_archive.size)))
+            first.next, shift = first.first + state_archive.size, first.first
+            self._archived_spans = [(first.first, first.next, 0)]
             self._allocate(size)
             self._index()
         elif self._compress(self._from_archive, levels, todo, fresh):
@@ -470,12 +473,12 @@ def _size(positions: Iterable[Span]) -> int:
     return sum(end - start for start, end in positions)
 
 
-def _counted(level: int, states: int) -> list[Span]:
+def _compressed_level(level: int, states: int) -> list[Span]:
     """A level of so many compressed states."""
     return [(LEVEL * level, LEVEL * level + states)] if states else []
 
 
-def _merged(positions: Iterable[Span]) -> list[Span]:
+def _merge_spans(positions: Iterable[Span]) -> list[Span]:
     """The same positions, in order and in as few spans as possible."""
     result: list[Span] = []
     for start, end in sorted(p for p in positions if p[0] < p[1]):

@@ -24,7 +24,7 @@ class _Seen(Search):
     def complete(self) -> bool:
         """Explore; true if all states were seen, or enough of them to decide every property."""
         try:
-            return self._search() or self.decided()
+            return self._search() or self.is_decided()
         except Full:
             return False
 
@@ -32,19 +32,19 @@ class _Seen(Search):
 def states(instance: Instance, limits: Limits, few: int) -> list[State]:
     """At most `few` of the states that an exploration within the limits reaches, spread evenly over all its levels."""
 
-    def chosen(search: _Seen) -> list[State]:
+    def sample_states(search: _Seen) -> list[State]:
         search.complete()
         return _spread(search, few)
 
-    return _explored(instance, (TYPE_OK,), limits, chosen)
+    return _explored(instance, (TYPE_OK,), limits, sample_states)
 
 
 def values(instance: Instance, variables: Collection[str], limits: Limits) -> set[State] | None:
     """What these variables are, in the order of the state, in all reachable states; None if the limits end it."""
     places = [i for i, v in enumerate(instance.variables) if v.name in variables]
 
-    def chosen(search: _Seen) -> set[State] | None:
-        if not search.complete() or search.decided():
+    def collect_values(search: _Seen) -> set[State] | None:
+        if not search.complete() or search.is_decided():
             return None
         layout = search.layout
         mask = [0] * layout.words
@@ -55,22 +55,22 @@ def values(instance: Instance, variables: Collection[str], limits: Limits) -> se
             found.update(map(tuple, np.unique(rows & kept, axis=0).tolist()))
         return {tuple(state[i] for i in places) for state in map(layout.unpack, found)}
 
-    return _explored(instance, (TYPE_OK,), limits, chosen)
+    return _explored(instance, (TYPE_OK,), limits, collect_values)
 
 
-def holding(instance: Instance, wanted: tuple[str, ...], limits: Limits) -> tuple[list[str], bool]:
+def holding(instance: Instance, property_names: tuple[str, ...], limits: Limits) -> tuple[list[str], bool]:
     """The properties that no state seen within the limits violates, and whether all states were seen."""
 
-    def kept(search: _Seen) -> tuple[list[str], bool]:
+    def unviolated_properties(search: _Seen) -> tuple[list[str], bool]:
         complete = search.complete()
-        return [name for bit, (name, _) in enumerate(search.names) if bit not in search.found], complete
+        return [name for bit, (name, _) in enumerate(search.names) if bit not in search.levels_by_check], complete
 
-    return _explored(instance, wanted, limits, kept)
+    return _explored(instance, property_names, limits, unviolated_properties)
 
 
-def _explored(instance: Instance, wanted: tuple[str, ...], limits: Limits, look: Callable[[_Seen], T]) -> T:
+def _explored(instance: Instance, property_names: tuple[str, ...], limits: Limits, look: Callable[[_Seen], T]) -> T:
     for slack in SLACKS:
-        search = _Seen(instance, wanted, slack, Means(), None)
+        search = _Seen(instance, property_names, slack, Means(), None)
         search.limits = limits
         try:
             return look(search)
@@ -83,13 +83,13 @@ def _explored(instance: Instance, wanted: tuple[str, ...], limits: Limits, look:
 
 def _spread(search: Search, few: int) -> list[State]:
     every = max(1, -(-search.distinct // few))
-    found: list[State] = []
+    sampled_states: list[State] = []
     position = 0
     for rows in _rows(search):
         for i in range(-position % every, len(rows), every):
-            found.append(search.layout.unpack(tuple(int(w) for w in rows[i])))
+            sampled_states.append(search.layout.unpack(tuple(int(w) for w in rows[i])))
         position += len(rows)
-    return found
+    return sampled_states
 
 
 def _rows(search: Search) -> Iterator[Words]:

@@ -20,7 +20,7 @@ CHUNK = 1024
 """How many states one call of the kernel takes."""
 MANY = 1 << 17
 """The number of states after which optimising the machine code is worth its time."""
-LABELLED = (*ACTION, "ptr noalias %labels")  # one label for each successor
+LABELLED_ACTION = (*ACTION, "ptr noalias %labels")  # one label for each successor
 
 
 class Labelled(ActionWriter):
@@ -29,7 +29,7 @@ class Labelled(ActionWriter):
     def __init__(self, shared: Definitions, name: str, action: FoldedAction, first: int) -> None:
         super().__init__(shared, name, action, 0, [])
         self.first = first
-        self.code = Code(name, LABELLED, "i64", "noinline")
+        self.code = Code(name, LABELLED_ACTION, "i64", "noinline")
         self.expressions = Expressions(shared, self.code)
 
     def _successor(self, count: str, env: Env) -> None:
@@ -46,9 +46,9 @@ class Labelled(ActionWriter):
 class LabelledKernels(Kernels):
     """The kernels of a module that labels steps."""
 
-    def labelled(self, actions: int) -> str:
+    def labelled_successors(self, actions: int) -> str:
         """@successors(as an action without traits): append a state's successors and labels; returns their number."""
-        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED if p != TRAITS]
+        parameters = [p.replace("noalias ", "").replace("readonly ", "") for p in LABELLED_ACTION if p != TRAITS]
         code = Code("successors", parameters, "i64", "noinline")
         code.effect("call void @unpack(ptr %every_words, ptr %every_cells)")
         total = code.slot(0)
@@ -93,10 +93,10 @@ class Stepper:
         for i, action in enumerate(instance.actions):
             actions.append(Labelled(shared, f"action{i}", action, first))
             first += sum(1 for _ in parameter_values(instance, action))
-        self.most, self.words, self.asked = first, layout.words, 0
+        self.most, self.words, self.states_asked = first, layout.words, 0
         kernels = LabelledKernels(layout, self.most, Marks(None, None), None)
         parts = [a.text() for a in actions]
-        parts += [kernels.unpack(), kernels.labelled(len(actions)), kernels.steps()]
+        parts += [kernels.unpack(), kernels.labelled_successors(len(actions)), kernels.steps()]
         text = "\n".join([*tables(layout), *DECLARATIONS, *shared.texts, *parts])
         guards = max((len(a.guards) for a in instance.actions), default=0)
         self.machine = Machine(text, ("steps",))
@@ -109,8 +109,8 @@ class Stepper:
 
         Raises Unsound if a successor has a value that does not fit the layout.
         """
-        self.asked += len(states)
-        if self.asked > MANY:
+        self.states_asked += len(states)
+        if self.states_asked > MANY:
             self.machine.improve()
         none = np.zeros(0, dtype=np.int64)
         counts, labels = [none], [none]

@@ -81,13 +81,13 @@ class Aim:
         return bits
 
 
-def paths(search: Search, found: dict[int, int]) -> dict[int, Path]:
-    """For each decided check, by its bit, the least of the shortest paths to it; `found` has the checks' levels."""
-    if not found:
+def paths(search: Search, levels_by_check: dict[int, int]) -> dict[int, Path]:
+    """By the bit of each decided check the least shortest path to it; `levels_by_check` has the checks' levels."""
+    if not levels_by_check:
         return {}
-    marked = _backwards(search, found)
+    marked = _backwards(search, levels_by_check)
     evaluator = Evaluator(search.instance)
-    return {bit: _forwards(search, evaluator, bit, level, marked) for bit, level in found.items()}
+    return {bit: _forwards(search, evaluator, bit, level, marked) for bit, level in levels_by_check.items()}
 
 
 def least_path(search: Search, targets: Words, level: int) -> Path:
@@ -98,34 +98,34 @@ def least_path(search: Search, targets: Words, level: int) -> Path:
     return _forwards(search, Evaluator(search.instance), APART, level, marked[::-1])
 
 
-def _backwards(search: Search, found: dict[int, int]) -> list[Marked]:
-    last = max(found.values())
-    marked: list[Marked] = []
+def _backwards(search: Search, levels_by_check: dict[int, int]) -> list[Marked]:
+    last = max(levels_by_check.values())
+    marked_levels: list[Marked] = []
     ahead = Marked(np.zeros((0, search.layout.words), dtype=np.uint64), np.zeros(0, dtype=np.int64))
     for level in range(last, -1, -1):
-        ahead = _mark_level(search, level, [b for b, at in found.items() if at == level], ahead)
-        marked.append(ahead)
-    return marked[::-1]
+        ahead = _mark_level(search, level, [b for b, at in levels_by_check.items() if at == level], ahead)
+        marked_levels.append(ahead)
+    return marked_levels[::-1]
 
 
 def _mark_level(search: Search, level: int, here: list[int], ahead: Marked) -> Marked:
     on_states, on_steps = search.question.masks(here)
     worker = search.workers[0]
-    before = worker.job.copy(), worker.refused.copy(), worker.taken.copy(), worker.next
+    before = worker.job.copy(), worker.refusals.copy(), worker.steps_by_action.copy(), worker.next
     aim = Aim(search.machine.run, worker, ahead)
     rows: list[Words] = []
-    kept: list[Numbers] = []
+    masks: list[Numbers] = []
     for span in search.space.parts(level, BLOCK):
         bits = aim.masks(*search.space.place(worker, span), on_states, on_steps)
         (hits,) = bits.nonzero()
         rows.append(search.space.rows(worker, span)[hits])
-        kept.append(bits[hits])
-    worker.job[:], worker.refused[:], worker.taken[:], worker.next = before
-    return Marked(np.concatenate(rows), np.concatenate(kept))
+        masks.append(bits[hits])
+    worker.job[:], worker.refusals[:], worker.steps_by_action[:], worker.next = before
+    return Marked(np.concatenate(rows), np.concatenate(masks))
 
 
-def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked: list[Marked]) -> Path:
-    ways = [marked[i].leading_to(bit) for i in range(level + 1)]
+def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked_levels: list[Marked]) -> Path:
+    ways = [marked_levels[i].leading_to(bit) for i in range(level + 1)]
 
     def among(words: Words, at: int) -> bool:
         return bool((ways[at] == words).all(axis=1).any())

@@ -36,22 +36,22 @@ class Row:
 Value = Int | Bit | Items | Row
 
 
-def stored(code: Code, layout: Layout, pointer: str, type: Type, cell: Int) -> Value:
+def stored_value(code: Code, layout: Layout, pointer: str, type: Type, cell: Int) -> Value:
     """The value of a type whose cells begin at number `cell` of the array at the pointer."""
     match type:
         case MapType():
             step = layout.size(type.value)
             begin: Callable[[Int], Int] = lambda i: code.add(cell, code.mul(i, step))  # noqa: E731
-            return Items(lambda i: stored(code, layout, pointer, type.value, begin(i)))
+            return Items(lambda i: stored_value(code, layout, pointer, type.value, begin(i)))
         case SeqType():
             longest = layout.longest(type)
 
             def item(position: Int) -> Int | Bit:
                 inside = within(code, position, longest)
-                found = stored(code, layout, pointer, type.of, code.add(cell, code.add(inside, 1)))
+                found = stored_value(code, layout, pointer, type.of, code.add(cell, code.add(inside, 1)))
                 return cast("Int | Bit", found)
 
-            length = scalar(stored(code, layout, pointer, type.index, cell))
+            length = scalar(stored_value(code, layout, pointer, type.index, cell))
             return Row(length, longest, item if longest else lambda _: default(layout.instance, type.of))
         case BoolType():
             return code.truth(code.peek(pointer, cell))

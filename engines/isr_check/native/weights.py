@@ -55,14 +55,14 @@ class Weights:
     def free(self, node: Node) -> tuple[Binder | str, ...]:
         """The parameters and bound variables on which the value of the node depends."""
         if node not in self._free:
-            found: dict[Binder | str, None] = {}
+            free_names: dict[Binder | str, None] = {}
             if node.op in ("parameter", "bound"):
-                found[node.attr] = None
+                free_names[node.attr] = None
             for argument in node.args:
-                found.update(dict.fromkeys(self.free(argument)))
+                free_names.update(dict.fromkeys(self.free(argument)))
             if node.op in BINDING:
-                found.pop(node.attr, None)
-            self._free[node] = tuple(found)
+                free_names.pop(node.attr, None)
+            self._free[node] = tuple(free_names)
         return self._free[node]
 
 

@@ -48,7 +48,7 @@ Reading order: `terms/` (a design as terms of z3), `induction` (the obligations)
 """
 
 from isr_check.smt.induction import Induction, Obligation, Query
-from isr_check.smt.matrix import described, instance_of, matrix, table
+from isr_check.smt.matrix import counterexample_lines, instance_of, matrix, table
 from isr_check.smt.obligations import Counterexample, Proved, Result, Unknown, decide, prove
 from isr_check.smt.terms.design_terms import Choice, Step, Translation
 from isr_check.smt.terms.values import NotTranslatable
@@ -65,8 +65,8 @@ __all__ = [
     "Step",
     "Translation",
     "Unknown",
+    "counterexample_lines",
     "decide",
-    "described",
     "instance_of",
     "matrix",
     "prove",

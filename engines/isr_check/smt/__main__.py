@@ -16,7 +16,7 @@ from isr_lang import Design, Property
 from isr_lang import Value as Setting
 
 
-def _named(path: str) -> object:
+def _load_object(path: str) -> object:
     module, _, name = path.partition(":")
     return cast("object", getattr(import_module(module), name))
 
@@ -38,21 +38,21 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--shown", type=int, default=3, help="counterexamples that are printed in full")
     parser.add_argument("--core", action="store_true", help="say which hypotheses each proof uses")
-    given = parser.parse_args()
-    design = cast("Design", _named(given.design))
-    listed = cast("Iterable[object]", _named(given.conjuncts))
+    options = parser.parse_args()
+    design = cast("Design", _load_object(options.design))
+    listed = cast("Iterable[object]", _load_object(options.conjuncts))
     conjuncts = [cast("Property", getattr(c, "promise", c)) for c in listed]
     table(
         design,
-        dict(map(_setting, given.settings)),
+        dict(map(_setting, options.settings)),
         [c for c in conjuncts if c.kind == "always"],
-        [design.property_named(name) for name in given.wanted],
-        only=given.only,
-        actions=given.actions,
-        seconds=given.seconds,
-        workers=given.workers,
-        core=given.core,
-        shown=given.shown,
+        [design.property_named(name) for name in options.wanted],
+        only=options.only,
+        actions=options.actions,
+        seconds=options.seconds,
+        workers=options.workers,
+        core=options.core,
+        most_counterexamples=options.shown,
     )
 
 

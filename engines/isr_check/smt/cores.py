@@ -16,7 +16,7 @@ from typing import cast
 import attrs
 
 SCHEMA = "insync/cores/1"
-KEPT = 3
+MOST_CORES = 3
 """The most cores of one part of a goal; designs that differ can need different ones."""
 
 GUARDS = "@guards"
@@ -80,10 +80,10 @@ class Cores:
     """Cores by question and part of its goal; those that were learnt last come first."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[int, list[Core]]] = {}
+        self._cores_by_question: dict[str, dict[int, list[Core]]] = {}
 
     def of(self, question: str, part: int) -> Sequence[Core]:
-        return self._found.get(question, {}).get(part, ())
+        return self._cores_by_question.get(question, {}).get(part, ())
 
     def missing(self, question: str, parts: int) -> int:
         """The number of parts of which no core is known, and which take long for that."""
@@ -91,26 +91,29 @@ class Cores:
 
     def learn(self, learnt: Iterable[Learnt]) -> None:
         for question, part, core in learnt:
-            known = self._found.setdefault(question, {}).setdefault(part, [])
-            known[:] = [core, *(c for c in known if c != core)][:KEPT]
+            known = self._cores_by_question.setdefault(question, {}).setdefault(part, [])
+            known[:] = [core, *(c for c in known if c != core)][:MOST_CORES]
 
     def write(self, path: Path) -> None:
         """One line for each question: lists of a core and the parts that it refuted."""
-        lines = [f"{json.dumps(q)}: {json.dumps(_grouped(parts))}" for q, parts in sorted(self._found.items())]
+        lines = [
+            f"{json.dumps(q)}: {json.dumps(_group_cores(parts))}"
+            for q, parts in sorted(self._cores_by_question.items())
+        ]
         text = ",\n ".join(lines)
         path.write_text(f'{{"schema": "{SCHEMA}",\n"cores": {{\n {text}\n}}}}\n', encoding="utf-8")
 
     @staticmethod
     def read(path: Path) -> Cores:
         """The cores in a file; BadCores if it is none."""
-        found = Cores()
+        cores = Cores()
         try:
             said = cast("Mapping[str, object]", json.loads(path.read_text(encoding="utf-8")))
             if said["schema"] != SCHEMA:
                 raise BadCores(f"{path} does not say {SCHEMA}")
             questions = cast("Mapping[str, Sequence[tuple[str, Sequence[int]]]]", said["cores"])
             for question, entries in questions.items():
-                parts = found._found.setdefault(question, {})
+                parts = cores._cores_by_question.setdefault(question, {})
                 for text, numbers in entries:
                     core = Core.read(text)
                     for part in numbers:
@@ -121,16 +124,16 @@ class Cores:
             if isinstance(problem, BadCores):
                 raise
             raise BadCores(f"{path} has no cores of proofs ({problem})") from None
-        return found
+        return cores
 
 
-def _grouped(parts: Mapping[int, Sequence[Core]]) -> list[tuple[str, list[int]]]:
+def _group_cores(parts: Mapping[int, Sequence[Core]]) -> list[tuple[str, list[int]]]:
     """Each core with its parts: first the first core of every part, then the second of every part, and so on."""
-    found: list[tuple[str, list[int]]] = []
-    for rank in range(KEPT):
+    groups: list[tuple[str, list[int]]] = []
+    for rank in range(MOST_CORES):
         same: dict[str, list[int]] = {}
         for part, cores in sorted(parts.items()):
             if rank < len(cores):
                 same.setdefault(cores[rank].text(), []).append(part)
-        found += same.items()
-    return found
+        groups += same.items()
+    return groups

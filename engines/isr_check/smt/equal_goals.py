@@ -41,7 +41,7 @@ class Sameness:
     def defining(self, name: str) -> list[Any]:
         return self._defining.get(name, [])
 
-    def renamed(self, name: str, renaming: Renaming) -> str:
+    def rename_elements(self, name: str, renaming: Renaming) -> str:
         return self._pattern.sub(lambda m: renaming[m.group(1)], name)
 
 
@@ -49,17 +49,17 @@ class _Hash:
     """Hashes of terms under one renaming; in an axiom, `defines` is the symbol that it defines."""
 
     def __init__(
-        self, sameness: Sameness, renaming: Renaming, defined: dict[str, str] | None = None, defines: str = ""
+        self, sameness: Sameness, renaming: Renaming, definition_hashes: dict[str, str] | None = None, defines: str = ""
     ) -> None:
         self.sameness, self.renaming, self.defines = sameness, renaming, defines
-        self._defined: dict[str, str] = {} if defined is None else defined
-        self._known: dict[int, bytes] = {}
+        self._definition_hashes: dict[str, str] = {} if definition_hashes is None else definition_hashes
+        self._hashes: dict[int, bytes] = {}
 
     def of(self, t: Any) -> bytes:
         number = t.get_id()
-        if number not in self._known:
-            self._known[number] = self._compute(t)
-        return self._known[number]
+        if number not in self._hashes:
+            self._hashes[number] = self._compute(t)
+        return self._hashes[number]
 
     def _compute(self, t: Any) -> bytes:
         if z3.is_var(t):
@@ -79,12 +79,12 @@ class _Hash:
             return "self"
         axioms = self.sameness.defining(name)
         if not axioms:
-            renamed = self.sameness.renamed(name, self.renaming)
+            renamed = self.sameness.rename_elements(name, self.renaming)
             return re.sub(r"!\d+$", "", renamed) if self.defines else renamed  # a witness's number says nothing
-        if name not in self._defined:
-            inner = _Hash(self.sameness, self.renaming, self._defined, name)
-            self._defined[name] = b"".join(sorted(map(inner.of, axioms))).hex()
-        return self._defined[name]
+        if name not in self._definition_hashes:
+            inner = _Hash(self.sameness, self.renaming, self._definition_hashes, name)
+            self._definition_hashes[name] = b"".join(sorted(map(inner.of, axioms))).hex()
+        return self._definition_hashes[name]
 
 
 def _digest(label: str, *parts: bytes) -> bytes:

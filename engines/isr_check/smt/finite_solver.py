@@ -18,31 +18,31 @@ class Finite:
 
     def __init__(self, induction: Induction) -> None:
         self.induction = induction
-        self._kept: Kept | None = None
+        self._solver: Kept | None = None
 
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether the goal follows; 'unknown' if a `core` is wanted, because this solver cannot name one."""
         if core or obligation.kind == INITIAL:
             return Answer("unknown", 0.0, reason="not of this kind")
         began, known = time.monotonic(), self.induction.hypotheses
-        if self._kept is None:  # made late, by the process that asks
-            bounds = [logic.term(x) for x in self.induction.translation.assumed]
-            self._kept = Kept(self._defined([*bounds, *(x for _, x in known)]))
+        if self._solver is None:  # made late, by the process that asks
+            bounds = [logic.term(x) for x in self.induction.translation.assumptions]
+            self._solver = Kept(self._with_definitions([*bounds, *(x for _, x in known)]))
         extra = [x for _, x in query.hypotheses[len(known) :]]
-        status = self._kept.ask(self._defined([*extra, logic.term(logic.not_(query.goal))]), seconds)
+        status = self._solver.ask(self._with_definitions([*extra, logic.term(logic.not_(query.goal))]), seconds)
         return Answer(status, time.monotonic() - began)
 
-    def _defined(self, terms: Sequence[Term]) -> list[Term]:
+    def _with_definitions(self, terms: Sequence[Term]) -> list[Term]:
         return [*terms, *self.induction.translation.defining(terms, terms)]
 
 
 class Kept:
     """A solver that keeps some assertions; each question adds others for itself."""
 
-    def __init__(self, held: Sequence[Term]) -> None:
+    def __init__(self, assertions: Sequence[Term]) -> None:
         self._solver = z3.SimpleSolver()
         self._solver.set("max_memory", MEGABYTES)
-        for assertion in held:
+        for assertion in assertions:
             self._solver.add(assertion)
 
     def ask(self, assertions: Sequence[Term], seconds: float) -> str:

@@ -13,9 +13,9 @@ from typing import cast
 
 import attrs
 
-from isr_check.smt.terms.design_terms import Scope, Translation, named
+from isr_check.smt.terms.design_terms import Scope, Translation, environment_of
 from isr_check.smt.terms.logic import Truth, all_of, and_, any_of, implies, not_, same_truth
-from isr_check.smt.terms.shapes import NAMED
+from isr_check.smt.terms.shapes import WRITTEN_ELEMENTS
 from isr_check.smt.terms.values import Members
 from isr_lang import Definition, Node
 from isr_lang.types import Scalar, SetType, SortType
@@ -62,9 +62,9 @@ class Goals:
     sorts: frozenset[SortType]
     more: bool = True
 
-    def known(self, node: Node, scope: Scope) -> Iterator[Truth]:
+    def named_facts(self, node: Node, scope: Scope) -> Iterator[Truth]:
         """What a condition says of the first NAMED elements, part by part."""
-        yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, NAMED))
+        yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, WRITTEN_ELEMENTS))
 
     def parts(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
         """Formulas which together imply the node; `used`: how many elements of each sort are named already."""
@@ -149,7 +149,7 @@ class Goals:
         definition, primed = cast("tuple[Definition, bool]", node.attr)
         actuals = (self.translation.value(a, scope) for a in node.args)
         names = {n: value for (n, _), value in zip(definition.parameters, actuals, strict=True)}
-        return definition.body, Scope((scope.new if primed else scope.old) or {}, None, named(names))
+        return definition.body, Scope((scope.new if primed else scope.old) or {}, None, environment_of(names))
 
     def _of(self, node: Node) -> SortType | None:
         """The sort of a set's members if it is one of `sorts`, else None."""

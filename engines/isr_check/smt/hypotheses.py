@@ -40,18 +40,18 @@ class Guide:
         low = {c.name: c.low for c in design.constants()}
         given = {k: max(low[k], min(high[k], small)) if v is None else v for k, v in constants.items()}
         self.induction = Induction(design, given, conjuncts)
-        self._made = design, constants, conjuncts
+        self._arguments = design, constants, conjuncts
         self._smaller: dict[int, Guide] = {}
         self.small = small
-        self.wanted = {p.name: p for p in design.properties}
-        self.wanted |= {p.name: p for p in conjuncts}
+        self.properties_by_name = {p.name: p for p in design.properties}
+        self.properties_by_name |= {p.name: p for p in conjuncts}
         self._obligations: dict[tuple[str, str, str | None], Obligation] = {}
 
     def obligation(self, o: Obligation) -> Obligation | None:
         """The obligation of the same name with small bounds."""
         key = o.kind, o.conjunct, o.action
         if key not in self._obligations:
-            wanted = [self.wanted[o.conjunct]] if o.kind == "implies" else []
+            wanted = [self.properties_by_name[o.conjunct]] if o.kind == "implies" else []
             actions = [o.action] if o.action else []
             only = ["-"] if o.kind == "implies" else [o.conjunct]
             for made in self.induction.obligations(wanted, only, actions):
@@ -61,23 +61,25 @@ class Guide:
     def hint(self, obligation: Obligation, query: Query, seconds: float) -> Hint | None:
         """The hint for a query; None if there was no time to find it."""
         same = self.obligation(obligation)
-        asked = [] if same is None else [q for q in same.queries if _chosen(q) == _chosen(query)]
-        if not asked:
+        queries = [] if same is None else [q for q in same.queries if _chosen_elements(q) == _chosen_elements(query)]
+        if not queries:
             return Hint((obligation.conjunct,))
         end, using = time.monotonic() + seconds, dict[str, None]()
-        named = {c.name for c in self.induction.conjuncts}
-        if obligation.conjunct in named and obligation.kind == "preserved":
+        conjunct_names = {c.name for c in self.induction.conjuncts}
+        if obligation.conjunct in conjunct_names and obligation.kind == "preserved":
             using[obligation.conjunct] = None
         while (left := end - time.monotonic()) > 0:
-            answer = ask(self.induction.assertions(asked[0], using), left)
+            answer = ask(self.induction.assertions(queries[0], using), left)
             if answer.status == "unsat":
-                core = ask(self.induction.assertions(asked[0], using), max(left, 1.0), core=True).core
+                core = ask(self.induction.assertions(queries[0], using), max(left, 1.0), core=True).core
                 return Hint(tuple(n for n in using if n in core or not core))
             if answer.status != "sat" or answer.value is None:
                 return None
-            false = [n for n, x in asked[0].hypotheses if n in named and n not in using and not answer.value(x)]
+            false = [
+                n for n, x in queries[0].hypotheses if n in conjunct_names and n not in using and not answer.value(x)
+            ]
             if not false:
-                return Hint(tuple(using), asked[0], answer)
+                return Hint(tuple(using), queries[0], answer)
             using[false[0]] = None
         return None
 
@@ -86,13 +88,13 @@ class Guide:
         end = time.monotonic() + seconds
         for small in range(self.small):
             if small not in self._smaller:
-                self._smaller[small] = Guide(*self._made, small)
+                self._smaller[small] = Guide(*self._arguments, small)
             hint = self._smaller[small].hint(obligation, query, end - time.monotonic())
             if hint is not None and hint.query is not None:
                 return self._smaller[small], hint
         return self, self.hint(obligation, query, end - time.monotonic())
 
 
-def _chosen(query: Query) -> tuple[object, ...]:
+def _chosen_elements(query: Query) -> tuple[object, ...]:
     """The elements of sorts among the parameters."""
     return tuple(v for v in query.choice.values.values() if isinstance(v, int))

@@ -52,7 +52,7 @@ class Learning:
         for sizes, view in product((False, True), repeat=2):
             core = Core(_uses(uses), some, sizes, view, way)
             for wider in (False, True) if sizes and view else (False,):
-                asked = self.strategy.named(obligation, query, core, wider)
+                asked = self.strategy.core_assertions(obligation, query, core, wider)
                 answer = None if asked is None else ask(asked, FIRST, WAYS[way])
                 if answer is not None and answer.status == "unsat":
                     return core if wider else self.fewer(obligation, query, core, answer.seconds)
@@ -64,19 +64,19 @@ class Learning:
         A solver names more than it takes, and what it does not take holds up the next one.
         """
         limit = PATIENCE * max(seconds, QUICK)
-        kept = [(name, place) for name, places in core.uses for place in places]
-        size = len(kept) // 2
+        uses = [(name, place) for name, places in core.uses for place in places]
+        size = len(uses) // 2
         while size:
             at = 0
-            while at < len(kept):
-                left = kept[:at] + kept[at + size :]
-                asked = self.strategy.named(obligation, query, attrs.evolve(core, uses=_uses(left)))
+            while at < len(uses):
+                left = uses[:at] + uses[at + size :]
+                asked = self.strategy.core_assertions(obligation, query, attrs.evolve(core, uses=_uses(left)))
                 if asked is not None and ask(asked, limit, WAYS[core.way]).status == "unsat":
-                    kept = left
+                    uses = left
                 else:
                     at += size
             size //= 2
-        return attrs.evolve(core, uses=_uses(kept))
+        return attrs.evolve(core, uses=_uses(uses))
 
     def _place(self, obligation: Obligation, query: Query, name: str, x: Term) -> tuple[str, int]:
         """The name of a hypothesis as cores call it, and its place among those of this name."""
@@ -92,9 +92,9 @@ class Learning:
         return next(k for k, (w, _) in enumerate(found) if identity(w.term) == identity(x))
 
 
-def _uses(named: Sequence[tuple[str, int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _uses(uses: Sequence[tuple[str, int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """Hypotheses by name, each with its places."""
     found: dict[str, set[int]] = {}
-    for name, place in named:
+    for name, place in uses:
         found.setdefault(name, set()).add(place)
     return tuple((name, tuple(sorted(places))) for name, places in sorted(found.items()))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from isr_check.smt.hypotheses import Guide
 from isr_check.smt.induction import Induction, Obligation
-from isr_check.smt.obligations import Counterexample, Decided, Proved, Result, prove
+from isr_check.smt.obligations import Counterexample, Decision, Proved, Result, prove
 from isr_lang import Design, Instance, Property, show
 from isr_lang import Value as Setting
 
@@ -25,23 +25,23 @@ def table(
     design: Design,
     constants: Mapping[str, Setting | None],
     conjuncts: Sequence[Property],
-    wanted: Sequence[Property] = (),
+    properties: Sequence[Property] = (),
     *,
     only: Collection[str] = (),
     actions: Collection[str] = (),
     seconds: float = 10.0,
     workers: int = 2,
     core: bool = False,
-    shown: int = 3,
+    most_counterexamples: int = 3,
     say: Callable[[str], None] = lambda line: print(line, flush=True),
-) -> list[Decided]:
-    """Decide all obligations; print those that are not proved, `shown` counterexamples in full, and then the matrix."""
+) -> list[Decision]:
+    """Decide all obligations; print what is not proved, the first `most_counterexamples` in full, and the matrix."""
     began = time.monotonic()
     induction = Induction(design, constants, conjuncts)
-    obligations = list(induction.obligations(wanted, only, actions))
+    obligations = list(induction.obligations(properties, only, actions))
     queries = sum(len(o.queries) for o in obligations)
     say(f"{len(obligations)} obligations, {queries} queries, translated in {time.monotonic() - began:.1f} s")
-    left = [shown]
+    counterexamples_left = [most_counterexamples]
 
     def progress(o: Obligation, result: Result) -> None:
         if isinstance(result, Proved):
@@ -50,46 +50,46 @@ def table(
             return
         reason = "" if isinstance(result, Counterexample) else f" ({result.reason})"
         say(f"{o.name}: {verdict(result).upper()}{reason} in {result.seconds:.2f} s")
-        if isinstance(result, Counterexample) and result.state and left[0] > 0:
-            left[0] -= 1
-            for line in described(induction, o, result):
+        if isinstance(result, Counterexample) and result.state and counterexamples_left[0] > 0:
+            counterexamples_left[0] -= 1
+            for line in counterexample_lines(induction, o, result):
                 say(f"    {line}")
 
     guide = Guide(design, constants, conjuncts) if induction.translation.bounds else None
-    decided = prove(induction, obligations, seconds, workers, progress, core, guide)
-    for line in matrix(decided):
+    decisions = prove(induction, obligations, seconds, workers, progress, core, guide)
+    for line in matrix(decisions):
         say(line)
-    totals = Counter(verdict(r) for _, r in decided)
-    solver = sum(r.seconds for _, r in decided)
+    totals = Counter(verdict(r) for _, r in decisions)
+    solver = sum(r.seconds for _, r in decisions)
     said = ", ".join(f"{n} {v}" for v, n in totals.items())
     say(f"{said}; solver {solver:.1f} s, in all {time.monotonic() - began:.1f} s")
-    return decided
+    return decisions
 
 
-def matrix(decided: Sequence[Decided]) -> list[str]:
+def matrix(decisions: Sequence[Decision]) -> list[str]:
     """One row per conjunct, one column per action: . proved, X counterexample, ? unknown."""
-    columns = list(dict.fromkeys(o.action or o.kind for o, _ in decided))
-    rows = list(dict.fromkeys(o.conjunct for o, _ in decided))
-    marks = {(o.conjunct, o.action or o.kind): MARKS[verdict(r)] for o, r in decided}
+    columns = list(dict.fromkeys(o.action or o.kind for o, _ in decisions))
+    rows = list(dict.fromkeys(o.conjunct for o, _ in decisions))
+    marks = {(o.conjunct, o.action or o.kind): MARKS[verdict(r)] for o, r in decisions}
     width = max(map(len, rows), default=0)
     lines = [f"{i + 1:3} {c}" for i, c in enumerate(columns)]
     lines.append(" " * width + " " + "".join(f"{i + 1:3}" for i in range(len(columns))))
     return lines + [f"{r:{width}} " + "".join(f"{marks.get((r, c), ' '):>3}" for c in columns) for r in rows]
 
 
-def described(induction: Induction, obligation: Obligation, found: Counterexample) -> list[str]:
+def counterexample_lines(induction: Induction, obligation: Obligation, counterexample: Counterexample) -> list[str]:
     """The lines of a counterexample: open bounds, the action with its parameters, each variable and its change."""
-    instance = instance_of(induction, found)
+    instance = instance_of(induction, counterexample)
     blank = {v.name: instance.first(v.type) for v in instance.variables}
     free = induction.translation.bounds
     lines = [", ".join(f"{k}={v}" for k, v in instance.constants.items() if k in free)]
     action = next((a for a in induction.design.actions if a.name == obligation.action), None)
     if action:
-        named = zip(action.parameters, found.parameters, strict=True)
+        named = zip(action.parameters, counterexample.parameters, strict=True)
         values = ", ".join(f"{n}={show(v, t)}" for (n, t), v in named)
         lines.append(f"{action.name}({values})")
     for v in instance.variables:
-        old, new = found.state[v.name], found.successor.get(v.name, found.state[v.name])
+        old, new = counterexample.state[v.name], counterexample.successor.get(v.name, counterexample.state[v.name])
         if old != new:
             lines.append(f"  {v.name}: {show(old, v.type)}  ->  {show(new, v.type)}")
         elif old != blank[v.name]:
@@ -97,6 +97,6 @@ def described(induction: Induction, obligation: Obligation, found: Counterexampl
     return [line for line in lines if line]
 
 
-def instance_of(induction: Induction, found: Counterexample) -> Instance:
+def instance_of(induction: Induction, counterexample: Counterexample) -> Instance:
     """The instance of the design in which a counterexample is a state."""
-    return Instance(induction.design, found.constants)
+    return Instance(induction.design, counterexample.constants)

@@ -66,7 +66,7 @@ class Unknown:
 
 
 Result = Proved | Counterexample | Unknown
-Decided = tuple[Obligation, Result]
+Decision = tuple[Obligation, Result]
 Attempt = Callable[[Obligation, Query, float, bool], Answer]
 """A way to prove a query: (obligation, query, seconds, whether a core is wanted); 'unsat' means proved."""
 
@@ -105,7 +105,7 @@ def decide(
         if answer.status == "unsat":
             used |= dict.fromkeys(answer.core)
         elif answer.status == "sat":
-            return _found(induction, obligation, query, answer, seconds, began)
+            return _counterexample(induction, obligation, query, answer, seconds, began)
         else:
             return Unknown(answer.reason, time.monotonic() - began)
     return Proved(time.monotonic() - began, tuple(used), tuple(learnt))
@@ -113,22 +113,22 @@ def decide(
 
 def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
     """Ask the solver for each part of the goal: first with the conjuncts `using`, then with all hypotheses."""
-    end, used, asked = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
+    end, used, answer = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
     for part in conjuncts(query.goal):
         smaller = attrs.evolve(query, goal=part)
         for hypotheses in (using, None) if using is not None else (None,):
             left = max(0.001, end - time.monotonic())
             limit = left / 2 if hypotheses is not None else left
-            asked = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
-            if asked.status == "unsat":
-                used |= dict.fromkeys(asked.core or hypotheses or ())
+            answer = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
+            if answer.status == "unsat":
+                used |= dict.fromkeys(answer.core or hypotheses or ())
                 break
-        if asked.status != "unsat":
-            return asked
-    return attrs.evolve(asked, core=tuple(used))
+        if answer.status != "unsat":
+            return answer
+    return attrs.evolve(answer, core=tuple(used))
 
 
-def _found(
+def _counterexample(
     induction: Induction, obligation: Obligation, query: Query, answer: Answer, seconds: float, began: float
 ) -> Counterexample:
     """The counterexample, if possible one within the bounds that a run may have."""
@@ -152,7 +152,7 @@ def _read(induction: Induction, obligation: Obligation, query: Query, answer: An
     try:
         return Counterexample(
             time.monotonic() - began,
-            {k: v for k, v in t.given.items() if v is not None}
+            {k: v for k, v in t.settings.items() if v is not None}
             | {name: int(answer.value(term)) for name, term in t.bounds.items()},
             reader.state(types, query.old),
             tuple(reader.parameter(kinds[name], v) for name, v in query.choice.values.items() if name in kinds),
@@ -173,20 +173,20 @@ def prove(
     first: Attempt | None = None,
     stop: Callable[[], bool] = lambda: False,
     effort: Callable[[Obligation], tuple[int, ...]] = lambda _: (),
-) -> list[Decided]:
+) -> list[Decision]:
     """Decide all obligations in `workers` processes; `stop` ends early, and what is undecided then is Unknown.
 
     Those of most `effort` are begun first, so that the processes end together. Raises Unsound if no state satisfies all
     conjuncts, because they would imply anything.
     """
-    decided: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     hard: list[int] = []
     for i, o in enumerate(obligations):
         if o.queries:
             hard.append(i)
         else:
-            decided[i] = Proved(0.0)
-            progress(o, decided[i])
+            results[i] = Proved(0.0)
+            progress(o, results[i])
     hard.sort(key=lambda i: effort(obligations[i]), reverse=True)
     times = {i: (3 if first is None else ATTEMPTS) * len(obligations[i].queries) for i in hard} | {TOGETHER: 1}
 
@@ -197,11 +197,11 @@ def prove(
 
     for i, result in _Pool(work, workers).run([TOGETHER, *hard], lambda i: seconds * times[i] + GRACE, stop):
         if i != TOGETHER:
-            decided[i] = result
+            results[i] = result
             progress(obligations[i], result)
         elif isinstance(result, Proved):
             raise Unsound("no state satisfies all of the conjuncts together, so they would imply anything")
-    return [(o, decided.get(i, Unknown("it was not asked", 0.0))) for i, o in enumerate(obligations)]
+    return [(o, results.get(i, Unknown("it was not asked", 0.0))) for i, o in enumerate(obligations)]
 
 
 def _together(induction: Induction, seconds: float) -> Result:

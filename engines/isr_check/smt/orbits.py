@@ -15,20 +15,20 @@ from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SetType, Sor
 
 def told_apart(roots: Iterable[Node]) -> set[SortType]:
     """The sorts with an expression that could name one certain element."""
-    found: set[SortType] = set()
-    seen: set[Definition] = set()
+    sorts: set[SortType] = set()
+    visited: set[Definition] = set()
     waiting = list(roots)
     while waiting:
         for n in walk(waiting.pop()):
             if n.op == "literal":
                 blank = bool(n.attr == 0 or n.attr == ())
-                found |= bare(n.type) if blank else sorts_in(n.type)
+                sorts |= bare(n.type) if blank else sorts_in(n.type)
             elif n.op == "get" and isinstance(n.args[1].type, NumberType):
-                found |= bare(n.type)  # the first of them, for a key that there is not
-            elif n.op == "call" and n.attr[0] not in seen:
-                seen.add(n.attr[0])
+                sorts |= bare(n.type)  # the first of them, for a key that there is not
+            elif n.op == "call" and n.attr[0] not in visited:
+                visited.add(n.attr[0])
                 waiting.append(n.attr[0].body)
-    return found
+    return sorts
 
 
 def sorts_in(type: Type) -> set[SortType]:

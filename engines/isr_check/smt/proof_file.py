@@ -20,8 +20,8 @@ from typing import cast
 import attrs
 
 from isr_check.engine import TYPE_OK
-from isr_check.smt.induction import GOAL, INITIAL, Induction, Named, Obligation, Query
-from isr_check.smt.obligations import Attempt, Decided, Proved
+from isr_check.smt.induction import GOAL, INITIAL, Induction, NamedTerm, Obligation, Query
+from isr_check.smt.obligations import Attempt, Decision, Proved
 from isr_check.smt.smtlib import formula, query_text, smaller
 from isr_check.smt.solver import Answer, Proof, ask
 from isr_check.smt.strategy import MARK, SOME
@@ -55,7 +55,7 @@ class Keeping:
 
     def __init__(self, induction: Induction, attempt: Attempt, folder: Path) -> None:
         self.induction, self.attempt, self.folder = induction, attempt, folder
-        self._known = {(name, identity(x)) for name, x in self.induction.hypotheses}
+        self._hypothesis_keys = {(name, identity(x)) for name, x in self.induction.hypotheses}
 
     def __call__(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
         answer = self.attempt(obligation, query, seconds, core)
@@ -67,25 +67,25 @@ class Keeping:
         """Write the proof of one query: a file for each part of its goal, and a list of them."""
         parts: list[Json] = []
         for number, proof in enumerate(proofs):
-            made, needed = smaller(proof)
-            named = list(self._kinds(made))
-            text = query_text(named)
+            small_proof, goal_needed = smaller(proof)
+            assertions = list(self._kinds(small_proof))
+            text = query_text(assertions)
             name = f"{_stem(obligation, query)}.{number}.smt2"
             _write(self.folder / name, text)
             parts.append(
                 {
                     "file": name,
                     "sha256": hashlib.sha256(text.encode()).hexdigest(),
-                    "assertions": [f"{kind} {name}".rstrip() for kind, name, _ in named],
-                    "goal_needed": needed,
+                    "assertions": [f"{kind} {name}".rstrip() for kind, name, _ in assertions],
+                    "goal_needed": goal_needed,
                     "seconds": round(proof.seconds, 3),
-                    "seconds_again": round(made.seconds, 3),
-                    "z3": dict(made.way),
+                    "seconds_again": round(small_proof.seconds, 3),
+                    "z3": dict(small_proof.way),
                 }
             )
         _write(self.folder / f"{_stem(obligation, query)}.json", json.dumps(parts))
 
-    def kept(self, obligation: Obligation, query: Query) -> list[Json] | None:
+    def stored_parts(self, obligation: Obligation, query: Query) -> list[Json] | None:
         """The list of files that `keep` has written for a query; None if there is none."""
         path = self.folder / f"{_stem(obligation, query)}.json"
         return cast("list[Json]", json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
@@ -100,23 +100,27 @@ class Keeping:
             elif name.endswith("'"):
                 yield "after", name.rstrip("'"), x
             else:
-                yield "holds" if (name, identity(x)) in self._known else "guard", _line(name), x
+                yield "holds" if (name, identity(x)) in self._hypothesis_keys else "guard", _line(name), x
 
 
 def store(
-    file: Path, keeping: Keeping, decided: Sequence[Decided], wanted: Sequence[Property] = (), seconds: float = 60.0
+    file: Path,
+    keeping: Keeping,
+    decisions: Sequence[Decision],
+    properties: Sequence[Property] = (),
+    seconds: float = 60.0,
 ) -> Json:
     """Write the proof into one file and return its manifest; NotStored unless every obligation is proved."""
     induction = keeping.induction
-    open_ones = [o.name for o, r in decided if not isinstance(r, Proved)]
+    open_ones = [o.name for o, r in decisions if not isinstance(r, Proved)]
     if open_ones:
-        raise NotStored(f"{len(open_ones)} of {len(decided)} obligations are not proved, among them {open_ones[0]}")
-    asked = [(o.kind, o.conjunct, o.action) for o, _ in decided]
-    if sorted(asked, key=str) != sorted(_expected(induction, wanted), key=str):
+        raise NotStored(f"{len(open_ones)} of {len(decisions)} obligations are not proved, among them {open_ones[0]}")
+    asked = [(o.kind, o.conjunct, o.action) for o, _ in decisions]
+    if sorted(asked, key=str) != sorted(_expected(induction, properties), key=str):
         raise NotStored("a proof is stored of all obligations, not of some conjuncts or actions only")
-    listed = [_listed(keeping, o, r.seconds, seconds) for o, r in decided if isinstance(r, Proved)]
-    steps = _steps(induction, [q for o, _ in decided if o.kind == START for q in o.queries])
-    manifest: Json = {**_said(induction, wanted), "steps": steps, "obligations": listed}
+    listed = [_obligation_entry(keeping, o, r.seconds, seconds) for o, r in decisions if isinstance(r, Proved)]
+    steps = _steps(induction, [q for o, _ in decisions if o.kind == START for q in o.queries])
+    manifest: Json = {**_manifest_head(induction, properties), "steps": steps, "obligations": listed}
     files = sorted(f for o in listed for q in _of(o, "queries") for f in (str(p["file"]) for p in _of(q, "parts")))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
@@ -136,21 +140,21 @@ def _add(archive: zipfile.ZipFile, name: str, text: str) -> None:
     archive.writestr(info, text)
 
 
-def _listed(keeping: Keeping, obligation: Obligation, taken: float, seconds: float) -> Json:
+def _obligation_entry(keeping: Keeping, obligation: Obligation, proof_seconds: float, seconds: float) -> Json:
     """One obligation for the manifest; queries that another way has proved are proved again and written down."""
     queries: list[Json] = []
     for query in obligation.queries:
-        parts = keeping.kept(obligation, query)
+        parts = keeping.stored_parts(obligation, query)
         if parts is None:
             keeping.keep(obligation, query, list(_otherwise(keeping.induction, obligation, query, seconds)))
-            parts = keeping.kept(obligation, query)
+            parts = keeping.stored_parts(obligation, query)
         queries.append({"choice": query.choice.text(), "parts": parts})
-    found: Json = {"kind": obligation.kind, "conjunct": obligation.conjunct, "action": obligation.action}
+    entry: Json = {"kind": obligation.kind, "conjunct": obligation.conjunct, "action": obligation.action}
     asked = {q["choice"] for q in queries}
     unchanged = [c for c in _choices(keeping.induction, obligation) if c not in asked]
     if unchanged:
-        found["unchanged"] = {"choices": unchanged, "reason": UNCHANGED[obligation.kind]}
-    return found | {"seconds": round(taken, 3), "queries": queries}
+        entry["unchanged"] = {"choices": unchanged, "reason": UNCHANGED[obligation.kind]}
+    return entry | {"seconds": round(proof_seconds, 3), "queries": queries}
 
 
 def _otherwise(induction: Induction, obligation: Obligation, query: Query, seconds: float) -> Iterator[Proof]:
@@ -173,7 +177,7 @@ def _choices(induction: Induction, obligation: Obligation) -> list[str]:
     return [""]
 
 
-def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
+def _manifest_head(induction: Induction, properties: Sequence[Property]) -> Json:
     """The manifest without steps and obligations."""
     design, t = induction.design, induction.translation
     holds: dict[str, list[str]] = {}
@@ -183,14 +187,14 @@ def _said(induction: Induction, wanted: Sequence[Property]) -> Json:
         "schema": SCHEMA,
         "design": design.name,
         "model_hash": design.model_hash(),
-        "constants": {k: v for k, v in t.given.items() if v is not None},
-        "free": sorted(k for k, v in t.given.items() if v is None),
+        "constants": {k: v for k, v in t.settings.items() if v is not None},
+        "free": sorted(k for k, v in t.settings.items() if v is None),
         "any_number": [str(s) for s in induction.goals.sorts],
         "solvers": {"z3": metadata.version("z3-solver")},
         "conjuncts": [{"name": TYPE_OK, "text": "every variable has a value of its type"}]
         + [{"name": c.name, "text": c.doc} for c in induction.conjuncts],
-        "wanted": [{"name": p.name, "kind": p.kind, "text": p.doc} for p in wanted],
-        "bounds": [formula(x) for x in _parts(t.assumed)],
+        "wanted": [{"name": p.name, "kind": p.kind, "text": p.doc} for p in properties],
+        "bounds": [formula(x) for x in _parts(t.assumptions)],
         "holds": holds,
     }
 
@@ -199,15 +203,15 @@ def _steps(induction: Induction, starts: Sequence[Query]) -> Json:
     """For the initial condition and every action, the choices of parameters, each with its guards."""
     t = induction.translation
     first = {q.choice.text(): q.hypotheses for q in starts}
-    found: Json = {START: [_step(c, first.get(c, ())) for c in map(Choice.text, _initial(induction))]}
+    steps: Json = {START: [_step(c, first.get(c, ())) for c in map(Choice.text, _initial(induction))]}
     for a in induction.design.actions:
         possible = {choice.text(): guards for choice, guards, _ in induction.steps(a)}
         every = map(Choice.text, t.parameters(a, induction.apart))
-        found[a.name] = [_step(c, possible[c]) if c in possible else {"choice": c, "impossible": True} for c in every]
-    return found
+        steps[a.name] = [_step(c, possible[c]) if c in possible else {"choice": c, "impossible": True} for c in every]
+    return steps
 
 
-def _step(choice: str, guards: Sequence[Named]) -> Json:
+def _step(choice: str, guards: Sequence[NamedTerm]) -> Json:
     return {"choice": choice, "guards": [[_line(name), formula(x)] for name, x in guards]}
 
 
@@ -215,13 +219,13 @@ def _initial(induction: Induction) -> list[Choice]:
     return induction.translation.parameters(induction.design.initial, induction.apart)
 
 
-def _expected(induction: Induction, wanted: Sequence[Property]) -> Iterator[tuple[str, str, str | None]]:
+def _expected(induction: Induction, properties: Sequence[Property]) -> Iterator[tuple[str, str, str | None]]:
     """Kind, conjunct and action of every obligation."""
     actions = [a.name for a in induction.design.actions]
     for name in (TYPE_OK, *(c.name for c in induction.conjuncts)):
         yield START, name, None
         yield from (("preserved", name, a) for a in actions)
-    for p in wanted:
+    for p in properties:
         if p.kind == "always":
             yield "implies", p.name, None
         elif p.kind == "step":
@@ -249,5 +253,5 @@ def _write(path: Path, text: str) -> None:
 
 def file_name(induction: Induction, size: str) -> str:
     """The name of a proof's file, after its design and one of its constants."""
-    constants: Mapping[str, object] = induction.translation.given
+    constants: Mapping[str, object] = induction.translation.settings
     return f"proof-{induction.design.name}-{constants[size]}.zip"

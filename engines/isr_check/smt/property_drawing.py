@@ -34,9 +34,7 @@ def dot(graph: PropertyGraph) -> str:
             continue
         shape = "oval, style=filled, fillcolor=lightyellow" if name in graph.promises else "box"
         label = "\\n= ".join(graph.alike.get(name, (name,)))
-        lines.append(
-            f'  "{name}" [label="{label}", tooltip="{_quoted(graph.documented.get(name, ""))}", shape={shape}];'
-        )
+        lines.append(f'  "{name}" [label="{label}", tooltip="{_quote(graph.summaries.get(name, ""))}", shape={shape}];')
     lines += [f'  "{a}" -> "{e.target}";' for e in graph.alone for a in e.sources]
     for i, e in enumerate(graph.together):
         if len(e.sources) == 1:
@@ -48,7 +46,7 @@ def dot(graph: PropertyGraph) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _quoted(sentence: str) -> str:
+def _quote(sentence: str) -> str:
     return sentence.replace("\\", "\\\\").replace('"', '\\"')
 
 

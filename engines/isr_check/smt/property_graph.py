@@ -41,8 +41,8 @@ class PropertyGraph:
 
     `alone`: implications by one property, without those that follow from two others. `together`: implications by
     several properties. `alike`: groups of equivalent properties, by the first of each. `independent`: conjuncts that no
-    others imply, and promises that do not follow. `trivial`: properties of every state, at these bounds. `undecided`:
-    edges that the solver did not decide. `documented`: property -> its summary.
+    others imply, and promises that do not follow. `trivial`: properties of every state, at these bounds.
+    `undecided_edges`: edges that the solver did not decide. `summaries`: property -> its summary.
     """
 
     promises: Names
@@ -52,8 +52,8 @@ class PropertyGraph:
     alike: Mapping[str, Names]
     independent: Names
     trivial: Names
-    undecided: tuple[Edge, ...]
-    documented: Mapping[str, str]
+    undecided_edges: tuple[Edge, ...]
+    summaries: Mapping[str, str]
 
     def edges(self) -> list[Edge]:
         return [*self.alone, *self.together]
@@ -69,16 +69,16 @@ class _Small:
         self, design: Design, constants: Mapping[str, Setting], properties: Sequence[Property], seconds: float
     ) -> None:
         induction = Induction(design, constants, ())
-        self.terms = {p.name: logic.term(induction.promised(p, induction.old)) for p in properties}
+        self.terms = {p.name: logic.term(induction.promised_truth(p, induction.old)) for p in properties}
         query = Query(tuple(induction.hypotheses), logic.term(False), induction.old, Choice({}, ()), None)
         always = [x for _, x in induction.assertions(query)]
         self.solver = Incremental([*always, *induction.translation.defining(list(self.terms.values()))], seconds)
         self.solver.assume(self.terms)
-        self.seen: list[dict[str, bool]] = []
+        self.visited: list[dict[str, bool]] = []
 
     def refuted(self, sources: Sequence[str], target: str) -> bool:
         """Whether a state seen before satisfies the sources and not the target."""
-        return any(not s[target] and all(s[n] for n in sources) for s in self.seen)
+        return any(not s[target] and all(s[n] for n in sources) for s in self.visited)
 
     def implied(self, sources: Sequence[str], target: str) -> Names | None:
         """Sources that suffice to imply the target; None if all together do not, or if the solver does not know."""
@@ -86,7 +86,7 @@ class _Small:
             return None
         found = self.solver.fails([self.terms[target]], sources)
         if found.value is not None:
-            self.seen.append({n: bool(found.value(x)) for n, x in self.terms.items()})
+            self.visited.append({n: bool(found.value(x)) for n, x in self.terms.items()})
         return found.core if found.status == "unsat" else None
 
     def fewest(self, sources: Sequence[str], target: str) -> Names | None:
@@ -94,7 +94,7 @@ class _Small:
         enough = self.implied(sources, target)
         if enough is None:
             return None
-        return tuple(self.solver.needed(self.terms[target], enough, time.monotonic() + self.solver.seconds))
+        return tuple(self.solver.smaller_core(self.terms[target], enough, time.monotonic() + self.solver.seconds))
 
 
 class _Open:
@@ -120,13 +120,13 @@ def property_graph(
     design: Design,
     constants: Mapping[str, Setting | None],
     conjuncts: Sequence[Property],
-    wanted: Sequence[Property] = (),
+    properties: Sequence[Property] = (),
     *,
     seconds: float = 10.0,
     say: Say = lambda _: None,
 ) -> PropertyGraph:
     """The implications among promises and conjuncts, for every value of a bound that is None."""
-    return _Builder(design, constants, conjuncts, wanted, seconds, say).graph()
+    return _Builder(design, constants, conjuncts, properties, seconds, say).graph()
 
 
 class _Builder:
@@ -135,59 +135,61 @@ class _Builder:
         design: Design,
         constants: Mapping[str, Setting | None],
         conjuncts: Sequence[Property],
-        wanted: Sequence[Property],
+        properties: Sequence[Property],
         seconds: float,
         say: Say,
     ) -> None:
         self.say = say
         known = {c.name: c for c in conjuncts}
-        self.properties = [*conjuncts, *(w for w in wanted if w.kind == "always" and w.name not in known)]
-        self.promises = tuple(w.name for w in wanted if w.kind == "always")
+        self.properties = [*conjuncts, *(w for w in properties if w.kind == "always" and w.name not in known)]
+        self.promises = tuple(w.name for w in properties if w.kind == "always")
         self.conjuncts = tuple(known)
         bounds = {c.name: c for c in design.constants()}
         small = {k: max(bounds[k].low, min(bounds[k].high, SMALL)) if v is None else v for k, v in constants.items()}
         self.small = _Small(design, small, self.properties, seconds)
         open_bounds = any(v is None for v in constants.values())
         self.open = _Open(design, constants, self.properties, seconds) if open_bounds else None
-        self.undecided: list[Edge] = []
+        self.undecided_edges: list[Edge] = []
 
     def graph(self) -> PropertyGraph:
         names = [p.name for p in self.properties]
-        trivial = [b for b in names if self._confirmed((), b, self.small.implied((), b))]
-        said = [n for n in names if n not in trivial]
-        pairs = {(a, b) for a, b in permutations(said, 2) if self._confirmed((a,), b, self.small.implied((a,), b))}
-        self.say(f"{len(pairs)} implications of {len(said) * (len(said) - 1)} hold alone")
-        alike = _alike(said, pairs)
-        chosen = list(dict.fromkeys(alike))
+        trivial = [b for b in names if self._is_confirmed((), b, self.small.implied((), b))]
+        message = [n for n in names if n not in trivial]
+        pairs = {
+            (a, b) for a, b in permutations(message, 2) if self._is_confirmed((a,), b, self.small.implied((a,), b))
+        }
+        self.say(f"{len(pairs)} implications of {len(message) * (len(message) - 1)} hold alone")
+        alike = _alike(message, pairs)
+        selection = list(dict.fromkeys(alike))
         together: list[Edge] = []
         independent: list[str] = []
-        for b in said:
+        for b in message:
             alone = any(a not in alike.get(b, (b,)) for a, t in pairs if t == b)
             rest = [n for n in self.conjuncts if n not in _group(alike, b)]
-            sources = None if alone or b not in chosen else self.small.fewest(rest, b)
-            if sources is not None and self._confirmed(sources, b, sources):
+            sources = None if alone or b not in selection else self.small.fewest(rest, b)
+            if sources is not None and self._is_confirmed(sources, b, sources):
                 together.append(Edge(sources, b))
-            elif not alone and b in chosen:
+            elif not alone and b in selection:
                 independent.append(b)
         return PropertyGraph(
             self.promises,
             self.conjuncts,
-            tuple(Edge((a,), b) for a, b in reduced(chosen, pairs)),
+            tuple(Edge((a,), b) for a, b in reduced(selection, pairs)),
             tuple(together),
-            {a: alike[a] for a in chosen if len(alike[a]) > 1},
+            {a: alike[a] for a in selection if len(alike[a]) > 1},
             tuple(independent),
             tuple(trivial),
-            tuple(self.undecided),
+            tuple(self.undecided_edges),
             {p.name: p.summary for p in self.properties},
         )
 
-    def _confirmed(self, sources: Names, target: str, small: Names | None) -> bool:
+    def _is_confirmed(self, sources: Names, target: str, small: Names | None) -> bool:
         """Whether an implication that holds with small bounds (`small`) also holds where bounds are open."""
         if small is None or self.open is None:
             return small is not None
         answer = self.open.implied(sources, target)
         if answer is None:
-            self.undecided.append(Edge(sources, target))
+            self.undecided_edges.append(Edge(sources, target))
         return answer is True
 
 

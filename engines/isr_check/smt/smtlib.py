@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
-from isr_check.smt.induction import GOAL, Named
+from isr_check.smt.induction import GOAL, NamedTerm
 from isr_check.smt.solver import MEGABYTES, Proof
 from isr_check.smt.strategy import MARK
 from isr_check.smt.terms.logic import Term, children, identity, z3
@@ -38,18 +38,18 @@ def smaller(proof: Proof) -> tuple[Proof, bool]:
     used = _core(proof, limit)
     if used is None:
         return proof, True
-    needed = any(name == GOAL and i in used for i, (name, _) in enumerate(proof.assertions))
+    goal_used = any(name == GOAL and i in used for i, (name, _) in enumerate(proof.assertions))
     kept = [(i, x) for i, x in enumerate(proof.assertions) if i in used or x[0] == GOAL]
     marks = [(i, x) for i, x in enumerate(proof.assertions) if x[0] == MARK and i not in used]
     for chosen in (kept, sorted([*kept, *marks], key=_place)):
         made = Proof(proof.goal, tuple(x for _, x in chosen), proof.way, 0.0)
         began = time.monotonic()
         if refuted(made, limit):
-            return Proof(made.goal, made.assertions, made.way, time.monotonic() - began), needed
-    return proof, needed
+            return Proof(made.goal, made.assertions, made.way, time.monotonic() - began), goal_used
+    return proof, goal_used
 
 
-def _place(item: tuple[int, Named]) -> int:
+def _place(item: tuple[int, NamedTerm]) -> int:
     return item[0]
 
 
@@ -90,18 +90,18 @@ def query_text(assertions: Sequence[tuple[str, str, Term]]) -> str:
     declared = dict.fromkeys(d for _, _, t in assertions for d in _declarations(t))
     lines = [HEADER, *declared]
     for kind, name, t in assertions:
-        lines += [f"; {kind} {name}".rstrip(), f"(assert {_asserted(kind, t)})"]
+        lines += [f"; {kind} {name}".rstrip(), f"(assert {_assertion_text(kind, t)})"]
     return "\n".join([*lines, FOOTER])
 
 
 def _declarations(t: Term) -> Iterator[str]:
     """The declarations of all symbols that occur."""
-    waiting, seen = [t], set[int]()
+    waiting, visited = [t], set[int]()
     while waiting:
         x = waiting.pop()
-        if identity(x) in seen:
+        if identity(x) in visited:
             continue
-        seen.add(identity(x))
+        visited.add(identity(x))
         if z3.is_quantifier(x):
             waiting.append(cast("Term", z3.QuantifierRef.body(x)))
             continue
@@ -110,7 +110,7 @@ def _declarations(t: Term) -> Iterator[str]:
         waiting += children(x)
 
 
-def _asserted(kind: str, t: Term) -> str:
+def _assertion_text(kind: str, t: Term) -> str:
     """An assertion as text. `certify` can see from it that a goal is denied, and that a mark says nothing else."""
     if kind == "mark":
         return f"(|{MARK}| {formula(children(t)[0])})"

@@ -11,7 +11,7 @@ import attrs
 from isr_check.smt.cores import Core, Learnt
 from isr_check.smt.terms.logic import Term, Truth, Whole, z3
 
-Named = tuple[str, Term]
+NamedTerm = tuple[str, Term]
 """The name and the formula of an assertion; several formulas may share a name."""
 
 WAYS: tuple[tuple[float, dict[str, bool]], ...] = (
@@ -34,7 +34,7 @@ class Proof:
     """
 
     goal: Term
-    assertions: tuple[Named, ...]
+    assertions: tuple[NamedTerm, ...]
     way: Mapping[str, object]
     seconds: float
     part: int = 0
@@ -60,7 +60,7 @@ class Answer:
     learnt: tuple[Learnt, ...] = ()
 
 
-def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: bool = False) -> Answer:
+def ask(assertions: Sequence[NamedTerm], seconds: float, core: bool = False, find: bool = False) -> Answer:
     """Whether these assertions are satisfiable; `find` asks for a state rather than for a proof.
 
     Quantifiers are first instantiated at the terms that occur, which proves quickly or gives up; then where a model
@@ -81,7 +81,7 @@ def ask(assertions: Sequence[Named], seconds: float, core: bool = False, find: b
     return attrs.evolve(answer, seconds=time.monotonic() - began)
 
 
-def _once(assertions: Sequence[Named], seconds: float, core: bool, options: dict[str, bool] | None) -> Answer:
+def _once(assertions: Sequence[NamedTerm], seconds: float, core: bool, options: dict[str, bool] | None) -> Answer:
     solver = z3.Solver() if options is None else z3.SimpleSolver()
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
@@ -105,7 +105,7 @@ def _once(assertions: Sequence[Named], seconds: float, core: bool, options: dict
     return Answer(status, 0.0, reason=str(solver.reason_unknown()))
 
 
-def _goal(assertions: Sequence[Named]) -> Any:
+def _goal(assertions: Sequence[NamedTerm]) -> Any:
     goal = z3.Goal()
     for _, t in assertions:
         goal.add(t)

@@ -59,16 +59,16 @@ class Incremental:
         core = {str(c)[:-1] for c in self.solver.unsat_core()} if status == "unsat" else set[str]()
         return Found(status, tuple(n for n in assuming if n in core))
 
-    def needed(self, goal: Term, core: Sequence[str], end: float) -> list[str]:
+    def smaller_core(self, goal: Term, core: Sequence[str], end: float) -> list[str]:
         """A smaller part of `core` under which the goal still cannot fail; the last assumptions are dropped first."""
-        kept = list(core)
+        assumptions = list(core)
         for name in reversed(core):
             if time.monotonic() > end:
                 break
-            fewer = [n for n in kept if n != name]
+            fewer = [n for n in assumptions if n != name]
             if self.fails([goal], fewer).status == "unsat":
-                kept = fewer
-        return kept
+                assumptions = fewer
+        return assumptions
 
 
 def _read(model: Any, value: Truth | Whole) -> bool | int:

@@ -20,11 +20,11 @@ import attrs
 
 from isr_check.smt.cores import GUARDS, Core, Cores
 from isr_check.smt.equal_goals import Sameness
-from isr_check.smt.induction import INITIAL, RANGES, Induction, Named, Obligation, Query, Witness
+from isr_check.smt.induction import INITIAL, RANGES, Induction, NamedTerm, Obligation, Query, Witness
 from isr_check.smt.solver import MEGABYTES, Answer, Proof
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.logic import Term, conjuncts, identity, plus, z3
-from isr_check.smt.terms.shapes import NAMED, OF_MANY
+from isr_check.smt.terms.shapes import OF_MANY, WRITTEN_ELEMENTS
 from isr_check.smt.terms.values import Items, Table, Value
 from isr_lang.promises import ANY_NUMBER
 from isr_lang.types import SortType
@@ -54,13 +54,13 @@ class _Selection:
     """A choice of hypotheses.
 
     `strict`: no lemmas about other sequences of the goal's families. `others`: which lemmas about elements without a
-    name (NONE, SMALL, ALL). `compared`: with axioms about the sizes of sets. `first`: tried in the first round already.
-    `witnessed`: also tried with each witness that the lemmas give.
+    name (NONE, SMALL, ALL). `with_sizes`: with axioms about the sizes of sets. `first`: tried in the first round
+    already. `witnessed`: also tried with each witness that the lemmas give.
     """
 
     strict: bool
     others: int
-    compared: bool
+    with_sizes: bool
     first: bool
     witnessed: bool = False
 
@@ -100,7 +100,7 @@ class _Attempt:
 
     label: Label
     narrow: bool
-    assertions: list[Named]
+    assertions: list[NamedTerm]
     named_by: tuple[str, ...] = ()
 
 
@@ -135,9 +135,9 @@ class Strategy:
         self.many = bool(induction.goals.sorts)
         self._about: dict[int, tuple[Term, frozenset[str]]] = {}
         self._after: dict[tuple[str, int], list[Term]] = {}
-        self._worked: dict[tuple[str, str | None], dict[Label, None]] = {}
+        self._successful_labels: dict[tuple[str, str | None], dict[Label, None]] = {}
         self.order = [c.name for c in induction.conjuncts]
-        self._before: dict[str, list[Named]] = {}
+        self._before: dict[str, list[NamedTerm]] = {}
         for name, x in induction.hypotheses:
             self._before.setdefault(name, []).append((name, x))
         self._last = _Decided(None, False)
@@ -181,7 +181,7 @@ class Strategy:
         last = self._last
         if number in last.proved:
             return last.proved[number]
-        answer = None if number in last.stale else self._known(obligation, part, number, core)
+        answer = None if number in last.stale else self._answer_from_core(obligation, part, number, core)
         if answer is None:
             last.stale.add(number)
             answer = self._goal(obligation, part, seconds, core)
@@ -204,22 +204,24 @@ class Strategy:
         asked = zip(obligation.queries, parts, strict=True)
         return sum(self.cores.missing(self.question(obligation, q), n) for q, n in asked), sum(parts)
 
-    def _known(self, obligation: Obligation, query: Query, number: int, core: bool) -> Answer | None:
+    def _answer_from_core(self, obligation: Obligation, query: Query, number: int, core: bool) -> Answer | None:
         """The answer to one part by what refuted it before: just that, then all that is said under the same names."""
-        for known in self.cores.of(self.question(obligation, query), number):
+        for stored_core in self.cores.of(self.question(obligation, query), number):
             for wider, limit in ((False, SECOND), (True, FIRST)):
-                assertions = self.named(obligation, query, known, wider)
-                answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[known.way])
+                assertions = self.core_assertions(obligation, query, stored_core, wider)
+                answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[stored_core.way])
                 if assertions is not None and answer.status == "unsat":
-                    named_by = known.some[0] if known.some else ()
+                    named_by = stored_core.some[0] if stored_core.some else ()
                     return _refuted(
-                        query, assertions, WAYS[known.way], answer, core, None if wider else known, named_by
+                        query, assertions, WAYS[stored_core.way], answer, core, None if wider else stored_core, named_by
                     )
         return None
 
-    def named(self, obligation: Obligation, query: Query, core: Core, wider: bool = False) -> list[Named] | None:
+    def core_assertions(
+        self, obligation: Obligation, query: Query, core: Core, wider: bool = False
+    ) -> list[NamedTerm] | None:
         """The assertions that a core names, with the denied goal; None if it names what there is not."""
-        hypotheses: list[Named] = []
+        hypotheses: list[NamedTerm] = []
         try:
             for name, places in core.uses:
                 every = self.formulas(obligation, query, name)
@@ -230,9 +232,9 @@ class Strategy:
                 hypotheses.append((SOME, witness.term))
         except (IndexError, StopIteration, ValueError):
             return None
-        return self._asked(query, hypotheses, core.sizes or wider, core.view or wider)
+        return self._assertions(query, hypotheses, core.sizes or wider, core.view or wider)
 
-    def formulas(self, obligation: Obligation, query: Query, name: str) -> list[Named]:
+    def formulas(self, obligation: Obligation, query: Query, name: str) -> list[NamedTerm]:
         """The hypotheses of one name, as cores call them; ValueError if the name would make the proof circular."""
         if name == GUARDS:
             return list(query.hypotheses[0 if obligation.kind == INITIAL else len(self.induction.hypotheses) :])
@@ -246,22 +248,22 @@ class Strategy:
         """Try to prove one part. An attempt that proved another part is tried first, and then its next witness."""
         hopeless: set[Label] = set()
         answer = Answer("unknown", 0.0, reason="no attempt")
-        worked = self._worked.setdefault((obligation.conjunct, obligation.action), {})
-        near = [(number, k + more) for number, k in reversed(worked) for more in (0, 1)]
-        again = [(SECOND, near)] if worked and self.many else []
+        successful_labels = self._successful_labels.setdefault((obligation.conjunct, obligation.action), {})
+        near = [(number, k + more) for number, k in reversed(successful_labels) for more in (0, 1)]
+        again = [(SECOND, near)] if successful_labels and self.many else []
         rungs: list[tuple[float, Sequence[Label] | None]] = [(r, None) for r in (FIRST, SECOND) if r < seconds]
         for rung, only in (*again, *rungs, (seconds, None)):
-            for tried in self._attempts(obligation, query, only):
-                if tried.label in hopeless or (rung == FIRST and not tried.narrow):
+            for attempt in self._attempts(obligation, query, only):
+                if attempt.label in hopeless or (rung == FIRST and not attempt.narrow):
                     continue
                 for way in WAYS[:1] if rung == FIRST else WAYS:
-                    answer = ask(tried.assertions, rung, way)
+                    answer = ask(attempt.assertions, rung, way)
                     if answer.status == "unsat":
-                        worked.pop(tried.label, None)
-                        worked[tried.label] = None
-                        return _refuted(query, tried.assertions, way, answer, core, named_by=tried.named_by)
+                        successful_labels.pop(attempt.label, None)
+                        successful_labels[attempt.label] = None
+                        return _refuted(query, attempt.assertions, way, answer, core, named_by=attempt.named_by)
                 if "quantifiers" in answer.reason:
-                    hopeless.add(tried.label)  # it has seen all instances that there are, and more time makes no more
+                    hopeless.add(attempt.label)  # it has seen all instances that there are, and more time makes no more
         return answer
 
     def _attempts(
@@ -272,52 +274,54 @@ class Strategy:
         First the lemmas that the conjunct names, then these with each witness, then more lemmas. `only` restricts the
         attempts to these labels.
         """
-        tried: set[tuple[frozenset[int], bool, bool]] = set()
+        tried_keys: set[tuple[frozenset[int], bool, bool]] = set()
         every = tuple(dict.fromkeys(lemma.name for lemma in self.lemmas))
-        own, hinted = self._hinted(obligation)
+        own, hinted = self._hinted_lemmas(obligation)
         passes = ((own, False), (own or [hinted], True), ([hinted, every], False))
         ways = SELECTIONS_OF_MANY if self.many else SELECTIONS
         plan = [(names, way, witnessed) for sets, witnessed in passes for names, way in product(sets, ways)]
         for number, (names, way, witnessed) in enumerate(plan):
             if (witnessed and not way.witnessed) or (only is not None and all(number != n for n, _ in only)):
                 continue
-            hypotheses = self._selected(obligation, query, names, way)
-            key = frozenset(identity(x) for _, x in hypotheses), way.compared, witnessed
-            if key in tried:
+            hypotheses = self._select_hypotheses(obligation, query, names, way)
+            key = frozenset(identity(x) for _, x in hypotheses), way.with_sizes, witnessed
+            if key in tried_keys:
                 continue
-            tried.add(key)
+            tried_keys.add(key)
             if not witnessed:
-                asked = self._asked(query, hypotheses, way.compared)
-                yield _Attempt((number, 0), way.first and names is not every, asked)
+                assertions = self._assertions(query, hypotheses, way.with_sizes)
+                yield _Attempt((number, 0), way.first and names is not every, assertions)
                 continue
             known = (obligation.conjunct, *names)
             for k, (w, named_by) in enumerate(self.witnesses(obligation, query, known)):
                 if only is None or (number, k) in only:
-                    asked = self._asked(query, (*hypotheses, (SOME, w.term)), way.compared)
-                    yield _Attempt((number, k), True, asked, named_by)
+                    assertions = self._assertions(query, (*hypotheses, (SOME, w.term)), way.with_sizes)
+                    yield _Attempt((number, k), True, assertions, named_by)
 
-    def _selected(
+    def _select_hypotheses(
         self, obligation: Obligation, query: Query, names: Sequence[str], way: _Selection
-    ) -> tuple[Named, ...]:
+    ) -> tuple[NamedTerm, ...]:
         """The hypotheses of an attempt: small lemmas, lemmas of these names, guards, and conjuncts after the step."""
         guards = self.formulas(obligation, query, GUARDS)
         about = self._sequences(query.goal).union(*(self._sequences(x) for _, x in guards))
         families = {_family(f) for f in about}
-        chosen = {obligation.conjunct, RANGES, *names}
+        chosen_names = {obligation.conjunct, RANGES, *names}
         after = [(n, x) for n in names if n.endswith("'") for x in self._later(n[:-1], obligation, query)]
         return (
             *(
                 (x.name, x.term)
                 for x in (() if obligation.kind == INITIAL else self.lemmas)
                 if (not x.others or way.others == ALL or (way.others == SMALL and x.small))
-                and (x.small or (x.name in chosen and not (way.strict and _elsewhere(x.about, about, families))))
+                and (x.small or (x.name in chosen_names and not (way.strict and _elsewhere(x.about, about, families))))
             ),
             *guards,
             *((n, x) for n, x in after if way.others == ALL or not logic.about_others(x)),
         )
 
-    def _asked(self, query: Query, hypotheses: Sequence[Named], compared: bool, view: bool = True) -> list[Named]:
-        asked = self.induction.assertions(attrs.evolve(query, hypotheses=tuple(hypotheses)), compared=compared)
+    def _assertions(
+        self, query: Query, hypotheses: Sequence[NamedTerm], with_sizes: bool, view: bool = True
+    ) -> list[NamedTerm]:
+        asked = self.induction.assertions(attrs.evolve(query, hypotheses=tuple(hypotheses)), with_sizes=with_sizes)
         return [*asked, *((MARK, x) for x in _marks(query))] if view else asked
 
     def witnesses(
@@ -341,7 +345,7 @@ class Strategy:
             for w in self.induction.witnesses(goals[obligation.conjunct], query.choice, known):
                 yield w, tuple(dict.fromkeys((*before, *after)[i] for i in w.of))
 
-    def _hinted(self, obligation: Obligation) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    def _hinted_lemmas(self, obligation: Obligation) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
         """The lemmas that the conjunct names: for this action and for any action, as a list; and all of them."""
         hints = self.hints.get(obligation.conjunct, {})
         many = tuple(hints.get(ANY_NUMBER, ())) if self.many else ()
@@ -372,16 +376,16 @@ class Strategy:
     def _sequences(self, x: Term) -> frozenset[str]:
         """The names of the sequences whose items occur in a term."""
         if identity(x) not in self._about:
-            found, seen, stack = set[str](), set[int](), [cast("Any", x)]
+            sequences, visited, stack = set[str](), set[int](), [cast("Any", x)]
             while stack:
                 t = stack.pop()
-                if t.get_id() in seen:
+                if t.get_id() in visited:
                     continue
-                seen.add(t.get_id())
+                visited.add(t.get_id())
                 if z3.is_app(t) and t.num_args() and t.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-                    found |= _sequence(str(t.decl().name()), t.children())
+                    sequences |= _sequence(str(t.decl().name()), t.children())
                 stack += [t.body()] if z3.is_quantifier(t) else t.children()
-            self._about[identity(x)] = x, frozenset(found)
+            self._about[identity(x)] = x, frozenset(sequences)
         return self._about[identity(x)][1]
 
 
@@ -406,27 +410,27 @@ def _elsewhere(lemma: frozenset[str], goal: frozenset[str], families: set[str]) 
 def _marks(query: Query) -> list[Term]:
     """The ends of all sequences, to be marked: the solver instantiates quantifiers only at terms that occur."""
     mark = z3.Function(MARK, z3.IntSort(), z3.BoolSort())
-    found: list[Term] = []
+    marks: list[Term] = []
 
     def visit(value: Value) -> None:
         if isinstance(value, tuple):
             for part in value:
                 visit(part)
         elif isinstance(value, Table):
-            for k in range(NAMED):
+            for k in range(WRITTEN_ELEMENTS):
                 visit(value.at(k))
         elif isinstance(value, Items) and callable(value.items) and not isinstance(value.length, int):
             for at in (value.length, plus(value.length, -1)):
                 item = value.items(at)
                 if z3.is_expr(item) and z3.is_int(item):
-                    found.append(mark(item))
+                    marks.append(mark(item))
 
     for value in query.old.values():
         visit(value)
-    return found
+    return marks
 
 
-def ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool = False) -> Answer:
+def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, core: bool = False) -> Answer:
     """Whether z3 refutes the assertions with these options: 'unsat' or 'unknown'."""
     began = time.monotonic()
     solver = z3.SimpleSolver()
@@ -448,14 +452,14 @@ def ask(assertions: Sequence[Named], seconds: float, way: Setting, core: bool = 
 
 def _refuted(
     query: Query,
-    assertions: Sequence[Named],
+    assertions: Sequence[NamedTerm],
     way: Setting,
     answer: Answer,
     core: bool,
-    known: Core | None = None,
+    stored_core: Core | None = None,
     named_by: tuple[str, ...] = (),
 ) -> Answer:
     """The answer with its proof and, if `core`, with the names of the assertions that z3 used."""
-    proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds, named_by=named_by, core=known)
+    proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds, named_by=named_by, core=stored_core)
     needed = ask(assertions, 10 * max(answer.seconds, 1.0), way, core=True).core if core else ()
     return attrs.evolve(answer, core=needed, proofs=(proof,))

@@ -17,10 +17,10 @@ from isr_broker.core.controller_state import (
     Key,
     answers,
     applied,
-    configured,
     decides,
     forgets,
-    released,
+    release_answers,
+    with_settings,
 )
 from isr_broker.core.effects import Send
 from isr_broker.core.elections import (
@@ -30,9 +30,9 @@ from isr_broker.core.elections import (
     departs,
     elects_unclean,
     moves,
+    partition_after_restart,
     relievable,
     returns,
-    struck,
 )
 from isr_broker.core.inputs import ControllerInput, Received, Tick, Written
 from isr_broker.core.messages import (
@@ -61,7 +61,7 @@ from isr_broker.core.topic_changes import alters_configs, creates_partitions, cr
 from isr_broker.settings import Settings
 
 
-def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
+def controller_from_records(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
     """The controller as its durable metadata log has it; every session begins anew.
 
     Its last life may have ended between the record that a broker shuts down and those that relieve it.
@@ -70,13 +70,13 @@ def recovered(settings: Settings, records: Iterable[MetadataRecord], now: Millis
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
     due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None or leaving & set(p.replicas))
-    changed = any(configured(controller, p) != p for p in controller.partitions.values())
+    settings_changed = any(with_settings(controller, p) != p for p in controller.partitions.values())
     return attrs.evolve(
         controller,
-        written=controller.offset,
+        durable_offset=controller.offset,
         contacts=Map(contacts),
         due=due,
-        reconfigured=changed,
+        settings_changed=settings_changed,
         read=Map(dict.fromkeys(controller.brokers, 0)),
     )
 
@@ -85,14 +85,14 @@ def next_balance_after(settings: Settings, now: Millis) -> Millis:
     return now + 1000 * settings.leader_imbalance_check_interval_seconds
 
 
-def handle(controller: Controller, told: ControllerInput, now: Millis) -> ControllerStep:
+def handle(controller: Controller, controller_input: ControllerInput, now: Millis) -> ControllerStep:
     """One input of the controller."""
-    match told:
+    match controller_input:
         case Tick():
             return _ticks(controller, now)
         case Written(offset, compacted):
-            controller = attrs.evolve(controller, written=max(controller.written, offset))
-            return released(forgets(controller) if compacted else controller)
+            controller = attrs.evolve(controller, durable_offset=max(controller.durable_offset, offset))
+            return release_answers(forgets(controller) if compacted else controller)
         case Received(source, AlterPartitionRequest() as request):
             return _alters(controller, source, request)
         case Received(source, RegisterBroker() as request):
@@ -101,7 +101,9 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
             return _heartbeat(controller, source, request, now)
         case Received(source, FetchMetadata() as request):
             read = controller.read.set(source, request.offset)
-            return released(attrs.evolve(controller, read=read, parked=controller.parked.set(source, request)))
+            return release_answers(
+                attrs.evolve(controller, read=read, waiting_brokers=controller.waiting_brokers.set(source, request))
+            )
         case Received(source, CreateTopic() as request):
             return creates_topic(controller, source, request)
         case Received(source, CreatePartitions() as request):
@@ -118,7 +120,7 @@ def handle(controller: Controller, told: ControllerInput, now: Millis) -> Contro
 
 def deadline(controller: Controller) -> Millis:
     """When the controller next wants a Tick; 0 for at once."""
-    if controller.due or controller.reconfigured:
+    if controller.due or controller.settings_changed:
         return 0
     timeout = controller.settings.broker_session_timeout_ms
     return min([controller.next_balance, *(contact + timeout for contact in controller.contacts.values())])
@@ -130,10 +132,12 @@ def deadline(controller: Controller) -> Millis:
 def _alters(controller: Controller, source: BrokerId, request: AlterPartitionRequest) -> ControllerStep:
     """A leader asks for another ISR. Model: controller_accepts_, _refuses_, _rejects_stale_alter_partition."""
     old = controller.partitions.get(request.partition)
-    refused = controller.refused.get(request.partition)
+    refused = controller.refused_requests.get(request.partition)
     error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
     if error is Error.INELIGIBLE_REPLICA and change is not None:  # and not that a copy was dropped
-        controller = attrs.evolve(controller, refused=controller.refused.set(request.partition, request))
+        controller = attrs.evolve(
+            controller, refused_requests=controller.refused_requests.set(request.partition, request)
+        )
     new = old if change is None else change.partition
     answer = request.answer(error) if new is None else request.answer(error, new.leader_epoch, new.partition_epoch)
     return decides(controller, (), () if change is None else (change,), (Send(source, answer),))
@@ -145,32 +149,34 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
     ClusterControlManager.registerBroker. Model: broker_restarts, broker_restarts_unnoticed.
     """
     broker, design = request.broker, controller.settings.insync_design
-    known = controller.brokers.get(broker)
-    if known is not None and known.incarnation == request.incarnation:
-        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=known.epoch)
+    previous_registration = controller.brokers.get(broker)
+    if previous_registration is not None and previous_registration.incarnation == request.incarnation:
+        answer = BrokerRegistered(
+            broker=broker, incarnation=request.incarnation, broker_epoch=previous_registration.epoch
+        )
         return answers(controller, source, answer)
-    unnoticed = known is not None and not known.fenced
-    if unnoticed and not design.sessions_outlive_restarts:
+    has_session = previous_registration is not None and not previous_registration.fenced
+    if has_session and not design.sessions_outlive_restarts:
         error = Error.DUPLICATE_BROKER_REGISTRATION
         answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
         return answers(controller, source, answer)
-    clean = known is not None and known.epoch == request.previous_broker_epoch
+    clean = previous_registration is not None and previous_registration.epoch == request.previous_broker_epoch
     registered = BrokerMetadata(
         broker=broker,
         epoch=controller.offset + 1,
         incarnation=request.incarnation,
-        fenced=not unnoticed,
+        fenced=not has_session,
         host=request.host,
         port=request.port,
         rack=request.rack,
     )
     changes = [
-        Change(struck(partition, broker, clean or unnoticed, design), "broker_restarts", broker)
+        Change(partition_after_restart(partition, broker, clean or has_session, design), "broker_restarts", broker)
         for partition in _partitions_of(controller, broker)
     ]
     answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=registered.epoch)
     step = decides(controller, (registered,), changes, (Send(source, answer),))
-    if not unnoticed:
+    if not has_session:
         return step
     return attrs.evolve(step, core=attrs.evolve(step.core, contacts=step.core.contacts.set(broker, now)))
 
@@ -242,7 +248,7 @@ def _others_have_read(controller: Controller, broker: BrokerMetadata, mine: Sequ
     where news arrive or do not, a broker may go at once; so whoever steps the cores has nobody said to have read less.
     """
     about: list[Key] = [broker.broker, *(p.partition for p in mine)]
-    decided = max(controller.changed.get(key, 0) for key in about)
+    decided = max(controller.change_offsets.get(key, 0) for key in about)
     others = (b for b in controller.brokers if b != broker.broker and available(controller.brokers, b))
     return all(controller.read.get(b, decided) >= decided for b in others)
 
@@ -286,21 +292,21 @@ def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Se
 
     Model: controller_fences_outsider, _follower, _leader, _last_leader.
     """
-    gone = attrs.evolve(broker, fenced=True)
-    brokers = controller.brokers.set(broker.broker, gone)
+    fenced_broker = attrs.evolve(broker, fenced=True)
+    brokers = controller.brokers.set(broker.broker, fenced_broker)
     design = controller.settings.insync_design
     changes = [departs(p, broker.broker, brokers, design) for p in _partitions_of(controller, broker.broker)]
     contacts = controller.contacts
     if broker.broker in contacts:
         contacts = contacts.delete(broker.broker)
-    return decides(attrs.evolve(controller, contacts=contacts), (gone,), changes, answers)
+    return decides(attrs.evolve(controller, contacts=contacts), (fenced_broker,), changes, answers)
 
 
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:
     """One thing that is due: a session that ended, partitions that need a leader or lose one, leadership to balance."""
-    if controller.reconfigured:
-        new = [(configured(controller, p), p) for _, p in sorted(controller.partitions.items())]
-        return decides(attrs.evolve(controller, reconfigured=False), [p for p, q in new if p != q])
+    if controller.settings_changed:
+        new = [(with_settings(controller, p), p) for _, p in sorted(controller.partitions.items())]
+        return decides(attrs.evolve(controller, settings_changed=False), [p for p, q in new if p != q])
     timeout = controller.settings.broker_session_timeout_ms
     ended = sorted(b for b, contact in controller.contacts.items() if contact + timeout <= now)
     if ended:

@@ -38,34 +38,34 @@ Key = TopicPartition | BrokerId
 class Controller:
     """The controller's state.
 
-    - `offset` and `written`: the end of the metadata log, and how much of it is durable.
+    - `offset` and `durable_offset`: the end of the metadata log, and how much of it is durable.
     - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
-      and the others of the model), `changed` when each of them changed last.
+      and the others of the model), `change_offsets` when each of them changed last.
     - `whole_until`: what was removed before this offset is forgotten, so who knows less than that is told everything.
     - `contacts`: when each broker with a session was heard last.
     - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
-    - `refused`: the AlterPartition that was refused last; it dies with the process, as the connections do on which
-      copies of it may still be on their way.
-    - `reconfigured`: the controller started with other settings than the topics have that have none of their own.
-    - `held`: answers that wait for the metadata log; `parked`: brokers that wait for news.
+    - `refused_requests`: the AlterPartition that was refused last; it dies with the process, as the connections do on
+      which copies of it may still be on their way.
+    - `settings_changed`: the controller started with other settings than the topics have that have none of their own.
+    - `pending_answers`: answers that wait for the metadata log; `waiting_brokers`: brokers that wait for news.
     - `read`: up to where each broker has read the metadata log, as far as it has said so to this process.
     """
 
     settings: Settings = attrs.field(repr=False)
     offset: int = 0
-    written: int = 0
+    durable_offset: int = 0
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
     partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
-    changed: Map[Key, int] = attrs.field(factory=Map[Key, int])
+    change_offsets: Map[Key, int] = attrs.field(factory=Map[Key, int])
     whole_until: int = 0
     contacts: Map[BrokerId, Millis] = attrs.field(factory=Map[BrokerId, Millis])
     due: frozenset[TopicPartition] = frozenset()
-    refused: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
+    refused_requests: Map[TopicPartition, AlterPartitionRequest] = attrs.field(
         factory=Map[TopicPartition, AlterPartitionRequest]
     )
-    reconfigured: bool = False
-    held: tuple[tuple[int, Send], ...] = ()
-    parked: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
+    settings_changed: bool = False
+    pending_answers: tuple[tuple[int, Send], ...] = ()
+    waiting_brokers: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
     read: Map[BrokerId, int] = attrs.field(factory=Map[BrokerId, int])
     next_balance: Millis = 0
 
@@ -78,8 +78,8 @@ class ControllerStep:
     effects: tuple[Effect, ...] = ()
 
 
-def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
-    brokers, partitions, changed = controller.brokers, controller.partitions, controller.changed
+def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
+    brokers, partitions, change_offsets = controller.brokers, controller.partitions, controller.change_offsets
     offset, whole_until = controller.offset, controller.whole_until
     for record in records:
         offset += 1
@@ -89,18 +89,23 @@ def applied(controller: Controller, records: tuple[MetadataRecord, ...]) -> Cont
                 brokers = Map({b.broker: b for b in record.brokers})
                 partitions = Map({p.partition: p for p in record.partitions})
                 keys: list[Key] = [*brokers, *partitions]
-                changed = Map(dict.fromkeys(keys, offset))
+                change_offsets = Map(dict.fromkeys(keys, offset))
             case PartitionMetadata():
                 if record.replicas:
                     partitions = partitions.set(record.partition, record)
                 elif record.partition in partitions:
                     partitions = partitions.delete(record.partition)
-                changed = changed.set(record.partition, offset)
+                change_offsets = change_offsets.set(record.partition, offset)
             case BrokerMetadata():
                 brokers = brokers.set(record.broker, record)
-                changed = changed.set(record.broker, offset)
+                change_offsets = change_offsets.set(record.broker, offset)
     return attrs.evolve(
-        controller, brokers=brokers, partitions=partitions, changed=changed, offset=offset, whole_until=whole_until
+        controller,
+        brokers=brokers,
+        partitions=partitions,
+        change_offsets=change_offsets,
+        offset=offset,
+        whole_until=whole_until,
     )
 
 
@@ -116,9 +121,11 @@ def snapshot(controller: Controller) -> MetadataSnapshot:
 def forgets(controller: Controller) -> Controller:
     """The log begins with a snapshot: nobody needs to know any longer what was removed before it."""
     there = {
-        key: at for key, at in controller.changed.items() if key in controller.brokers or key in controller.partitions
+        key: at
+        for key, at in controller.change_offsets.items()
+        if key in controller.brokers or key in controller.partitions
     }
-    return attrs.evolve(controller, changed=Map(there), whole_until=controller.offset)
+    return attrs.evolve(controller, change_offsets=Map(there), whole_until=controller.offset)
 
 
 def decides(
@@ -129,40 +136,44 @@ def decides(
 ) -> ControllerStep:
     """Write records and the partitions of changes, note the actions, and answer when all of it is durable."""
     notes: list[Effect] = []
-    changed: list[MetadataRecord] = list(records)
+    new_records: list[MetadataRecord] = list(records)
     due = set(controller.due)
     for change in changes:
         tp = change.partition.partition
         notes.append(Took(action=change.action, partition=tp, replica=change.replica))
         if change.partition != controller.partitions.get(tp):
-            changed.append(change.partition)
+            new_records.append(change.partition)
         if change.partition.leader is None:
             due.add(tp)
-    controller = applied(attrs.evolve(controller, due=frozenset(due)), tuple(changed))
-    if changed:
-        notes.append(AppendMetadata(offset=controller.offset, records=tuple(changed)))
-    held = (*controller.held, *((controller.offset, answer) for answer in answers))
-    step = released(attrs.evolve(controller, held=held))
+    controller = apply_records(attrs.evolve(controller, due=frozenset(due)), tuple(new_records))
+    if new_records:
+        notes.append(AppendMetadata(offset=controller.offset, records=tuple(new_records)))
+    held = (*controller.pending_answers, *((controller.offset, answer) for answer in answers))
+    step = release_answers(attrs.evolve(controller, pending_answers=held))
     return ControllerStep(step.core, (*notes, *step.effects))
 
 
-def released(controller: Controller) -> ControllerStep:
+def release_answers(controller: Controller) -> ControllerStep:
     """What may be said by now: answers whose records are durable, and news to brokers that wait for some."""
-    said: list[Effect] = [answer for offset, answer in controller.held if offset <= controller.written]
-    controller = attrs.evolve(controller, held=tuple(h for h in controller.held if h[0] > controller.written))
-    if controller.written < controller.offset:
-        return ControllerStep(controller, tuple(said))
-    for source, request in sorted(controller.parked.items()):
+    effects: list[Effect] = [
+        answer for offset, answer in controller.pending_answers if offset <= controller.durable_offset
+    ]
+    controller = attrs.evolve(
+        controller, pending_answers=tuple(h for h in controller.pending_answers if h[0] > controller.durable_offset)
+    )
+    if controller.durable_offset < controller.offset:
+        return ControllerStep(controller, tuple(effects))
+    for source, request in sorted(controller.waiting_brokers.items()):
         if request.offset < controller.offset:
-            said.append(Send(source, news_since(controller, request.offset)))
-            controller = attrs.evolve(controller, parked=controller.parked.delete(source))
-    return ControllerStep(controller, tuple(said))
+            effects.append(Send(source, news_since(controller, request.offset)))
+            controller = attrs.evolve(controller, waiting_brokers=controller.waiting_brokers.delete(source))
+    return ControllerStep(controller, tuple(effects))
 
 
 def news_since(controller: Controller, since: int) -> Metadata:
     """Everything that changed after an offset, as it is now; or everything there is."""
     whole = since < controller.whole_until
-    new = [key for key, offset in controller.changed.items() if whole or offset > since]
+    new = [key for key, offset in controller.change_offsets.items() if whole or offset > since]
     return Metadata(
         since=since,
         offset=controller.offset,
@@ -179,7 +190,7 @@ def answers(controller: Controller, to: BrokerId, message: FromController) -> Co
     return decides(controller, (), (), (Send(to, message),))
 
 
-def configured(controller: Controller, partition: PartitionMetadata) -> PartitionMetadata:
+def with_settings(controller: Controller, partition: PartitionMetadata) -> PartitionMetadata:
     """A partition with what its topic's settings and the controller's come to; in the same partition epoch."""
     configs = dict(partition.configs)
     return attrs.evolve(

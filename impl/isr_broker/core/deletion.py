@@ -19,18 +19,18 @@ COMMITTED: Final[Offset] = -1
 """Asked for as an offset: all that is committed."""
 
 
-def leader_deletes_records(replica: Replica, asked: DeleteRecords, now: Millis) -> Step:
+def leader_deletes_records(replica: Replica, deletion: DeleteRecords, now: Millis) -> Step:
     """The leader's log starts at the offset from now on; the answer waits for the followers (deleteRecordsOnLeader)."""
-    offset = replica.high_watermark if asked.offset == COMMITTED else asked.offset
+    offset = replica.high_watermark if deletion.offset == COMMITTED else deletion.offset
     if not 0 <= offset <= replica.high_watermark:
-        refusal = AnswerDelete(request=asked.request, partition=replica.partition, error=Error.OFFSET_OUT_OF_RANGE)
+        refusal = AnswerDelete(request=deletion.request, partition=replica.partition, error=Error.OFFSET_OUT_OF_RANGE)
         return Step(replica, (refusal,))
     state = leading(replica)
-    waiting = WaitingDeletion(request=asked.request, offset=offset, deadline=now + asked.timeout_ms)
+    waiting = WaitingDeletion(request=deletion.request, offset=offset, deadline=now + deletion.timeout_ms)
     replica = attrs.evolve(replica, role=attrs.evolve(state, deletions=(*state.deletions, waiting)))
     if offset > replica.log.start:
         return Step(replica, (AdvanceLogStart(partition=replica.partition, offset=offset),))
-    return forgotten(Step(replica))
+    return answer_deletions(Step(replica))
 
 
 def low_watermark(replica: Replica) -> Offset:
@@ -40,20 +40,20 @@ def low_watermark(replica: Replica) -> Offset:
     return min([replica.log.start, *others])
 
 
-def forgotten(step: Step) -> Step:
+def answer_deletions(step: Step) -> Step:
     """Whoever waits for a start that every log has reached is answered (DelayedDeleteRecords)."""
     state = step.core.role
     if not isinstance(state, Leading) or not state.deletions:
         return step
     low = low_watermark(step.core)
-    said = tuple(
+    answers = tuple(
         AnswerDelete(request=d.request, partition=step.core.partition, low_watermark=low)
         for d in state.deletions
         if d.offset <= low
     )
     rest = tuple(d for d in state.deletions if d.offset > low)
-    core = attrs.evolve(step.core, role=attrs.evolve(state, deletions=rest)) if said else step.core
-    return attrs.evolve(step, core=core, effects=(*step.effects, *said))
+    core = attrs.evolve(step.core, role=attrs.evolve(state, deletions=rest)) if answers else step.core
+    return attrs.evolve(step, core=core, effects=(*step.effects, *answers))
 
 
 def given_up(replica: Replica, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:

@@ -52,7 +52,7 @@ def isr_without(old: PartitionMetadata, replica: BrokerId, design: Design) -> fr
     return left if left or design.eligible_leader_replicas else old.isr
 
 
-def _changed(old: PartitionMetadata, isr: frozenset[BrokerId], elr: frozenset[BrokerId]) -> PartitionMetadata:
+def _next_version(old: PartitionMetadata, isr: frozenset[BrokerId], elr: frozenset[BrokerId]) -> PartitionMetadata:
     """A new version of the partition's metadata. Model: metadata_changes."""
     return attrs.evolve(old, isr=isr, elr=elr, partition_epoch=old.partition_epoch + 1)
 
@@ -61,31 +61,34 @@ def _elects(
     old: PartitionMetadata, leader: BrokerId, isr: frozenset[BrokerId], elr: frozenset[BrokerId]
 ) -> PartitionMetadata:
     """A replica leads in a new leader epoch. Model: elects."""
-    new = _changed(old, isr, elr)
+    new = _next_version(old, isr, elr)
     return attrs.evolve(new, leader=leader, leader_epoch=old.leader_epoch + 1, last_known_leader=None)
 
 
 # A leader asks for another ISR.
 
 
-def overtaken(request: AlterPartitionRequest, refused: AlterPartitionRequest, design: Design) -> bool:
+def overtaken(request: AlterPartitionRequest, refused_request: AlterPartitionRequest, design: Design) -> bool:
     """The request or a later copy of it was refused, so its leader counts on none being accepted (docs/adr/0007)."""
     if not design.drops_overtaken:
         return False
-    same = (refused.leader_epoch, refused.partition_epoch) == (request.leader_epoch, request.partition_epoch)
-    return same and request.attempt <= refused.attempt
+    same = (refused_request.leader_epoch, refused_request.partition_epoch) == (
+        request.leader_epoch,
+        request.partition_epoch,
+    )
+    return same and request.attempt <= refused_request.attempt
 
 
 def alter(
     old: PartitionMetadata | None,
     request: AlterPartitionRequest,
-    refused: AlterPartitionRequest | None,
+    refused_request: AlterPartitionRequest | None,
     brokers: Brokers,
     design: Design,
 ) -> tuple[Error, Change | None]:
     """The controller's decision on an AlterPartition: accepted, refused as ineligible, or rejected as stale.
 
-    `refused` is the one that was refused last.
+    `refused_request` is the one that was refused last.
 
     ReplicationControlManager.alterPartition, validateAlterPartitionData, ineligibleReplicasForIsr. Model: current,
     eligible, controller_accepts_alter_partition and its like.
@@ -105,10 +108,10 @@ def alter(
         return Error.INVALID_REQUEST, stale
     if old.partition_epoch != request.partition_epoch and not design.no_partition_epoch_check:
         return Error.INVALID_UPDATE_VERSION, stale
-    if refused is not None and overtaken(request, refused, design):
+    if refused_request is not None and overtaken(request, refused_request, design):
         # The refused request itself, a second time: its leader may hear this answer first, and must not wait for news
         # that never come. To an older copy's answer nobody listens.
-        again = request.attempt == refused.attempt
+        again = request.attempt == refused_request.attempt
         return Error.INELIGIBLE_REPLICA if again else Error.INVALID_UPDATE_VERSION, None
     isr = request.members
     if len(isr) != len(request.isr) or not isr <= frozenset(old.replicas) or request.leader not in isr:
@@ -117,7 +120,7 @@ def alter(
         return Error.INELIGIBLE_REPLICA, Change(old, "controller_refuses_alter_partition", request.leader)
     if isr == old.isr:
         return Error.NONE, None
-    new = _changed(old, isr, elr_beside(old, isr, design))
+    new = _next_version(old, isr, elr_beside(old, isr, design))
     return Error.NONE, Change(new, "controller_accepts_alter_partition", request.leader)
 
 
@@ -147,7 +150,7 @@ def departs(old: PartitionMetadata, replica: BrokerId, brokers: Brokers, design:
         if replica not in old.isr:
             return Change(old, "controller_fences_outsider", replica)
         isr = isr_without(old, replica, design)
-        return Change(_changed(old, isr, elr_beside(old, isr, design)), "controller_fences_follower", replica)
+        return Change(_next_version(old, isr, elr_beside(old, isr, design)), "controller_fences_follower", replica)
     isr, elr = isr_without(old, replica, design), old.elr - {replica}
     for successor in old.replicas:
         outside = design.elect_outside_isr and available(brokers, successor)
@@ -156,7 +159,7 @@ def departs(old: PartitionMetadata, replica: BrokerId, brokers: Brokers, design:
             new = _elects(old, successor, chosen, elr_beside(old, chosen, design))
             return Change(new, "controller_fences_leader", replica)
     new = attrs.evolve(
-        _changed(old, isr, elr_beside(old, isr, design)),
+        _next_version(old, isr, elr_beside(old, isr, design)),
         leader=None,
         leader_epoch=old.leader_epoch + 1,
         last_known_leader=None if isr else replica,
@@ -206,14 +209,16 @@ def elects_unclean(old: PartitionMetadata, brokers: Brokers) -> Change | None:
     return None
 
 
-def struck(old: PartitionMetadata, replica: BrokerId, clean: bool, design: Design) -> PartitionMetadata:
+def partition_after_restart(
+    old: PartitionMetadata, replica: BrokerId, clean: bool, design: Design
+) -> PartitionMetadata:
     """A replica that returns without the mark of a clean shutdown is in neither ISR nor ELR (6) (KIP-966).
 
     ReplicationControlManager.handleBrokerUncleanShutdown.
     """
     if clean or not design.eligible_leader_replicas or replica not in old.isr | old.elr:
         return old
-    return _changed(old, old.isr - {replica}, old.elr if design.keep_elr else old.elr - {replica})
+    return _next_version(old, old.isr - {replica}, old.elr if design.keep_elr else old.elr - {replica})
 
 
 def moves(old: PartitionMetadata, leader: BrokerId, brokers: Brokers) -> Change | None:

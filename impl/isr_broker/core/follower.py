@@ -10,7 +10,7 @@ import attrs
 from isr_broker.core.effects import AdvanceLogStart, AppendLog, ReplicaEffect, Send, TruncateLog
 from isr_broker.core.inputs import Appended, LearnMetadata, Truncated
 from isr_broker.core.messages import (
-    UNDEFINED,
+    UNDEFINED_EPOCH_END,
     EpochEnd,
     Error,
     FetchRequest,
@@ -111,7 +111,7 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
             replica = attrs.evolve(replica, high_watermark=known)
         return _cuts(replica, answer.diverging)
     if not answer.records:
-        return follower_appends(attrs.evolve(replica, awaited=FollowerAppend(answer)), None, now)
+        return follower_appends(attrs.evolve(replica, pending_operation=FollowerAppend(answer)), None, now)
     try:
         found = list(batches(answer.records, check=True))
     except BadBatch:
@@ -122,7 +122,7 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
             return _tries_later(replica, now)
         expected = batch.next_offset
     write = AppendLog(partition=replica.partition, records=answer.records, flush=flushes(replica, expected))
-    return Step(attrs.evolve(replica, awaited=FollowerAppend(answer)), (write,))
+    return Step(attrs.evolve(replica, pending_operation=FollowerAppend(answer)), (write,))
 
 
 def _out_of_range(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
@@ -140,7 +140,8 @@ def _out_of_range(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
         return _tries_later(replica, now)
     awaited = FollowerTruncation(cut, anew=True)
     return Step(
-        attrs.evolve(replica, awaited=awaited), (TruncateLog(partition=replica.partition, offset=cut, anew=anew),)
+        attrs.evolve(replica, pending_operation=awaited),
+        (TruncateLog(partition=replica.partition, offset=cut, anew=anew),),
     )
 
 
@@ -152,44 +153,50 @@ def _tries_later(replica: Replica, now: Millis) -> Step:
     return Step(attrs.evolve(replica, role=again))
 
 
-def _cuts(replica: Replica, told: EpochEnd) -> Step:
-    point = truncation_point(replica, told)
-    awaited = FollowerTruncation(point, asks_again(replica, told, point), told == UNDEFINED)
-    return Step(attrs.evolve(replica, awaited=awaited), (TruncateLog(partition=replica.partition, offset=point),))
+def _cuts(replica: Replica, leader_epoch_end: EpochEnd) -> Step:
+    point = truncation_point(replica, leader_epoch_end)
+    awaited = FollowerTruncation(
+        point, asks_again(replica, leader_epoch_end, point), leader_epoch_end == UNDEFINED_EPOCH_END
+    )
+    return Step(
+        attrs.evolve(replica, pending_operation=awaited), (TruncateLog(partition=replica.partition, offset=point),)
+    )
 
 
-def follower_appends(replica: Replica, done: Appended | None, now: Millis) -> Step:
+def follower_appends(replica: Replica, report: Appended | None, now: Millis) -> Step:
     """What the follower was sent is in its log; it takes over the leader's watermark, even a lower one, and asks on.
 
     ReplicaFetcherThread.processPartitionData.
     """
-    assert isinstance(replica.awaited, FollowerAppend)
-    log = replica.log if done is None else done.log
-    response = replica.awaited.response
+    assert isinstance(replica.pending_operation, FollowerAppend)
+    log = replica.log if report is None else report.log
+    response = replica.pending_operation.response
     watermark = max(log.start, min(response.high_watermark, log.end))
     start = min(response.log_start, watermark)
     advance = (AdvanceLogStart(partition=replica.partition, offset=start),) if start > log.start else ()
-    replica, read = moves(attrs.evolve(replica, log=log, awaited=None), watermark)
+    replica, read = moves(attrs.evolve(replica, log=log, pending_operation=None), watermark)
     replica, effects = _sends(replica, now, log_start=start)
     return Step(replica, (*read, *advance, *effects), "follower_appends")
 
 
-def follower_truncates(replica: Replica, done: Truncated, now: Millis) -> Step:
+def follower_truncates(replica: Replica, report: Truncated, now: Millis) -> Step:
     """The follower has cut its log where it parts from the leader's, and asks again.
 
     AbstractFetcherThread.truncateOnFetchResponse, truncateToEpochEndOffsets. Model: follower_truncates_to_watermark
     where the leader did not know the epoch; none where the log begins anew, for the model's have no start.
     """
-    assert isinstance(replica.awaited, FollowerTruncation)
-    awaited = replica.awaited
-    watermark = max(done.log.start, min(replica.high_watermark, done.log.end))
-    cut = attrs.evolve(replica, log=done.log, high_watermark=watermark, awaited=None)
+    assert isinstance(replica.pending_operation, FollowerTruncation)
+    truncation = replica.pending_operation
+    watermark = max(report.log.start, min(replica.high_watermark, report.log.end))
+    cut = attrs.evolve(replica, log=report.log, high_watermark=watermark, pending_operation=None)
     cut, read = without_unreadable(cut)
-    replica, effects = _sends(cut, now, truncating=awaited.again)
+    replica, effects = _sends(cut, now, truncating=truncation.again)
     effects = (*read, *effects)
-    if awaited.anew:
+    if truncation.anew:
         return Step(replica, effects)
-    return Step(replica, effects, "follower_truncates_to_watermark" if awaited.to_watermark else "follower_truncates")
+    return Step(
+        replica, effects, "follower_truncates_to_watermark" if truncation.to_watermark else "follower_truncates"
+    )
 
 
 def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
@@ -197,7 +204,7 @@ def follower_enters_epoch(replica: Replica, news: LearnMetadata, now: Millis) ->
     if replica.settings.insync_design.truncation is not Truncation.TO_WATERMARK:
         return becomes_follower(replica, news, now)
     cut = TruncateLog(partition=replica.partition, offset=replica.high_watermark)
-    return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (cut,))
+    return Step(attrs.evolve(replica, pending_operation=EnteringEpoch(news)), (cut,))
 
 
 def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
@@ -207,7 +214,11 @@ def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step
     """
     asks = replica.settings.insync_design.truncation is Truncation.BEFORE_FETCH and replica.log.end > 0
     replica = attrs.evolve(
-        replica, metadata=news.metadata, partition_epoch=news.metadata.partition_epoch, role=Following(), awaited=None
+        replica,
+        metadata=news.metadata,
+        partition_epoch=news.metadata.partition_epoch,
+        role=Following(),
+        pending_operation=None,
     )
     replica, effects = _sends(replica, now, truncating=asks)
     return Step(replica, effects, "becomes_follower")

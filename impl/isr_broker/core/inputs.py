@@ -63,7 +63,7 @@ class Produce:
 class Consume:
     """A consumer's fetch; `leader_epoch` is that in which it believes the replica to lead, None if it does not say.
 
-    What is below `seen` was found too little to be worth an answer: it waits until there is more than that.
+    What is below `known_watermark` was found too little to be worth an answer: it waits until there is more than that.
     """
 
     request: int
@@ -72,7 +72,7 @@ class Consume:
     max_wait_ms: Millis = 0
     max_bytes: int = 1_048_576
     leader_epoch: LeaderEpoch | None = None
-    seen: Offset = 0
+    known_watermark: Offset = 0
 
 
 @attrs.frozen(kw_only=True)

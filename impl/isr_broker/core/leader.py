@@ -28,7 +28,7 @@ from isr_broker.core.inputs import Appended, LearnMetadata, Produce
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
     NO_EPOCH,
-    UNDEFINED,
+    UNDEFINED_EPOCH_END,
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerId,
@@ -39,7 +39,7 @@ from isr_broker.core.messages import (
     Offset,
     OffsetForLeaderEpochRequest,
 )
-from isr_broker.core.producers import admitted
+from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import stamped
 from isr_broker.core.replica_state import (
     Follower,
@@ -56,7 +56,8 @@ from isr_broker.core.replica_state import (
 )
 from isr_broker.core.truncation import epoch_end, parting, refuses_to_say, says_epoch_end
 from isr_broker.core.watermark import (
-    advanced,
+    advance_watermark,
+    answer_late_consumers,
     answer_to,
     commits,
     epoch_error,
@@ -66,7 +67,6 @@ from isr_broker.core.watermark import (
     out_of_range,
     refuses_fetch,
     sent_away,
-    waited,
 )
 
 # Appending.
@@ -87,11 +87,11 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
         return refuse(Error.INVALID_REQUIRED_ACKS)
     if produce.acks == -1 and len(state.isr) < state.min_insync_replicas:
         return refuse(Error.NOT_ENOUGH_REPLICAS)
-    admission = admitted(replica.log.producers, produce.records, state.max_message_bytes)
+    admission = admission_of(replica.log.producers, produce.records, state.max_message_bytes)
     if admission.error is not Error.NONE:
         return refuse(admission.error)
-    if admission.known is not None and not replica.settings.insync_design.append_retries:
-        first, count = admission.known
+    if admission.duplicate is not None and not replica.settings.insync_design.append_retries:
+        first, count = admission.duplicate
         return _answers_when_committed(replica, produce, first, first + count, now)
     first, end = replica.log.end, replica.log.end + admission.count
     write = AppendLog(
@@ -99,21 +99,21 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
         records=stamped(produce.records, first, replica.leader_epoch),
         flush=flushes(replica, end),
     )
-    return Step(attrs.evolve(replica, awaited=ProducerAppend(produce, first)), (write,))
+    return Step(attrs.evolve(replica, pending_operation=ProducerAppend(produce, first)), (write,))
 
 
-def leader_appends(replica: Replica, done: Appended, now: Millis) -> Step:
+def leader_appends(replica: Replica, report: Appended, now: Millis) -> Step:
     """A producer's record is in the leader's log, in the leader's own epoch; parked fetches can be answered.
 
     With acks=1 this is the acknowledgement, and a leader alone in the ISR commits. ReplicaManager.appendRecords,
     Partition.appendRecordsToLeader.
     """
-    assert isinstance(replica.awaited, ProducerAppend)
-    produce, first = replica.awaited.produce, replica.awaited.first
-    replica = attrs.evolve(replica, log=done.log, awaited=None)
-    step = _answers_when_committed(replica, produce, first, done.log.end, now)
+    assert isinstance(replica.pending_operation, ProducerAppend)
+    produce, first = replica.pending_operation.produce, replica.pending_operation.first
+    replica = attrs.evolve(replica, log=report.log, pending_operation=None)
+    step = _answers_when_committed(replica, produce, first, report.log.end, now)
     members = maximal_isr(step.core)
-    watermark = advanced(step.core, leading(step.core).isr, members, now)
+    watermark = advance_watermark(step.core, leading(step.core).isr, members, now)
     replica, committed = commits(step.core, members, watermark)
     state = leading(replica)
     fetched = [answer_to(replica, parked.request) for parked in state.fetches]
@@ -183,16 +183,16 @@ def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> 
 def _acknowledges(replica: Replica, fetch: FetchRequest, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
     """The follower has everything before its fetch offset."""
     state = leading(replica)
-    seen = _seen(replica, state.followers[fetch.replica], fetch, now)
+    seen = _follower_after_fetch(replica, state.followers[fetch.replica], fetch, now)
     others = tuple(p for p in state.fetches if p.request.replica != fetch.replica)
     state = attrs.evolve(state, followers=state.followers.set(fetch.replica, seen), fetches=others)
     replica = attrs.evolve(replica, role=state)
     members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    replica, effects = commits(replica, members, advance_watermark(replica, state.isr, members, now))
     return _may_join(replica, fetch.replica), effects
 
 
-def _seen(replica: Replica, before: Follower, fetch: FetchRequest, now: Millis) -> Follower:
+def _follower_after_fetch(replica: Replica, before: Follower, fetch: FetchRequest, now: Millis) -> Follower:
     """Where the follower is now, and when it last had everything (Replica.updateFetchStateOrThrow)."""
     caught_up = before.caught_up_at
     if fetch.offset >= replica.log.end:
@@ -217,14 +217,14 @@ def leader_answers_diverging(replica: Replica, fetch: FetchRequest, parts: Epoch
     return Step(replica, (answer_to(replica, fetch, parts),), "leader_answers_diverging")
 
 
-def leader_answers_epoch_end(replica: Replica, asked: OffsetForLeaderEpochRequest) -> Step:
+def leader_answers_epoch_end(replica: Replica, request: OffsetForLeaderEpochRequest) -> Step:
     """A leader says where an epoch ends in its log, if it knows (before KIP-595; lastOffsetForLeaderEpoch)."""
-    error = takes(replica, asked)
+    error = takes(replica, request)
     if error is not Error.NONE:
-        return Step(replica, (refuses_to_say(replica.me, asked, error),))
-    ends = epoch_end(replica, asked.last_epoch)
-    action = "leader_answers_undefined_epoch" if ends == UNDEFINED else "leader_answers_epoch_end"
-    return Step(replica, (says_epoch_end(replica.me, asked, ends),), action)
+        return Step(replica, (refuses_to_say(replica.me, request, error),))
+    ends = epoch_end(replica, request.last_epoch)
+    action = "leader_answers_undefined_epoch" if ends == UNDEFINED_EPOCH_END else "leader_answers_epoch_end"
+    return Step(replica, (says_epoch_end(replica.me, request, ends),), action)
 
 
 # The in-sync set.
@@ -282,7 +282,7 @@ def leader_proposes_shrink(replica: Replica, now: Millis) -> Step:
         return Step(replica)
     # Nobody to wait for may be left among those who were about to join.
     members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    replica, effects = commits(replica, members, advance_watermark(replica, state.isr, members, now))
     return Step(replica, tuple(effects))
 
 
@@ -335,7 +335,7 @@ def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) 
     if answer.error is Error.INELIGIBLE_REPLICA or replica.settings.insync_design.roll_back_on_unknown_outcome:
         return leader_rolls_back(replica)
     assert state.pending is not None
-    if answer.error in _UNEXPECTED:
+    if answer.error in _RETRIABLE_ERRORS:
         # The tick sends the same request once more.
         due = now + _RETRY_MS - replica.settings.controller_socket_timeout_ms
         again = attrs.evolve(state.pending, sent_at=due)
@@ -348,7 +348,7 @@ def leader_hears(replica: Replica, answer: AlterPartitionResponse, now: Millis) 
 _RETRY_MS: Final = 50
 """After this time a request is sent again that failed for no reason of its own (DefaultAlterPartitionManager)."""
 
-_UNEXPECTED: Final = frozenset({Error.STALE_BROKER_EPOCH, Error.UNKNOWN_SERVER_ERROR, Error.NOT_CONTROLLER})
+_RETRIABLE_ERRORS: Final = frozenset({Error.STALE_BROKER_EPOCH, Error.UNKNOWN_SERVER_ERROR, Error.NOT_CONTROLLER})
 """Errors that say nothing about the request: Kafka's leader retries it (Partition.handleAlterPartitionError)."""
 
 
@@ -362,7 +362,7 @@ def leader_adopts_isr(replica: Replica, partition_epoch: int, now: Millis) -> St
         partition_epoch=partition_epoch,
         role=attrs.evolve(state, isr=isr, pending=None),
     )
-    replica, effects = commits(replica, isr, advanced(replica, isr, isr, now))
+    replica, effects = commits(replica, isr, advance_watermark(replica, isr, isr, now))
     return Step(replica, tuple(effects), "leader_adopts_isr")
 
 
@@ -409,7 +409,7 @@ def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Mil
         metadata=metadata,
         partition_epoch=metadata.partition_epoch,
         role=state,
-        awaited=None,
+        pending_operation=None,
     )
     watermark = replica.high_watermark
     if metadata.isr == frozenset({replica.me}) and may_commit(replica, metadata.isr):
@@ -429,7 +429,7 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
         max_message_bytes=_largest_batch(replica, news),
     )
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
-    replica, effects = commits(replica, metadata.isr, advanced(replica, metadata.isr, metadata.isr, now))
+    replica, effects = commits(replica, metadata.isr, advance_watermark(replica, metadata.isr, metadata.isr, now))
     return Step(replica, tuple(effects), "leader_learns_isr")
 
 
@@ -445,8 +445,8 @@ def next_deadline(replica: Replica) -> Millis:
     return min(times)
 
 
-def _deadlines(parked: Iterable[Waiting | ParkedFetch | WaitingDeletion]) -> list[Millis]:
-    return [p.deadline for p in parked]
+def _deadlines(waiters: Iterable[Waiting | ParkedFetch | WaitingDeletion]) -> list[Millis]:
+    return [p.deadline for p in waiters]
 
 
 def on_tick(replica: Replica, now: Millis) -> Step:
@@ -462,7 +462,7 @@ def on_tick(replica: Replica, now: Millis) -> Step:
         AnswerProduce(request=w.request, partition=replica.partition, error=Error.REQUEST_TIMED_OUT) for w in late
     ]
     effects += [answer_to(replica, p.request) for p in fetches]
-    replica, read = waited(replica, now)
+    replica, read = answer_late_consumers(replica, now)
     replica, forgone = given_up(replica, now)
     effects += read + forgone
     state = attrs.evolve(
@@ -496,7 +496,7 @@ def learns_minimum(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     if minimum == state.min_insync_replicas:
         return Step(replica)
     members = maximal_isr(replica)
-    replica, effects = commits(replica, members, advanced(replica, state.isr, members, now))
+    replica, effects = commits(replica, members, advance_watermark(replica, state.isr, members, now))
     return Step(replica, tuple(effects))
 
 

@@ -72,7 +72,7 @@ class Epochs:
         return EpochEnd(floor[-1].epoch if floor else epoch, end)
 
 
-REMEMBERED = 5
+BATCHES_PER_PRODUCER = 5
 """Batches remembered per producer (ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
 
 
@@ -90,13 +90,13 @@ class Producer:
     """A producer with an identity (KIP-98): its epoch, its last batches, the newest last, and the time of that."""
 
     epoch: int
-    sent: tuple[Sent, ...]
+    batches: tuple[Sent, ...]
     newest: Millis = -1
 
     @property
     def next_sequence(self) -> int:
         """The sequence number that must come next."""
-        return (self.sent[-1].last_sequence + 1) & 0x7FFFFFFF
+        return (self.batches[-1].last_sequence + 1) & 0x7FFFFFFF
 
 
 Producers = Map[int, Producer]
@@ -107,8 +107,8 @@ def with_batch(producers: Producers, batch: Batch) -> Producers:
     if not batch.idempotent:
         return producers
     known = producers.get(batch.producer_id)
-    earlier = known.sent if known is not None and known.epoch == batch.producer_epoch else ()
-    sent = (*earlier, Sent(batch.base_sequence, batch.last_sequence, batch.base_offset))[-REMEMBERED:]
+    earlier = known.batches if known is not None and known.epoch == batch.producer_epoch else ()
+    sent = (*earlier, Sent(batch.base_sequence, batch.last_sequence, batch.base_offset))[-BATCHES_PER_PRODUCER:]
     return producers.set(batch.producer_id, Producer(batch.producer_epoch, sent, batch.max_timestamp))
 
 

@@ -40,27 +40,27 @@ class BadMessage(ValueError):
 
 def frames(parcels: Sequence[Parcel]) -> Iterator[bytes]:
     """As few frames as may be, with their lengths, in the order of the messages."""
-    begun, size = 0, 0
+    frame_start, size = 0, 0
     for at, (_, _, sent) in enumerate(parcels):
         message = bare(sent)
         size += len(message.records) if isinstance(message, FetchResponse) else 0
-        if size >= MOST_BYTES or at + 1 - begun >= MOST_MESSAGES:
-            yield encode(parcels[begun : at + 1])
-            begun, size = at + 1, 0
-    if begun < len(parcels):
-        yield encode(parcels[begun:])
+        if size >= MOST_BYTES or at + 1 - frame_start >= MOST_MESSAGES:
+            yield encode(parcels[frame_start : at + 1])
+            frame_start, size = at + 1, 0
+    if frame_start < len(parcels):
+        yield encode(parcels[frame_start:])
 
 
 def encode(parcels: Sequence[Parcel]) -> bytes:
     """One frame, with its length."""
     rows: list[tuple[object, ...]] = []
     records: list[bytes] = []
-    for source, to, sent in parcels:
-        message, behind = bare(sent), b""
+    for source, to, envelope in parcels:
+        message, behind = bare(envelope), b""
         if isinstance(message, FetchResponse) and message.records:
             behind, message = message.records, attrs.evolve(message, records=b"")
             records.append(behind)
-        stamp = [[sent.stamp.message, dict(sent.stamp.clock)]] if isinstance(sent, Stamped) else []
+        stamp = [[envelope.stamp.message, dict(envelope.stamp.clock)]] if isinstance(envelope, Stamped) else []
         rows.append((source, to, len(behind), _converter.unstructure(message, unstructure_as=Message), *stamp))
     body = json.dumps(rows).encode()
     size = _HEAD.size + len(body) + sum(map(len, records))
@@ -76,7 +76,7 @@ def decode(frame: bytes) -> list[Parcel]:
     """The messages of a frame; BadMessage if it has anything else."""
     _, _, size = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
     at = _HEAD.size + size
-    found: list[Parcel] = []
+    parcels: list[Parcel] = []
     try:
         rows = cast(
             "list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", json.loads(frame[_HEAD.size : at])
@@ -87,13 +87,13 @@ def decode(frame: bytes) -> list[Parcel]:
                 message = attrs.evolve(message, records=frame[at : at + behind])
                 at += behind
             sent = Stamped(message, Stamp(stamp[0][0], stamp[0][1])) if stamp else message
-            found.append((int(source), int(to), sent))
+            parcels.append((int(source), int(to), sent))
     except Exception as error:
         # The converter wraps whatever it meets, and says what it could not make sense of.
         raise BadMessage(str(error)) from error
     if at != len(frame):
         raise BadMessage(f"{len(frame)} bytes, {at} expected")
-    return found
+    return parcels
 
 
 def record_line(record: MetadataRecord) -> bytes:

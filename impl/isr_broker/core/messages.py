@@ -93,7 +93,7 @@ class EpochEnd:
     end: Offset
 
 
-UNDEFINED: Final = EpochEnd(NO_EPOCH, -1)
+UNDEFINED_EPOCH_END: Final = EpochEnd(NO_EPOCH, -1)
 """The answer of a leader that knows no epoch from the asked one on (UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)."""
 
 # Between replicas of a partition.
@@ -200,7 +200,7 @@ class OffsetForLeaderEpochRequest:
 
 @attrs.frozen(kw_only=True)
 class OffsetForLeaderEpochResponse(_LeaderAnswer):
-    """Where the epoch ends, or `UNDEFINED`; what was asked is repeated. Model: leader_answers_epoch_end."""
+    """Where the epoch ends, or `UNDEFINED_EPOCH_END`; what was asked is repeated. Model: leader_answers_epoch_end."""
 
     ends: EpochEnd | None = None
 

@@ -70,7 +70,7 @@ from isr_broker.core.messages import (
     removed,
 )
 from isr_broker.core.replica_state import Replica
-from isr_broker.core.watermark import refused, refuses_fetch
+from isr_broker.core.watermark import fetch_refusal, refuses_fetch
 from isr_broker.settings import MAX_LONG, Settings
 
 Inbox = tuple[ReplicaInput, ...]
@@ -94,10 +94,10 @@ class Node:
     - `broker_epoch`: the epoch under which the controller registered this process, -1 before that (broker_epoch).
     - `fenced`: whether the controller's last answer said that this broker has no session.
     - `metadata_offset`, `brokers`, `partitions`: the cluster metadata learned so far, and up to which offset.
-    - `held`: the replicas whose logs are open.
+    - `replicas`: the replicas whose logs are open.
     - `inboxes`: for each replica that waits for the disk, the inputs that arrived meanwhile, oldest first.
     - `wake`: when each replica next wants a Tick.
-    - `opening`: partitions whose logs are being opened; their replicas are not in `held` yet.
+    - `opening`: partitions whose logs are being opened; their replicas are not in `replicas` yet.
     - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of another topic id
       belongs to a deleted topic, and is removed.
     """
@@ -111,7 +111,7 @@ class Node:
     metadata_offset: int = 0
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
     partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
-    held: Map[TopicPartition, Replica] = attrs.field(factory=Map[TopicPartition, Replica])
+    replicas: Map[TopicPartition, Replica] = attrs.field(factory=Map[TopicPartition, Replica])
     inboxes: Map[TopicPartition, Inbox] = attrs.field(factory=Map[TopicPartition, Inbox])
     wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
     opening: frozenset[TopicPartition] = frozenset()
@@ -129,31 +129,31 @@ class NodeStep:
     effects: tuple[Effect, ...] = ()
 
 
-def handle(node: Node, told: NodeInput, now: Millis) -> NodeStep:
+def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
     """One input of a broker."""
     if node.phase is Phase.STOPPED:
         return NodeStep(node)
-    match told:
+    match node_input:
         case Start():
-            node = attrs.evolve(node, start=told, phase=Phase.REGISTERING)
+            node = attrs.evolve(node, start=node_input, phase=Phase.REGISTERING)
             node = attrs.evolve(node, next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms)
             return _calls(node, now)
         case LogOpened():
-            return _opened(node, told, now)
+            return _add_replica(node, node_input, now)
         case Appended() | Truncated() | EpochAssigned() | Retained():
-            return _told(node, told.partition, told, now)
+            return _tell_replica(node, node_input.partition, node_input, now)
         case DiskFailed():
-            step = _told(node, told.partition, told, now)
+            step = _tell_replica(node, node_input.partition, node_input, now)
             stopped = attrs.evolve(step.core, phase=Phase.STOPPED)
-            return NodeStep(stopped, (*step.effects, Halt(f"{told.partition}: {told.why}")))
+            return NodeStep(stopped, (*step.effects, Halt(f"{node_input.partition}: {node_input.why}")))
         case Produce() | Consume() | DeleteRecords():
-            return _told(node, told.partition, told, now)
+            return _tell_replica(node, node_input.partition, node_input, now)
         case ShutDown():
             return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
         case Tick():
-            return _ticks(node, told.partition, now)
+            return _ticks(node, node_input.partition, now)
         case Received():
-            return _received(node, told, now)
+            return _deliver_message(node, node_input, now)
 
 
 def deadline(node: Node) -> Millis | None:
@@ -172,22 +172,22 @@ def own_deadline(node: Node) -> Millis:
 # Replicas and their inboxes.
 
 
-def _told(node: Node, tp: TopicPartition, told: ReplicaInput, now: Millis) -> NodeStep:
+def _tell_replica(node: Node, tp: TopicPartition, replica_input: ReplicaInput, now: Millis) -> NodeStep:
     """Tell a replica, or put it into its inbox while the disk is busy or others wait; one step of one replica at most.
 
     What waits is told at the next Ticks, one by one.
     """
-    replica = node.held.get(tp)
+    replica = node.replicas.get(tp)
     if replica is None:
-        return NodeStep(node, _unknown(node.me, told))
+        return NodeStep(node, _unknown(node.me, replica_input))
     inbox = node.inboxes.get(tp, ())
-    if not isinstance(told, replicas.DISK_DONE) and (replica.awaited is not None or inbox):
-        return NodeStep(_with(node, replica, (*inbox, told)))
-    return _takes_step(node, replica, told, inbox, now)
+    if not isinstance(replica_input, replicas.DISK_DONE) and (replica.pending_operation is not None or inbox):
+        return NodeStep(_with(node, replica, (*inbox, replica_input)))
+    return _takes_step(node, replica, replica_input, inbox, now)
 
 
-def _takes_step(node: Node, replica: Replica, told: ReplicaInput, inbox: Inbox, now: Millis) -> NodeStep:
-    step = replicas.handle(replica, told, now)
+def _takes_step(node: Node, replica: Replica, replica_input: ReplicaInput, inbox: Inbox, now: Millis) -> NodeStep:
+    step = replicas.handle(replica, replica_input, now)
     effects: tuple[Effect, ...] = step.effects
     if step.action is not None:
         effects = (Took(action=step.action, partition=replica.partition, replica=node.me), *effects)
@@ -196,7 +196,7 @@ def _takes_step(node: Node, replica: Replica, told: ReplicaInput, inbox: Inbox, 
 
 def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
     tp = replica.partition
-    due = 0 if inbox and replica.awaited is None else replicas.deadline(replica)
+    due = 0 if inbox and replica.pending_operation is None else replicas.deadline(replica)
     inboxes = node.inboxes
     if inbox:
         inboxes = inboxes.set(tp, inbox)
@@ -207,41 +207,41 @@ def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
         wake = wake.set(tp, due)
     elif tp in wake:
         wake = wake.delete(tp)
-    return attrs.evolve(node, held=node.held.set(tp, replica), inboxes=inboxes, wake=wake)
+    return attrs.evolve(node, replicas=node.replicas.set(tp, replica), inboxes=inboxes, wake=wake)
 
 
-def _unknown(me: BrokerId, told: ReplicaInput) -> tuple[Effect, ...]:
+def _unknown(me: BrokerId, replica_input: ReplicaInput) -> tuple[Effect, ...]:
     """The answer of a broker that holds no replica of the partition."""
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
-    match told:
+    match replica_input:
         case Produce():
-            return (AnswerProduce(request=told.request, partition=told.partition, error=error),)
+            return (AnswerProduce(request=replica_input.request, partition=replica_input.partition, error=error),)
         case Consume():
-            return (AnswerConsume(request=told.request, partition=told.partition, error=error),)
+            return (AnswerConsume(request=replica_input.request, partition=replica_input.partition, error=error),)
         case DeleteRecords():
-            return (AnswerDelete(request=told.request, partition=told.partition, error=error),)
+            return (AnswerDelete(request=replica_input.request, partition=replica_input.partition, error=error),)
         case FetchRequest():
-            return (AnswerFetch(to=told.replica, response=refused(me, told, error)),)
+            return (AnswerFetch(to=replica_input.replica, response=fetch_refusal(me, replica_input, error)),)
         case _:
             return ()
 
 
-def _opened(node: Node, told: LogOpened, now: Millis) -> NodeStep:
+def _add_replica(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
     """The log of a replica is open; what the node knows of the partition by now it learns at once."""
     replica = Replica(
-        partition=told.partition,
+        partition=opened_log.partition,
         me=node.me,
         broker_epoch=node.broker_epoch,
         settings=node.settings,
-        log=told.log,
-        high_watermark=min(told.high_watermark, told.log.end),
+        log=opened_log.log,
+        high_watermark=min(opened_log.high_watermark, opened_log.log.end),
     )
-    node = _with(attrs.evolve(node, opening=node.opening - {told.partition}), replica, ())
-    node = attrs.evolve(node, topic_ids=node.topic_ids.set(told.partition, told.topic_id))
-    metadata = node.partitions.get(told.partition)
+    node = _with(attrs.evolve(node, opening=node.opening - {opened_log.partition}), replica, ())
+    node = attrs.evolve(node, topic_ids=node.topic_ids.set(opened_log.partition, opened_log.topic_id))
+    metadata = node.partitions.get(opened_log.partition)
     if node.phase is not Phase.LOADING and (metadata is None or _is_of_another_topic(node, metadata)):
-        return _opens(_drops(node, told.partition), [metadata] if metadata is not None else [])
-    return NodeStep(node) if metadata is None else _told(node, told.partition, _news(node, metadata), now)
+        return _opens(_drops(node, opened_log.partition), [metadata] if metadata is not None else [])
+    return NodeStep(node) if metadata is None else _tell_replica(node, opened_log.partition, _news(node, metadata), now)
 
 
 def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
@@ -253,20 +253,24 @@ def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
 def _drops(node: Node, tp: TopicPartition) -> NodeStep:
     """The topic is deleted: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions)."""
     waiting: list[Effect] = []
-    waiting += steps_down(node.held[tp])
+    waiting += steps_down(node.replicas[tp])
     for told in node.inboxes.get(tp, ()):
         waiting += _unknown(node.me, told)
-    held, ids = node.held.delete(tp), node.topic_ids.delete(tp)
+    held, ids = node.replicas.delete(tp), node.topic_ids.delete(tp)
     wake = node.wake.delete(tp) if tp in node.wake else node.wake
     inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes
-    return NodeStep(attrs.evolve(node, held=held, topic_ids=ids, wake=wake, inboxes=inboxes), (*waiting, DeleteLog(tp)))
+    return NodeStep(
+        attrs.evolve(node, replicas=held, topic_ids=ids, wake=wake, inboxes=inboxes), (*waiting, DeleteLog(tp))
+    )
 
 
-def _opens(step: NodeStep, wanted: Iterable[PartitionMetadata]) -> NodeStep:
+def _opens(step: NodeStep, partitions: Iterable[PartitionMetadata]) -> NodeStep:
     """Have the logs opened of partitions that are to be here and are not."""
     node = step.core
     absent = [
-        p for p in wanted if node.me in p.replicas and p.partition not in node.held and p.partition not in node.opening
+        p
+        for p in partitions
+        if node.me in p.replicas and p.partition not in node.replicas and p.partition not in node.opening
     ]
     node = attrs.evolve(node, opening=node.opening | {p.partition for p in absent})
     return NodeStep(node, (*step.effects, *(OpenLog(p.partition, p.topic_id) for p in absent)))
@@ -283,18 +287,18 @@ def _news(node: Node, metadata: PartitionMetadata) -> LearnMetadata:
 # Messages.
 
 
-def _received(node: Node, told: Received, now: Millis) -> NodeStep:
-    match told.message:
+def _deliver_message(node: Node, delivery: Received, now: Millis) -> NodeStep:
+    match delivery.message:
         case FetchRequest() as fetch:
             return _fetched(node, fetch, now)
         case FetchResponse() | AlterPartitionResponse() | OffsetForLeaderEpochResponse() as answer:
-            return _told(node, answer.partition, answer, now)
+            return _tell_replica(node, answer.partition, answer, now)
         case OffsetForLeaderEpochRequest() as asks:
-            return _told(node, asks.partition, asks, now)
+            return _tell_replica(node, asks.partition, asks, now)
         case BrokerRegistered() as answer:
             return _registered(node, answer, now)
         case HeartbeatAnswer() as answer:
-            return _heard(node, answer)
+            return _take_heartbeat_answer(node, answer)
         case Metadata() as news:
             return _learns(node, news, now)
         case _:
@@ -303,11 +307,11 @@ def _received(node: Node, told: Received, now: Millis) -> NodeStep:
 
 def _fetched(node: Node, fetch: FetchRequest, now: Millis) -> NodeStep:
     """A follower's fetch; not one of an incarnation that this broker knows to be over (updateFetchStateOrThrow)."""
-    known, replica = node.brokers.get(fetch.replica), node.held.get(fetch.partition)
+    known, replica = node.brokers.get(fetch.replica), node.replicas.get(fetch.partition)
     compares = node.settings.insync_design.compares_broker_epochs
     if compares and replica is not None and known is not None and fetch.broker_epoch < known.epoch:
         return NodeStep(node, (refuses_fetch(replica, fetch, Error.NOT_LEADER_OR_FOLLOWER),))
-    return _told(node, fetch.partition, fetch, now)
+    return _tell_replica(node, fetch.partition, fetch, now)
 
 
 def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
@@ -319,14 +323,14 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     if not expected or answer.error is not Error.NONE or answer.broker_epoch <= node.broker_epoch:
         return NodeStep(node)
     phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
-    held = node.held
-    for tp, replica in node.held.items():
+    held = node.replicas
+    for tp, replica in node.replicas.items():
         held = held.set(tp, attrs.evolve(replica, broker_epoch=answer.broker_epoch))
-    node = attrs.evolve(node, broker_epoch=answer.broker_epoch, phase=phase, held=held)
+    node = attrs.evolve(node, broker_epoch=answer.broker_epoch, phase=phase, replicas=held)
     return _then(_calls(node, now), _polls, now)
 
 
-def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
+def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
     """The controller has answered a heartbeat.
 
     If it knows a later registration of this broker, another process has taken its place, and this one ends.
@@ -337,7 +341,7 @@ def _heard(node: Node, answer: HeartbeatAnswer) -> NodeStep:
         return NodeStep(node)
     node = attrs.evolve(node, fenced=answer.fenced)
     if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
-        last = CheckpointWatermarks(watermarks(node.held.values()))
+        last = CheckpointWatermarks(watermarks(node.replicas.values()))
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch, last),))
     return NodeStep(node)
 
@@ -351,7 +355,7 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
         return NodeStep(node)
     if news.whole:
         # Logs of topics that were deleted while this broker was away are among them (LogManager.isStrayKraftReplica).
-        gone = {*node.partitions, *node.held} - {p.partition for p in news.partitions}
+        gone = {*node.partitions, *node.replicas} - {p.partition for p in news.partitions}
         news = attrs.evolve(news, partitions=(*news.partitions, *map(removed, sorted(gone))))
     behind = node.metadata_offset < node.broker_epoch
     brokers, partitions = node.brokers, node.partitions
@@ -365,13 +369,13 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     node = attrs.evolve(node, metadata_offset=news.offset, brokers=brokers, partitions=partitions)
     step = NodeStep(node)
     for p in news.partitions:
-        if p.partition in node.held and (not p.replicas or _is_of_another_topic(node, p)):
+        if p.partition in node.replicas and (not p.replicas or _is_of_another_topic(node, p)):
             step = _also(step, _drops(step.core, p.partition))
     step = _opens(step, news.partitions)
     told = {p.partition for p in news.partitions if node.me in p.replicas}
     told |= _led_with(step.core, {b.broker for b in news.brokers})
-    for tp in sorted(told & set(step.core.held)):
-        step = _also(step, _told(step.core, tp, _news(step.core, partitions[tp]), now))
+    for tp in sorted(told & set(step.core.replicas)):
+        step = _also(step, _tell_replica(step.core, tp, _news(step.core, partitions[tp]), now))
     step = _then(step, _polls, now)
     return _then(step, _calls, now) if behind and step.core.metadata_offset >= step.core.broker_epoch else step
 
@@ -384,7 +388,7 @@ def _led_with(node: Node, brokers: set[BrokerId]) -> set[TopicPartition]:
     """
     if not brokers:
         return set()
-    there = ((tp, node.partitions.get(tp)) for tp in node.held)
+    there = ((tp, node.partitions.get(tp)) for tp in node.replicas)
     return {tp for tp, p in there if p is not None and p.leader == node.me and not brokers.isdisjoint(p.replicas)}
 
 
@@ -441,15 +445,19 @@ def _ticks(node: Node, tp: TopicPartition | None, now: Millis) -> NodeStep:
     if node.next_checkpoint <= now:
         interval = node.settings.replica_high_watermark_checkpoint_interval_ms
         node = attrs.evolve(node, next_checkpoint=now + interval)
-        return NodeStep(node, (CheckpointWatermarks(watermarks(node.held.values())),))
+        return NodeStep(node, (CheckpointWatermarks(watermarks(node.replicas.values())),))
     if tp is None:
         tp = min(((at, tp) for tp, at in node.wake.items()), default=(0, None))[1]
     if tp is None or node.wake.get(tp, MAX_LONG) > now:
         return NodeStep(node)
     inbox = node.inboxes.get(tp, ())
-    return _takes_step(node, node.held[tp], inbox[0], inbox[1:], now) if inbox else _told(node, tp, Tick(), now)
+    return (
+        _takes_step(node, node.replicas[tp], inbox[0], inbox[1:], now)
+        if inbox
+        else _tell_replica(node, tp, Tick(), now)
+    )
 
 
-def watermarks(held: Iterable[Replica]) -> tuple[tuple[TopicPartition, int], ...]:
+def watermarks(open_replicas: Iterable[Replica]) -> tuple[tuple[TopicPartition, int], ...]:
     """The high watermark of every replica, as it is checkpointed."""
-    return tuple(sorted((r.partition, r.high_watermark) for r in held))
+    return tuple(sorted((r.partition, r.high_watermark) for r in open_replicas))

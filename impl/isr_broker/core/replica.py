@@ -52,29 +52,31 @@ Question: TypeAlias = Produce | Consume | DeleteRecords | FetchRequest | OffsetF
 DISK_DONE: Final = (Appended, Truncated, EpochAssigned, Retained, DiskFailed)
 
 
-def handle(replica: Replica, told: ReplicaInput, now: Millis) -> Step:
+def handle(replica: Replica, replica_input: ReplicaInput, now: Millis) -> Step:
     """One input of one replica, which is one action of the protocol or none."""
-    if isinstance(told, DISK_DONE):
-        return _disk_done(replica, told, now)
-    assert replica.awaited is None, f"{replica.partition}: {type(told).__name__} while the disk is busy"
-    match told:
+    if isinstance(replica_input, DISK_DONE):
+        return _disk_done(replica, replica_input, now)
+    assert replica.pending_operation is None, (
+        f"{replica.partition}: {type(replica_input).__name__} while the disk is busy"
+    )
+    match replica_input:
         case LearnMetadata():
-            return deletion.forgotten(_learns(replica, told, now))
+            return deletion.answer_deletions(_learns(replica, replica_input, now))
         case Tick():
             return _ticks(replica, now)
         case FetchResponse() | OffsetForLeaderEpochResponse():
             follows = isinstance(replica.role, Following)
-            return follower.follower_gets_answer(replica, told, now) if follows else Step(replica)
+            return follower.follower_gets_answer(replica, replica_input, now) if follows else Step(replica)
         case AlterPartitionResponse():
             leads = isinstance(replica.role, Leading)
-            return leader.leader_hears(replica, told, now) if leads else Step(replica)
+            return leader.leader_hears(replica, replica_input, now) if leads else Step(replica)
         case Produce() | Consume() | DeleteRecords() | FetchRequest() | OffsetForLeaderEpochRequest():
-            return _asked(replica, told, now)
+            return _answer_question(replica, replica_input, now)
 
 
 def deadline(replica: Replica) -> Millis | None:
     """When the replica next wants a Tick: 0 for at once, None while it wants none."""
-    if replica.awaited is not None:
+    if replica.pending_operation is not None:
         return None
     match replica.role:
         case Leading():
@@ -92,55 +94,55 @@ def _ticks(replica: Replica, now: Millis) -> Step:
         case Leading():
             return leader.on_tick(replica, now)
         case Following():
-            served, read = watermark.waited(replica, now)
+            served, read = watermark.answer_late_consumers(replica, now)
             return Step(served, tuple(read)) if read else follower.on_tick(replica, now)
         case None:
             return Step(replica)
 
 
-def _asked(replica: Replica, told: Question, now: Millis) -> Step:
+def _answer_question(replica: Replica, question: Question, now: Millis) -> Step:
     if isinstance(replica.role, Leading):
-        match told:
+        match question:
             case Produce():
-                return leader.leader_is_asked_to_append(replica, told, now)
+                return leader.leader_is_asked_to_append(replica, question, now)
             case Consume():
-                return watermark.consumer_reads(replica, told, now)
+                return watermark.consumer_reads(replica, question, now)
             case DeleteRecords():
-                return deletion.leader_deletes_records(replica, told, now)
+                return deletion.leader_deletes_records(replica, question, now)
             case FetchRequest():
-                return deletion.forgotten(leader.leader_answers_fetch(replica, told, now))
+                return deletion.answer_deletions(leader.leader_answers_fetch(replica, question, now))
             case OffsetForLeaderEpochRequest():
-                return leader.leader_answers_epoch_end(replica, told)
+                return leader.leader_answers_epoch_end(replica, question)
     follows = isinstance(replica.role, Following) and replica.leader is not None
-    if isinstance(told, Consume) and follows and replica.settings.insync_follower_reads:
-        return watermark.consumer_reads(replica, told, now)
-    return Step(replica, (_not_leader(replica, told),))
+    if isinstance(question, Consume) and follows and replica.settings.insync_follower_reads:
+        return watermark.consumer_reads(replica, question, now)
+    return Step(replica, (_not_leader(replica, question),))
 
 
-def _not_leader(replica: Replica, told: Question) -> ReplicaEffect:
+def _not_leader(replica: Replica, question: Question) -> ReplicaEffect:
     error = Error.NOT_LEADER_OR_FOLLOWER
-    match told:
+    match question:
         case Produce():
-            return AnswerProduce(request=told.request, partition=told.partition, error=error)
+            return AnswerProduce(request=question.request, partition=question.partition, error=error)
         case Consume():
-            return AnswerConsume(request=told.request, partition=told.partition, error=error)
+            return AnswerConsume(request=question.request, partition=question.partition, error=error)
         case DeleteRecords():
-            return AnswerDelete(request=told.request, partition=told.partition, error=error)
+            return AnswerDelete(request=question.request, partition=question.partition, error=error)
         case FetchRequest():
-            return refuses_fetch(replica, told, _wrong_epoch(replica, told) or error)
+            return refuses_fetch(replica, question, _wrong_epoch(replica, question) or error)
         case OffsetForLeaderEpochRequest():
-            return refuses_to_say(replica.me, told, _wrong_epoch(replica, told) or error)
+            return refuses_to_say(replica.me, question, _wrong_epoch(replica, question) or error)
 
 
-def _wrong_epoch(replica: Replica, told: FetchRequest | OffsetForLeaderEpochRequest) -> Error | None:
+def _wrong_epoch(replica: Replica, question: FetchRequest | OffsetForLeaderEpochRequest) -> Error | None:
     """FENCED or UNKNOWN_LEADER_EPOCH, where requests are fenced; a fetch of a newer epoch has always been refused so.
 
     Who names no epoch is told about the role.
     """
-    if told.leader_epoch == NO_EPOCH:
+    if question.leader_epoch == NO_EPOCH:
         return None
-    wrong = watermark.epoch_error(replica, told.leader_epoch)
-    newer = isinstance(told, FetchRequest) and wrong is Error.UNKNOWN_LEADER_EPOCH
+    wrong = watermark.epoch_error(replica, question.leader_epoch)
+    newer = isinstance(question, FetchRequest) and wrong is Error.UNKNOWN_LEADER_EPOCH
     fences = replica.settings.insync_design.fences_fetches or newer
     return wrong if fences and wrong is not Error.NONE else None
 
@@ -156,7 +158,7 @@ def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
             return _leaving(replica, leader.becomes_leader(replica, news, replica.log, now))
         if metadata.leader == replica.me:
             note = AssignEpoch(partition=replica.partition, epoch=metadata.leader_epoch, start=replica.log.end)
-            return Step(attrs.evolve(replica, awaited=EnteringEpoch(news)), (note,))
+            return Step(attrs.evolve(replica, pending_operation=EnteringEpoch(news)), (note,))
         return _leaving(replica, follower.follower_enters_epoch(replica, news, now))
     if metadata.leader_epoch == replica.leader_epoch and metadata.partition_epoch > replica.partition_epoch:
         if isinstance(state, Leading):
@@ -169,33 +171,35 @@ def _learns(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
 
 def _leaving(before: Replica, step: Step) -> Step:
     """A step into another epoch: whoever waited for it in the last one is told."""
-    if step.core.awaited is not None or not (isinstance(before.role, Leading) or before.consumers):
+    if step.core.pending_operation is not None or not (isinstance(before.role, Leading) or before.consumers):
         return step
     core = attrs.evolve(step.core, consumers=())
     fenced = core.leader_epoch > before.leader_epoch and before.settings.insync_design.fences_fetches
     return attrs.evolve(step, core=core, effects=(*leader.steps_down(before, fenced), *step.effects))
 
 
-def _disk_done(replica: Replica, done: DiskDone, now: Millis) -> Step:
+def _disk_done(replica: Replica, report: DiskDone, now: Millis) -> Step:
     """A disk operation is reported: now the action that asked for it is taken."""
-    match done, replica.awaited:
+    match report, replica.pending_operation:
         case Retained(log=log), _:
             kept = attrs.evolve(replica, log=log, high_watermark=max(replica.high_watermark, log.start))
             kept, read = watermark.without_unreadable(kept)
-            return deletion.forgotten(Step(kept, tuple(read)))
+            return deletion.answer_deletions(Step(kept, tuple(read)))
         case Appended(), ProducerAppend():
-            return leader.leader_appends(replica, done, now)
+            return leader.leader_appends(replica, report, now)
         case Appended(), FollowerAppend():
-            return follower.follower_appends(replica, done, now)
+            return follower.follower_appends(replica, report, now)
         case Truncated(), FollowerTruncation():
-            return follower.follower_truncates(replica, done, now)
+            return follower.follower_truncates(replica, report, now)
         case EpochAssigned(), EnteringEpoch(news):
-            return _leaving(replica, leader.becomes_leader(replica, news, done.log, now))
+            return _leaving(replica, leader.becomes_leader(replica, news, report.log, now))
         case Truncated(), EnteringEpoch(news):
-            known = min(replica.high_watermark, done.log.end)
-            cut = attrs.evolve(replica, log=done.log, high_watermark=known)
+            known = min(replica.high_watermark, report.log.end)
+            cut = attrs.evolve(replica, log=report.log, high_watermark=known)
             return _leaving(replica, follower.becomes_follower(cut, news, now))
         case DiskFailed(), _:
-            return _leaving(replica, Step(attrs.evolve(replica, role=None, awaited=None)))
+            return _leaving(replica, Step(attrs.evolve(replica, role=None, pending_operation=None)))
         case _:
-            raise AssertionError(f"{replica.partition}: {type(done).__name__} while {replica.awaited} is awaited")
+            raise AssertionError(
+                f"{replica.partition}: {type(report).__name__} while {replica.pending_operation} is awaited"
+            )

@@ -190,7 +190,7 @@ class EnteringEpoch:
     news: LearnMetadata
 
 
-Awaited: TypeAlias = ProducerAppend | FollowerAppend | FollowerTruncation | EnteringEpoch
+PendingOperation: TypeAlias = ProducerAppend | FollowerAppend | FollowerTruncation | EnteringEpoch
 
 
 @attrs.frozen(kw_only=True)
@@ -201,7 +201,7 @@ class Replica:
     - `metadata`: the partition as it last learned it (leader, leader_epoch, partition_epoch), None before it did.
     - `partition_epoch`: the newest of which it knows, from metadata or from the answer to its own request.
     - `role`: as leader or follower; None before it learned whom to follow.
-    - `awaited`: the disk operation that is not yet reported; until it is, the replica takes no other input.
+    - `pending_operation`: the disk operation that is not yet reported; until it is, the replica takes no other input.
     - `consumers`: fetches of consumers that wait for the watermark.
     """
 
@@ -214,7 +214,7 @@ class Replica:
     metadata: PartitionMetadata | None = None
     partition_epoch: int = -1
     role: Leading | Following | None = None
-    awaited: Awaited | None = None
+    pending_operation: PendingOperation | None = None
     consumers: tuple[ParkedConsume, ...] = ()
 
     @property

@@ -49,7 +49,7 @@ Place: TypeAlias = tuple[str, int]
 ALONE: Final[Place] = ("", 0)
 
 
-def written(stamps: Mapping[Place, Stamp]) -> dict[int, bytes]:
+def stamp_tags(stamps: Mapping[Place, Stamp]) -> dict[int, bytes]:
     """Stamps as the tagged field; none if there are none, which is so unless traces are written."""
     if not stamps:
         return {}
@@ -75,6 +75,6 @@ def with_stamp(message: Message, stamp: Stamp | None) -> Message | Stamped:
     return message if stamp is None else Stamped(message, stamp)
 
 
-def stamp_of(sent: Message | Stamped) -> Stamp | None:
+def stamp_of(envelope: Message | Stamped) -> Stamp | None:
     """The stamp of a message, if it has one."""
-    return sent.stamp if isinstance(sent, Stamped) else None
+    return envelope.stamp if isinstance(envelope, Stamped) else None

@@ -9,7 +9,7 @@ import attrs
 from immutables import Map
 
 from isr_broker import topic_configs
-from isr_broker.core.controller_state import Controller, ControllerStep, answers, configured, decides
+from isr_broker.core.controller_state import Controller, ControllerStep, answers, decides, with_settings
 from isr_broker.core.effects import Send
 from isr_broker.core.elections import available
 from isr_broker.core.messages import (
@@ -54,7 +54,7 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
         configs[topic_configs.UNCLEAN] = str(request.unclean_leader_election).lower()
     topic_id = controller.offset + 1
     answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
-    replicas = request.assignments or _placed(controller, request.partitions, copies)
+    replicas = request.assignments or _place_replicas(controller, request.partitions, copies)
     return decides(
         controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
     )
@@ -98,11 +98,11 @@ def _placeable(controller: Controller, copies: int) -> bool:
     return 1 <= copies <= len(controller.brokers) and any(available(controller.brokers, b) for b in controller.brokers)
 
 
-def _placed(controller: Controller, partitions: int, copies: int) -> list[tuple[BrokerId, ...]]:
+def _place_replicas(controller: Controller, partitions: int, copies: int) -> list[tuple[BrokerId, ...]]:
     """The replicas of new partitions; brokers without a session come last, and only where there are too few others."""
     there = sorted(b for b in controller.brokers if available(controller.brokers, b))
     away = sorted(b for b in controller.brokers if b not in there)
-    chosen = placed(there, partitions, min(copies, len(there)), len(controller.partitions))
+    chosen = place_replicas(there, partitions, min(copies, len(there)), len(controller.partitions))
     more = copies - min(copies, len(there))
     return [(*replicas, *(away[(n + i) % len(away)] for i in range(more))) for n, replicas in enumerate(chosen)]
 
@@ -125,7 +125,7 @@ def creates_partitions(controller: Controller, source: BrokerId, request: Create
     answer = AdminAnswer(request=request.request, error=error)
     if error is not Error.NONE or request.only_asks:
         return answers(controller, source, answer)
-    replicas = request.assignments or _placed(controller, more, len(old[0].replicas))
+    replicas = request.assignments or _place_replicas(controller, more, len(old[0].replicas))
     records = _new_partitions(controller, request.topic, old[0].topic_id, len(old), replicas, dict(old[0].configs))
     return decides(controller, records, (), (Send(source, answer),))
 
@@ -143,7 +143,7 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
             configs.pop(name, None)
         else:
             configs[name] = value
-    new = [configured(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
+    new = [with_settings(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
     leaderless = {p.partition for p in new if p.leader is None}
     controller = attrs.evolve(controller, due=controller.due | leaderless)
     return decides(controller, [p for p, q in zip(new, old, strict=True) if p != q], (), (Send(source, answer),))
@@ -151,19 +151,22 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
 
 def deletes_topic(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
     """A topic is no more, and its brokers remove the logs (deleteTopics)."""
-    gone = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
-    error = Error.NONE if gone else Error.UNKNOWN_TOPIC_OR_PARTITION
-    refused = controller.refused
+    deleted_partitions = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
+    error = Error.NONE if deleted_partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
+    refused = controller.refused_requests
     if not controller.settings.insync_design.refusals_outlive_topics:
         # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
-        refused = Map({tp: request for tp, request in refused.items() if tp not in gone})
-    controller = attrs.evolve(controller, due=controller.due - set(gone), refused=refused)
+        refused = Map({tp: request for tp, request in refused.items() if tp not in deleted_partitions})
+    controller = attrs.evolve(controller, due=controller.due - set(deleted_partitions), refused_requests=refused)
     return decides(
-        controller, map(removed, gone), (), (Send(source, AdminAnswer(request=request.request, error=error)),)
+        controller,
+        map(removed, deleted_partitions),
+        (),
+        (Send(source, AdminAnswer(request=request.request, error=error)),),
     )
 
 
-def placed(brokers: Sequence[BrokerId], partitions: int, copies: int, start: int) -> list[tuple[BrokerId, ...]]:
+def place_replicas(brokers: Sequence[BrokerId], partitions: int, copies: int, start: int) -> list[tuple[BrokerId, ...]]:
     """The replicas of each partition, the preferred leader first; `start` says with whom to begin.
 
     The followers of one broker's partitions are spread over the others (StripedReplicaPlacer, without racks).

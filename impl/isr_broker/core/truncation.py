@@ -9,7 +9,7 @@ from __future__ import annotations
 from isr_broker.core.effects import Send
 from isr_broker.core.messages import (
     NO_EPOCH,
-    UNDEFINED,
+    UNDEFINED_EPOCH_END,
     BrokerId,
     EpochEnd,
     Error,
@@ -32,7 +32,7 @@ def epoch_end(replica: Replica, epoch: LeaderEpoch) -> EpochEnd:
     """
     design, log = replica.settings.insync_design, replica.log
     if not design.notes_epoch_start and log.last_epoch < epoch:
-        return UNDEFINED
+        return UNDEFINED_EPOCH_END
     found = log.epochs.end_of(epoch, log.end)
     return found if design.largest_smaller_epoch else EpochEnd(epoch, found.end)
 
@@ -52,37 +52,40 @@ def parting(replica: Replica, fetch: FetchRequest) -> EpochEnd | None:
 
 
 def says_epoch_end(
-    me: BrokerId, asked: OffsetForLeaderEpochRequest, ends: EpochEnd | None, error: Error = Error.NONE
+    me: BrokerId, request: OffsetForLeaderEpochRequest, ends: EpochEnd | None, error: Error = Error.NONE
 ) -> Send:
     """The answer to who asks where an epoch ends."""
-    return Send(asked.replica, asked.answer(me, ends, error))
+    return Send(request.replica, request.answer(me, ends, error))
 
 
-def refuses_to_say(me: BrokerId, asked: OffsetForLeaderEpochRequest, error: Error) -> Send:
+def refuses_to_say(me: BrokerId, request: OffsetForLeaderEpochRequest, error: Error) -> Send:
     """An error for who asks; it asks again (no action of the model)."""
-    return says_epoch_end(me, asked, None, error)
+    return says_epoch_end(me, request, None, error)
 
 
 # A follower.
 
 
-def truncation_point(replica: Replica, told: EpochEnd) -> Offset:
+def truncation_point(replica: Replica, leader_epoch_end: EpochEnd) -> Offset:
     """Where the logs part, as far as the follower can tell (AbstractFetcherThread.getOffsetTruncationState).
 
     The named epoch's end in the leader's log or in its own, whichever is less. Before KIP-279: the offset that it was
     told. Its own watermark, if the leader did not know.
     """
     design, log = replica.settings.insync_design, replica.log
-    if told == UNDEFINED:
+    if leader_epoch_end == UNDEFINED_EPOCH_END:
         return replica.high_watermark
     if design.truncation is Truncation.TO_WATERMARK or not design.largest_smaller_epoch:
-        return min(told.end, log.end)
-    return min(told.end, log.epochs.end_of(told.epoch, log.end).end)
+        return min(leader_epoch_end.end, log.end)
+    return min(leader_epoch_end.end, log.epochs.end_of(leader_epoch_end.epoch, log.end).end)
 
 
-def asks_again(replica: Replica, told: EpochEnd, point: Offset) -> bool:
+def asks_again(replica: Replica, leader_epoch_end: EpochEnd, point: Offset) -> bool:
     """The follower does not have the named epoch either, so the logs may part earlier (KIP-279)."""
     design, log = replica.settings.insync_design, replica.log
     if design.truncation is not Truncation.BEFORE_FETCH or not design.largest_smaller_epoch or point == 0:
         return False
-    return told != UNDEFINED and log.epochs.end_of(told.epoch, log.end).epoch != told.epoch
+    return (
+        leader_epoch_end != UNDEFINED_EPOCH_END
+        and log.epochs.end_of(leader_epoch_end.epoch, log.end).epoch != leader_epoch_end.epoch
+    )

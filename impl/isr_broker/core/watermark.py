@@ -48,7 +48,7 @@ def is_caught_up(replica: Replica, follower: Follower, now: Millis) -> bool:
     return at is not None and now - at <= longest
 
 
-def advanced(replica: Replica, isr: frozenset[BrokerId], members: frozenset[BrokerId], now: Millis) -> Offset:
+def advance_watermark(replica: Replica, isr: frozenset[BrokerId], members: frozenset[BrokerId], now: Millis) -> Offset:
     """The watermark after it moved as far as it may; it never goes down (Partition.maybeIncrementLeaderHW).
 
     It also waits for caught-up, eligible followers that are about to join (shouldWaitForReplicaToJoinIsr), which the
@@ -96,7 +96,7 @@ def moves(replica: Replica, watermark: Offset) -> tuple[Replica, list[ReplicaEff
         replica = attrs.evolve(replica, high_watermark=watermark)
     if not replica.consumers:
         return replica, []
-    ready = [c for c in replica.consumers if watermark > max(c.request.offset, c.request.seen)]
+    ready = [c for c in replica.consumers if watermark > max(c.request.offset, c.request.known_watermark)]
     rest = tuple(c for c in replica.consumers if c not in ready)
     return attrs.evolve(replica, consumers=rest), [records_for(replica, c.request) for c in ready]
 
@@ -167,7 +167,7 @@ def out_of_range(replica: Replica, fetch: FetchRequest) -> AnswerFetch:
     return AnswerFetch(to=fetch.replica, response=answer)
 
 
-def refused(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
+def fetch_refusal(by: BrokerId, fetch: FetchRequest, error: Error) -> FetchResponse:
     """The answer to a fetch that was not taken, or did not even arrive."""
     return fetch.answer(by, error=error)
 
@@ -181,13 +181,13 @@ def consumer_reads(replica: Replica, consume: Consume, now: Millis) -> Step:
     if not replica.log.start <= consume.offset <= replica.log.end:
         return Step(replica, (_refusal(replica, consume, Error.OFFSET_OUT_OF_RANGE),))
     up_to = readable(replica)
-    if consume.max_wait_ms > 0 and up_to <= max(consume.offset, consume.seen):
+    if consume.max_wait_ms > 0 and up_to <= max(consume.offset, consume.known_watermark):
         parked = ParkedConsume(consume, now + consume.max_wait_ms)
         return Step(attrs.evolve(replica, consumers=(*replica.consumers, parked)))
     return Step(replica, (records_for(replica, consume),), "consumer_reads" if consume.offset < up_to else None)
 
 
-def waited(replica: Replica, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
+def answer_late_consumers(replica: Replica, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
     """Those who have waited long enough are given what there is."""
     late = [c for c in replica.consumers if c.deadline <= now]
     if not late:

@@ -100,13 +100,13 @@ def write_offsets(
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, Offset]:
     """One offset per partition; none if the file is missing or cannot be read."""
-    found: dict[TopicPartition, Offset] = {}
+    offsets: dict[TopicPartition, Offset] = {}
     for row in _rows(disk, path) or []:
         numbers = [_number(text) for text in row[1:]]
         if len(row) != 3 or numbers[0] is None or numbers[1] is None:
             return {}
-        found[TopicPartition(row[0], numbers[0])] = numbers[1]
-    return found
+        offsets[TopicPartition(row[0], numbers[0])] = numbers[1]
+    return offsets
 
 
 def write_epochs(disk: Disk, path: str, epochs: Iterable[EpochStart], in_place: bool = False) -> None:
@@ -119,13 +119,13 @@ def read_epochs(disk: Disk, path: str) -> tuple[EpochStart, ...] | None:
     rows = _rows(disk, path)
     if rows is None:
         return None
-    found: list[EpochStart] = []
+    epoch_starts: list[EpochStart] = []
     for row in rows:
         numbers = [_number(text) for text in row]
         if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
             return None
-        found.append(EpochStart(numbers[0], numbers[1]))
-    return tuple(found)
+        epoch_starts.append(EpochStart(numbers[0], numbers[1]))
+    return tuple(epoch_starts)
 
 
 def leave_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
@@ -139,14 +139,14 @@ def take_clean_shutdown(disk: Disk, keep: bool = False) -> int | None:
     Were it removed later, a crash while the logs are loaded would look like a clean shutdown; `keep` is what must not
     be done (designs.PLANTED). None without a mark; -1 if it names no epoch.
     """
-    found = contents(disk, CLEAN_SHUTDOWN)
-    if found is None:
+    mark_bytes = contents(disk, CLEAN_SHUTDOWN)
+    if mark_bytes is None:
         return None
     if not keep:
         disk.remove(CLEAN_SHUTDOWN)
         disk.flush_folder(ROOT)
     try:
-        mark = cast("object", json.loads(found))
+        mark = cast("object", json.loads(mark_bytes))
     except ValueError:
         return None
     epoch = cast("dict[str, object]", mark).get("brokerEpoch") if isinstance(mark, dict) else None

@@ -20,10 +20,10 @@ _FLUSHES: Final = 32
 class RealFile:
     """A file of the operating system, by its descriptor; `noted` is told how much of it is durable."""
 
-    def __init__(self, path: Path, noted: Callable[[int], None] | None = None) -> None:
+    def __init__(self, path: Path, note_durable_size: Callable[[int], None] | None = None) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._end = os.fstat(self._fd).st_size
-        self._noted = noted
+        self._note_durable_size = note_durable_size
 
     def append(self, data: bytes) -> None:
         """Write at the end, however often the system must be asked."""
@@ -49,8 +49,8 @@ class RealFile:
     def flush(self) -> None:
         """Make the contents durable."""
         os.fsync(self._fd)
-        if self._noted is not None:
-            self._noted(self._end)
+        if self._note_durable_size is not None:
+            self._note_durable_size(self._end)
 
     def close(self) -> None:
         """Close the descriptor."""

@@ -35,23 +35,23 @@ class Image:
 
     durable: bytes = b""
     pending: list[Operation] = attrs.field(factory=list[Operation])
-    seen: bytearray = attrs.field(factory=bytearray)
+    visible_bytes: bytearray = attrs.field(factory=bytearray)
 
     def do(self, operation: Operation) -> None:
         """Append or truncate."""
         self.pending.append(operation)
         if isinstance(operation, int):
-            del self.seen[operation:]
+            del self.visible_bytes[operation:]
         else:
-            self.seen += operation
+            self.visible_bytes += operation
 
     def settle(self, contents: bytes) -> None:
         """From here on this is durable and seen, and nothing is pending."""
-        self.durable, self.pending, self.seen = contents, [], bytearray(contents)
+        self.durable, self.pending, self.visible_bytes = contents, [], bytearray(contents)
 
     def copy(self) -> Image:
         """The same, to go its own way."""
-        return Image(self.durable, list(self.pending), bytearray(self.seen))
+        return Image(self.durable, list(self.pending), bytearray(self.visible_bytes))
 
 
 Names: TypeAlias = dict[str, Image | None]
@@ -101,7 +101,7 @@ class Fault:
     """An operation fails with this error, or the process dies of it; an append after it wrote that many bytes."""
 
     error: BaseException
-    written: int = 0
+    bytes_written: int = 0
 
 
 Hook: TypeAlias = "Callable[[MemoryDisk, str, str], Fault | None]"
@@ -134,7 +134,7 @@ class MemoryDisk:
         if fault is not None:
             raise fault.error
 
-    def _renamed(self, path: str, names: Names) -> None:
+    def _change_names(self, path: str, names: Names) -> None:
         self.names_now = names
         self.renames.append((folder_of(path), names))
 
@@ -146,7 +146,7 @@ class MemoryDisk:
             self._fails("create", path)
             if folder_of(path) not in self.names_now:
                 raise FileNotFoundError(path)
-            self._renamed(path, {**self.names_now, path: Image()})
+            self._change_names(path, {**self.names_now, path: Image()})
         return MemoryFile(self, path)
 
     def exists(self, path: str) -> bool:
@@ -161,20 +161,20 @@ class MemoryDisk:
         """Make a folder, if there is none."""
         if path not in self.names_now:
             self._fails("make_folder", path)
-            self._renamed(path, {**self.names_now, path: None})
+            self._change_names(path, {**self.names_now, path: None})
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name."""
         self._fails("rename", old)
         names = dict(self.names_now)
         names[new] = names.pop(old)
-        self._renamed(new, names)
+        self._change_names(new, names)
 
     def remove(self, path: str) -> None:
         """Remove a file or an empty folder, if there is one."""
         if path in self.names_now:
             self._fails("remove", path)
-            self._renamed(path, {p: i for p, i in self.names_now.items() if p != path})
+            self._change_names(path, {p: i for p, i in self.names_now.items() if p != path})
 
     def flush_folder(self, path: str) -> None:
         """Make durable which names are in a folder; changes elsewhere may still be lost."""
@@ -207,12 +207,12 @@ class MemoryDisk:
 
     def crash(self, survival: Survival) -> None:
         """Everything that was open is gone, and of what was not flushed only what survives is there."""
-        kept = survival.names(len(self.renames))
-        if kept == len(self.renames):
+        rename_count = survival.names(len(self.renames))
+        if rename_count == len(self.renames):
             names = self.names_now
         else:
             names = dict(self.names_durable)
-            for folder, later in self.renames[:kept]:
+            for folder, later in self.renames[:rename_count]:
                 outside = {p: i for p, i in names.items() if p == ROOT or folder_of(p) != folder}
                 names = {**outside, **{p: i for p, i in later.items() if p != ROOT and folder_of(p) == folder}}
             names = {p: i for p, i in names.items() if p == ROOT or folder_of(p) in names}
@@ -228,21 +228,21 @@ def _survivor(image: Image, path: str, survival: Survival) -> bytes:
     pending = sum(len(o) for o in image.pending if not isinstance(o, int))
     if not image.pending:
         return image.durable
-    left, zeros = survival.bytes(path, pending)
-    if left >= pending:
-        return bytes(image.seen)
-    done: list[Operation] = []
+    remaining_bytes, zeros = survival.bytes(path, pending)
+    if remaining_bytes >= pending:
+        return bytes(image.visible_bytes)
+    operations: list[Operation] = []
     for operation in image.pending:
         if isinstance(operation, int):
-            done.append(operation)
-        elif left <= 0:
+            operations.append(operation)
+        elif remaining_bytes <= 0:
             break
         else:
-            done.append(operation[:left])
-            left -= len(operation)
-            if left < 0:
+            operations.append(operation[:remaining_bytes])
+            remaining_bytes -= len(operation)
+            if remaining_bytes < 0:
                 break
-    return _after(image.durable, done) + bytes(zeros)
+    return _after(image.durable, operations) + bytes(zeros)
 
 
 @attrs.frozen
@@ -260,7 +260,7 @@ class MemoryFile:
         """Write at the end."""
         fault = self.disk._before("append", self.path)  # pyright: ignore[reportPrivateUsage]  # same module
         if fault is not None:
-            self._image.do(data[: fault.written])
+            self._image.do(data[: fault.bytes_written])
             raise fault.error
         room = self.disk.room
         if room is not None:
@@ -272,12 +272,12 @@ class MemoryFile:
 
     def read(self, position: int, size: int) -> bytes:
         """What is there, up to `size` bytes."""
-        found = bytes(self._image.seen[position : position + size])
+        found = bytes(self._image.visible_bytes[position : position + size])
         return found if self.disk.reads is None else self.disk.reads(self.path, found)
 
     def size(self) -> int:
         """The number of bytes."""
-        return len(self._image.seen)
+        return len(self._image.visible_bytes)
 
     def truncate(self, size: int) -> None:
         """Cut at the size."""
@@ -288,7 +288,7 @@ class MemoryFile:
         """Make the contents durable."""
         self.disk._fails("flush", self.path)  # pyright: ignore[reportPrivateUsage]  # same module
         image = self._image
-        image.durable, image.pending = bytes(image.seen), []
+        image.durable, image.pending = bytes(image.visible_bytes), []
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -34,12 +34,12 @@ def note_dropped(disk: Disk, tp: TopicPartition, log: Log, offset: Offset) -> No
     try:
         while at < log.view.end:
             data = log.read(Slice(offset=at, up_to=log.view.end, max_bytes=_AT_A_TIME))
-            found = list(batches(data))
-            if not found:
+            parsed_batches = list(batches(data))
+            if not parsed_batches:
                 break
-            lines = (line for batch in found for line in _lines(tp, data, batch))
+            lines = (line for batch in parsed_batches for line in _lines(tp, data, batch))
             file.append("".join(json.dumps(line) + "\n" for line in lines).encode())
-            at = found[-1].next_offset
+            at = parsed_batches[-1].next_offset
         file.flush()
     finally:
         file.close()

@@ -31,7 +31,8 @@ from isr_broker.storage.segment import SUFFIX, Segment, file_name
 class Log:
     """The log of one replica (UnifiedLog, LocalLog).
 
-    `view` is what the replica's core knows of it, `named` whether its folder and first segment are there for good.
+    `view` is what the replica's core knows of it, `has_durable_names` whether its folder and first segment are there
+    for good.
     """
 
     disk: Disk
@@ -39,7 +40,7 @@ class Log:
     settings: Settings
     segments: list[Segment]
     view: LogView
-    named: bool
+    has_durable_names: bool
 
     @classmethod
     def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
@@ -56,7 +57,7 @@ class Log:
             identity.append(file_of(topic_id))
             identity.close()
         segment = Segment.open(disk, folder, 0, settings.log_index_interval_bytes)
-        return cls(disk, folder, settings, [segment], LogView(), named=False)
+        return cls(disk, folder, settings, [segment], LogView(), has_durable_names=False)
 
     @classmethod
     def open(cls, disk: Disk, folder: str, settings: Settings, recovery_point: Offset = 0, start: Offset = 0) -> Log:
@@ -70,7 +71,7 @@ class Log:
                 disk.remove(f"{folder}/{name}")
         bases = [int(n.removesuffix(SUFFIX)) for n in disk.names(folder) if n.endswith(SUFFIX)]
         first = bases[0] if bases else start
-        log = cls(disk, folder, settings, [], LogView(start=max(start, first), end=first), named=False)
+        log = cls(disk, folder, settings, [], LogView(start=max(start, first), end=first), has_durable_names=False)
         for base in bases:
             if base != log.view.end:
                 log._drop(base)
@@ -111,14 +112,14 @@ class Log:
 
         Before its first record: a log that lost its topic id would pass for one of another topic of the same name.
         """
-        if not self.named:
+        if not self.has_durable_names:
             if self.disk.exists(f"{self.folder}/{FILE}"):
                 identity = self.disk.open(f"{self.folder}/{FILE}")
                 identity.flush()
                 identity.close()
             self.disk.flush_folder(self.folder)
             self.disk.flush_folder(ROOT)
-            self.named = True
+            self.has_durable_names = True
 
     def _roll(self) -> None:
         """Begin a new segment, with everything before it durable (UnifiedLog.roll)."""
@@ -196,7 +197,7 @@ class Log:
         self._keep_epochs(self.view.epochs)
         return self.view
 
-    def retained(self, since: Millis, most_bytes: int, committed: Offset) -> Offset:
+    def retention_start(self, since: Millis, most_bytes: int, committed: Offset) -> Offset:
         """Where the log is to start: without the oldest segments that have nothing newer, or are too many bytes.
 
         -1 for any number of bytes. What is not committed stays, and the last segment does, which Kafka would roll
@@ -225,11 +226,11 @@ class Log:
         self.view = attrs.evolve(self.view, epochs=epochs)
         return self.view
 
-    def read(self, wanted: Slice) -> bytes:
+    def read(self, log_slice: Slice) -> bytes:
         """Whole batches, from one segment."""
         for segment in reversed(self.segments):
-            if segment.base_offset <= wanted.offset:
-                return segment.read(wanted.offset, wanted.up_to, wanted.max_bytes)
+            if segment.base_offset <= log_slice.offset:
+                return segment.read(log_slice.offset, log_slice.up_to, log_slice.max_bytes)
         return b""
 
     def first_record_since(self, time: Millis) -> Stamp | None:

@@ -78,13 +78,13 @@ class LogDirectory:
         if mark is not None and points.keys() != names.keys() and not trusts:
             mark = None
 
-        def recovered(tp: TopicPartition) -> tuple[Log, int]:
+        def recover_log(tp: TopicPartition) -> tuple[Log, int]:
             point = points.get(tp, 0) if mark is None else MAX_LONG
             log = Log.open(self.disk, names[tp], self.settings, point, starts.get(tp, 0))
             return log, log.topic_id()
 
-        opened: list[LogOpened] = []
-        logs = self.disk.together([partial(recovered, tp) for tp in names])
+        opened_logs: list[LogOpened] = []
+        logs = self.disk.together([partial(recover_log, tp) for tp in names])
         for tp, (log, topic_id) in zip(names, logs, strict=True):
             if log.is_stray():
                 # It may be of a topic that was deleted since, and would pass for one of the same name.
@@ -93,12 +93,12 @@ class LogDirectory:
                 continue
             self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
-            opened.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
+            opened_logs.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
         shortened = [tp for tp, point in points.items() if tp in self.logs and self.logs[tp].view.end < point]
         if shortened and not trusts:
             mark = None
         self._lower_points()
-        return -1 if mark is None else mark, opened
+        return -1 if mark is None else mark, opened_logs
 
     def open(self, tp: TopicPartition, topic_id: int) -> LogOpened | DiskFailed:
         """The log of a partition, created for this topic if there is none."""
@@ -161,7 +161,7 @@ class LogDirectory:
                 continue
             before = log.view
             try:
-                start = log.retained(since, settings.log_retention_bytes, watermark)
+                start = log.retention_start(since, settings.log_retention_bytes, watermark)
                 if start > before.start:
                     log.advance_start(start)
             except (OSError, BadBatch) as error:
@@ -171,9 +171,9 @@ class LogDirectory:
             if log.view is not before:
                 yield Retained(partition=tp, log=log.view)
 
-    def read(self, tp: TopicPartition, wanted: Slice) -> bytes:
+    def read(self, tp: TopicPartition, log_slice: Slice) -> bytes:
         """The batches of a slice; OSError or BadBatch where the disk does not give them back."""
-        return self.logs[tp].read(wanted)
+        return self.logs[tp].read(log_slice)
 
     def checkpoint(self, effect: CheckpointWatermarks) -> None:
         """Write the watermarks, and with them how much of each log is durable and where it starts."""

@@ -40,11 +40,11 @@ def claimed(disk: Disk) -> Claim | None:
 
 def claim(disk: Disk, mine: Claim) -> None:
     """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's."""
-    found = claimed(disk)
-    if found is None:
+    existing_claim = claimed(disk)
+    if existing_claim is None:
         text = f"version=1\ncluster.id={mine.cluster}\nnode.id={mine.broker}\n"
         replace(disk, META_PROPERTIES, text.encode())
-    elif found.broker != mine.broker:
-        raise NotOurs(f"the data directory is that of broker {found.broker}, not of broker {mine.broker}")
-    elif found.cluster != mine.cluster:
-        raise NotOurs(f"the data directory belongs to the cluster {found.cluster}, not to {mine.cluster}")
+    elif existing_claim.broker != mine.broker:
+        raise NotOurs(f"the data directory is that of broker {existing_claim.broker}, not of broker {mine.broker}")
+    elif existing_claim.cluster != mine.cluster:
+        raise NotOurs(f"the data directory belongs to the cluster {existing_claim.cluster}, not to {mine.cluster}")

@@ -80,11 +80,11 @@ def _record_in(line: bytes) -> MetadataRecord | None:
 
 @attrs.define
 class MetadataLog:
-    """The records, in order; `grown` is how many bytes of them have come after the last snapshot."""
+    """The records, in order; `growth` is how many bytes of them have come after the last snapshot."""
 
     disk: Disk
     file: File
-    grown: int
+    growth: int
 
     @classmethod
     def open(cls, disk: Disk, cuts: bool = False) -> tuple[MetadataLog, list[MetadataRecord]]:
@@ -112,13 +112,13 @@ class MetadataLog:
         added = b"".join((*(_MORE + line for line in said[:-1]), *said[-1:]))
         self.file.append(added)
         self.file.flush()
-        self.grown += len(added)
+        self.growth += len(added)
 
     def compact(self, snapshot: MetadataSnapshot) -> None:
         """Put a snapshot in the place of all records; a crash leaves either the one or the others."""
         self.file.close()
         replace(self.disk, NAME, _line(snapshot))
-        self.file, self.grown = self.disk.open(NAME), 0
+        self.file, self.growth = self.disk.open(NAME), 0
 
 
 def _line(record: MetadataRecord) -> bytes:

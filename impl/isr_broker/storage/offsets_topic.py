@@ -49,19 +49,19 @@ def batch_of(group: str, new: News, now: Millis) -> bytes:
     return new_batch(b"".join(records), count=len(records), timestamp=now)
 
 
-def take(known: Committed, group: str, new: News) -> None:
+def take(committed: Committed, group: str, new: News) -> None:
     """What a group has committed counts from now on."""
-    offsets = known.setdefault(group, {})
+    offsets = committed.setdefault(group, {})
     for tp, said in new.items():
         if said is None:
             offsets.pop(tp, None)
         else:
             offsets[tp] = said
     if not offsets:
-        del known[group]
+        del committed[group]
 
 
-def learn(known: Committed, log: bytes) -> Offset:
+def learn(committed: Committed, log: bytes) -> Offset:
     """Take what batches of a partition say, the last word of each; where the log goes on after them, 0 for none."""
     end = 0
     for batch in batches(log):
@@ -75,7 +75,7 @@ def learn(known: Committed, log: bytes) -> Offset:
                 topic, after = _read_text(key, after)
                 (partition,) = struct.unpack_from(">i", key, after)
                 said = None if value is None else (struct.unpack_from(">q", value, 2)[0], _read_text(value, 14)[0])
-                take(known, group, {TopicPartition(topic, partition): said})
+                take(committed, group, {TopicPartition(topic, partition): said})
         end = batch.next_offset
     return end
 

@@ -38,7 +38,7 @@ INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
 UNKNOWN_TOPIC_ID: Final = 100
 _UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
-_SERVED: Final = {
+_SERVED_APIS: Final = {
     protocol.METADATA,
     protocol.CREATE_TOPICS,
     protocol.DELETE_TOPICS,
@@ -73,7 +73,7 @@ class AdminRequests:
 
     def serves(self, key: int) -> bool:
         """Whether an API is about topics or settings."""
-        return key in _SERVED
+        return key in _SERVED_APIS
 
     def serve(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
         """Answer a request, now or when the controller has."""
@@ -99,19 +99,19 @@ class AdminRequests:
             case _:
                 reply(self._partitions(body))
 
-    def _each(self, wanted: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> None:
+    def _each(self, requests: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> None:
         """Ask the controller for each of several things; `then` gets its answers in their order."""
-        found: dict[int, AdminAnswer] = {}
+        answers: dict[int, AdminAnswer] = {}
 
-        def answered(number: int, answer: ClientAnswer, records: bytes) -> None:
+        def collect_answer(number: int, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AdminAnswer)
-            found[number] = answer
-            if len(found) == len(wanted):
-                then([found[n] for n in range(len(wanted))])
+            answers[number] = answer
+            if len(answers) == len(requests):
+                then([answers[n] for n in range(len(requests))])
 
-        for number, make in enumerate(wanted):
-            self.runtime.ask(partial(_numbered, make), partial(answered, number), now)
-        if not wanted:
+        for number, make in enumerate(requests):
+            self.runtime.ask(partial(_with_number, make), partial(collect_answer, number), now)
+        if not requests:
             then([])
 
     # What there is
@@ -136,7 +136,7 @@ class AdminRequests:
         node, body, topics = self.runtime.node, request.body, self.topics
         every = not body.all("topics") if request.version == 0 else not body.has("topics")
         may_create = body.number("allow_auto_topic_creation", 1) and self.runtime.settings.auto_create_topics_enable
-        found: list[Answer] = []
+        topic_rows: list[Answer] = []
         for topic in [Fields({"name": n}) for n in topics.by_name] if every else body.all("topics"):
             uuid, by_id = topic.data("topic_id") or b"", not topic.has("name")
             name = topics.name(uuid) if by_id else topic.text("name")
@@ -151,7 +151,7 @@ class AdminRequests:
                 if may_create:
                     made = CreateTopic(request=0, topic=name, partitions=self.runtime.settings.num_partitions)
                     self._each([made], now, _nothing)
-            found.append(
+            topic_rows.append(
                 {
                     "error_code": error,
                     "name": None if by_id and request.version >= 12 and not name else name,
@@ -167,7 +167,7 @@ class AdminRequests:
             "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port, "rack": b.rack or None} for b in brokers],
             "cluster_id": "insync",
             "controller_id": brokers[0].broker if brokers else -1,
-            "topics": found,
+            "topics": topic_rows,
         }
 
     def _partitions(self, body: Fields) -> Answer:
@@ -175,34 +175,34 @@ class AdminRequests:
         topics, cursor = self.topics, body.part("cursor")
         names = sorted({t.text("name") for t in body.all("topics")} or topics.by_name)
         begin = (cursor.text("topic_name"), cursor.number("partition_index", 0))
-        left = min(max(body.number("response_partition_limit", MOST_DESCRIBED), 1), MOST_DESCRIBED)
-        found: list[Answer] = []
+        remaining = min(max(body.number("response_partition_limit", MOST_DESCRIBED), 1), MOST_DESCRIBED)
+        topic_rows: list[Answer] = []
         after: Answer | None = None
         for name in (n for n in names if n >= begin[0]):
             there = topics.by_name.get(name)
             rest = [p for p in there or () if (name, p.partition.partition) >= begin]
-            if rest and left == 0:
+            if rest and remaining == 0:
                 after = {"topic_name": name, "partition_index": rest[0].partition.partition}
                 break
-            found.append(
+            topic_rows.append(
                 {
                     "error_code": 0 if there else _UNKNOWN_TOPIC,
                     "name": name,
                     "topic_id": topics.uuid(name),
                     "is_internal": name == TOPIC,
-                    "partitions": [self._partition(p) for p in rest[:left]],
+                    "partitions": [self._partition(p) for p in rest[:remaining]],
                 }
             )
-            if len(rest) > left:
-                after = {"topic_name": name, "partition_index": rest[left].partition.partition}
+            if len(rest) > remaining:
+                after = {"topic_name": name, "partition_index": rest[remaining].partition.partition}
                 break
-            left -= len(rest)
-        return {"topics": found, "next_cursor": after}
+            remaining -= len(rest)
+        return {"topics": topic_rows, "next_cursor": after}
 
     def _config(self, resource: Fields, documents: bool) -> Answer:
         """DescribeConfigs: of a topic, or of this broker; with documentation if it is asked for (KIP-569)."""
         kind, name = resource.number("resource_type"), resource.text("resource_name")
-        wanted = set(resource.texts("configuration_keys")) if resource.has("configuration_keys") else None
+        setting_names = set(resource.texts("configuration_keys")) if resource.has("configuration_keys") else None
         error, why, configs = 0, "", list[Answer]()
         topic = self.topics.by_name.get(name)
         if kind == _TOPIC and topic is not None:
@@ -221,7 +221,7 @@ class AdminRequests:
             "configs": [
                 c if documents else {**c, "documentation": None}
                 for c in configs
-                if wanted is None or c["name"] in wanted
+                if setting_names is None or c["name"] in setting_names
             ],
         }
 
@@ -233,24 +233,24 @@ class AdminRequests:
         refusals = [_bad_config(topic) for topic in topics]
         good = [topic for topic, why in zip(topics, refusals, strict=True) if not why]
 
-        def answered(answers: list[AdminAnswer]) -> None:
+        def send_reply(answers: list[AdminAnswer]) -> None:
             said = iter(answers)
-            found: list[Answer] = []
+            topic_rows: list[Answer] = []
             for topic, why in zip(topics, refusals, strict=True):
                 answer = None if why else next(said)
                 error = INVALID_CONFIG if answer is None else answer.error.value
                 topic_id = uuid_of(answer.topic_id if answer else 0)
                 message = why or (answer.error.name if answer and answer.error is not Error.NONE else None)
-                found.append(
+                topic_rows.append(
                     {"name": topic.text("name"), "error_code": error, "error_message": message, "topic_id": topic_id}
                 )
-            reply({"topics": found})
+            reply({"topics": topic_rows})
 
-        self._each([self._creation(topic, body) for topic in good], now, answered)
+        self._each([self._creation(topic, body) for topic in good], now, send_reply)
 
     def _creation(self, topic: Fields, body: Fields) -> CreateTopic:
         configs = {c.text("name"): c.text("value") for c in topic.all("configs")}
-        chosen = {a.number("partition_index"): tuple(a.numbers("broker_ids")) for a in topic.all("assignments")}
+        assignments = {a.number("partition_index"): tuple(a.numbers("broker_ids")) for a in topic.all("assignments")}
         partitions = topic.number("num_partitions")
         return CreateTopic(
             request=0,
@@ -258,7 +258,7 @@ class AdminRequests:
             partitions=self.runtime.settings.num_partitions if partitions == -1 else partitions,
             replication_factor=topic.number("replication_factor"),
             # A partition that is left out is one without replicas, which the controller refuses.
-            assignments=tuple(chosen.get(number, ()) for number in range(len(chosen))),
+            assignments=tuple(assignments.get(number, ()) for number in range(len(assignments))),
             only_asks=bool(body.number("validate_only", 0)),
             configs=tuple(sorted(configs.items())),
         )
@@ -266,7 +266,7 @@ class AdminRequests:
     def _create_partitions(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """CreatePartitions: more partitions for existing topics."""
         topics = body.all("topics")
-        wanted = [
+        requests = [
             CreatePartitions(
                 request=0,
                 topic=topic.text("name"),
@@ -277,11 +277,11 @@ class AdminRequests:
             for topic in topics
         ]
 
-        def answered(answers: list[AdminAnswer]) -> None:
-            pairs = zip(wanted, answers, strict=True)
+        def send_reply(answers: list[AdminAnswer]) -> None:
+            pairs = zip(requests, answers, strict=True)
             reply({"results": [{"name": ask.topic, **_error(answer.error.value)} for ask, answer in pairs]})
 
-        self._each(wanted, now, answered)
+        self._each(requests, now, send_reply)
 
     def _alter_configs(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
         """IncrementalAlterConfigs, AlterConfigs: settings of topics that change while they are in use."""
@@ -289,7 +289,7 @@ class AdminRequests:
         resources = body.all("resources")
         refusals = [_unalterable(resource, every) for resource in resources]
         good = [resource for resource, why in zip(resources, refusals, strict=True) if why is None]
-        wanted = [
+        requests = [
             AlterTopicConfigs(
                 request=0,
                 topic=resource.text("resource_name"),
@@ -300,16 +300,16 @@ class AdminRequests:
             for resource in good
         ]
 
-        def answered(answers: list[AdminAnswer]) -> None:
+        def send_reply(answers: list[AdminAnswer]) -> None:
             said = iter(answers)
-            found: list[Answer] = []
+            resource_rows: list[Answer] = []
             for resource, why in zip(resources, refusals, strict=True):
                 error = _error(next(said).error.value) if why is None else why
                 kind, name = resource.number("resource_type"), resource.text("resource_name")
-                found.append({"resource_type": kind, "resource_name": name, **error})
-            reply({"responses": found})
+                resource_rows.append({"resource_type": kind, "resource_name": name, **error})
+            reply({"responses": resource_rows})
 
-        self._each(wanted, now, answered)
+        self._each(requests, now, send_reply)
 
     def _log_dir(self, body: Fields) -> Answer:
         """DescribeLogDirs: the one data directory, and the size of each log in it (KIP-113)."""
@@ -318,7 +318,7 @@ class AdminRequests:
         for tp, log in sorted(self.runtime.logs.logs.items()):
             if not body.has("topics") or (tp.topic, tp.partition) in wanted:
                 size = sum(segment.size for segment in log.segments)
-                replica = self.runtime.node.held.get(tp)
+                replica = self.runtime.node.replicas.get(tp)
                 lag = 0 if replica is None else max(replica.high_watermark - log.view.end, 0)
                 row: Answer = {"partition_index": tp.partition, "partition_size": size, "offset_lag": lag}
                 topics.setdefault(tp.topic, []).append({**row, "is_future_key": False})
@@ -328,45 +328,45 @@ class AdminRequests:
     def _delete(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """DeleteTopics, by name or, since version 6, by id."""
         topics = self.topics
-        asked = body.all("topics") or [Fields({"name": name}) for name in body.texts("topic_names")]
-        names = [t.text("name") if t.has("name") else topics.name(t.data("topic_id") or b"") for t in asked]
+        topic_fields = body.all("topics") or [Fields({"name": name}) for name in body.texts("topic_names")]
+        names = [t.text("name") if t.has("name") else topics.name(t.data("topic_id") or b"") for t in topic_fields]
 
-        def answered(answers: list[AdminAnswer]) -> None:
-            found: list[Answer] = []
-            for topic, name, answer in zip(asked, names, answers, strict=True):
+        def send_reply(answers: list[AdminAnswer]) -> None:
+            topic_rows: list[Answer] = []
+            for topic, name, answer in zip(topic_fields, names, answers, strict=True):
                 by_id = not topic.has("name")
                 uuid = topic.data("topic_id") if by_id else topics.uuid(name)
                 error = UNKNOWN_TOPIC_ID if by_id and not name else answer.error.value
-                found.append({"name": name if name or not by_id else None, "topic_id": uuid, **_error(error)})
-            reply({"responses": found})
+                topic_rows.append({"name": name if name or not by_id else None, "topic_id": uuid, **_error(error)})
+            reply({"responses": topic_rows})
 
-        self._each([DeleteTopic(request=0, topic=name) for name in names], now, answered)
+        self._each([DeleteTopic(request=0, topic=name) for name in names], now, send_reply)
 
     def _elect(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """ElectLeaders: the preferred ones, or any (KIP-460); without partitions, wherever there is a need."""
         every = not body.has("topic_partitions")
-        wanted = [
+        partitions = [
             TopicPartition(topic.text("topic"), n)
             for topic in body.all("topic_partitions")
             for n in topic.numbers("partitions")
         ]
         if every:
-            wanted = [p.partition for there in self.topics.by_name.values() for p in there]
+            partitions = [p.partition for there in self.topics.by_name.values() for p in there]
         make = ElectPreferredLeader if body.number("election_type", _PREFERRED) == _PREFERRED else ElectUncleanLeader
 
-        def answered(answers: list[AdminAnswer]) -> None:
-            found: dict[str, list[Answer]] = {}
-            for tp, answer in zip(wanted, answers, strict=True):
+        def send_reply(answers: list[AdminAnswer]) -> None:
+            rows_by_topic: dict[str, list[Answer]] = {}
+            for tp, answer in zip(partitions, answers, strict=True):
                 if not every or answer.error is not Error.ELECTION_NOT_NEEDED:
                     said = {"partition_id": tp.partition, **_error(answer.error.value)}
-                    found.setdefault(tp.topic, []).append(said)
-            results = [{"topic": topic, "partition_result": said} for topic, said in found.items()]
+                    rows_by_topic.setdefault(tp.topic, []).append(said)
+            results = [{"topic": topic, "partition_result": said} for topic, said in rows_by_topic.items()]
             reply({"error_code": 0, "replica_election_results": results})
 
-        self._each([make(request=0, partition=tp) for tp in wanted], now, answered)
+        self._each([make(request=0, partition=tp) for tp in partitions], now, send_reply)
 
 
-def _numbered(request: Admin, number: int) -> Admin:
+def _with_number(request: Admin, number: int) -> Admin:
     return attrs.evolve(request, request=number)
 
 
@@ -427,7 +427,7 @@ def described_broker(settings: Settings) -> list[Answer]:
     """All settings of the broker."""
     default = Settings().properties()
     return [
-        _described(name, value, _DEFAULT if value == default[name] else _OF_THE_BROKER, DOCUMENTATION[name])
+        _describe_setting(name, value, _DEFAULT if value == default[name] else _OF_THE_BROKER, DOCUMENTATION[name])
         for name, value in sorted(settings.properties().items())
     ]
 
@@ -435,16 +435,18 @@ def described_broker(settings: Settings) -> list[Answer]:
 def described_topic(partition: PartitionMetadata, settings: Settings) -> list[Answer]:
     """The settings of a topic: its own, and for the others the broker's."""
     broker = {c["name"]: c for c in described_broker(settings)}
-    found: dict[str, Answer] = {name: {**broker[theirs], "name": name} for name, theirs in TOPIC_NAMES.items()}
-    found |= {
-        name: _described(name, value, _OF_THE_TOPIC, DOCUMENTATION.get(TOPIC_NAMES.get(name, ""), WITHOUT_EFFECT))
+    configs: dict[str, Answer] = {name: {**broker[theirs], "name": name} for name, theirs in TOPIC_NAMES.items()}
+    configs |= {
+        name: _describe_setting(
+            name, value, _OF_THE_TOPIC, DOCUMENTATION.get(TOPIC_NAMES.get(name, ""), WITHOUT_EFFECT)
+        )
         for name, value in partition.configs
     }
     changeable = set(topic_configs.CHANGEABLE)
-    return [{**found[name], "read_only": name not in changeable} for name in sorted(found)]
+    return [{**configs[name], "read_only": name not in changeable} for name in sorted(configs)]
 
 
-def _described(name: str, value: str, source: int, documentation: str) -> Answer:
+def _describe_setting(name: str, value: str, source: int, documentation: str) -> Answer:
     """One setting; those of a broker can only be read."""
     kind = _BOOLEAN if value in ("true", "false") else _LONG if value.removeprefix("-").isdigit() else _STRING
     return {

@@ -26,7 +26,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
 )
-from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire import protocol
@@ -36,7 +36,7 @@ from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 Reply: TypeAlias = Callable[[Answer], None]
 Then: TypeAlias = Callable[[Message, Stamp | None], None]
 
-_SERVED: Final = (protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT)
+_SERVED_APIS: Final = (protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT)
 _WITH_EPOCHS: Final = 3
 
 
@@ -50,7 +50,7 @@ class BrokerRequests:
 
     def serves(self, key: int) -> bool:
         """Whether an API is one that brokers ask the controller with."""
-        return key in _SERVED
+        return key in _SERVED_APIS
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request when the controller has."""
@@ -69,18 +69,20 @@ class BrokerRequests:
             case _:
                 self._alters(request, now, reply)
 
-    def _tell(self, source: BrokerId, told: list[tuple[Message, Stamp | None]], now: Millis) -> None:
-        self.runtime.received([(source, CONTROLLER, with_stamp(message, stamp)) for message, stamp in told], now)
+    def _tell(self, source: BrokerId, messages: list[tuple[Message, Stamp | None]], now: Millis) -> None:
+        self.runtime.receive_messages(
+            [(source, CONTROLLER, with_stamp(message, stamp)) for message, stamp in messages], now
+        )
 
-    def answered(self, to: BrokerId, sent: Message | Stamped) -> None:
+    def take_answer(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """The controller's core has answered a broker: the oldest request that this is an answer to."""
-        message = bare(sent)
+        message = bare(envelope)
         waiting = self.waiting.get(_answer_to(to, message))
         if waiting:
             then = waiting.popleft()
             if not waiting:
                 del self.waiting[_answer_to(to, message)]
-            then(message, stamp_of(sent))
+            then(message, stamp_of(envelope))
 
     def _await(self, key: Hashable, then: Then) -> None:
         self.waiting.setdefault(key, deque()).append(then)
@@ -139,19 +141,19 @@ class BrokerRequests:
         topics, stamps = self.index.of(self.runtime.controller.partitions), stamps_in(request.tags)
         attempts = _attempts(request.tags)
         rows: list[tuple[bytes, Answer]] = []
-        said: dict[tuple[str, int], Stamp] = {}
-        told: list[tuple[Message, Stamp | None]] = []
+        answer_stamps: dict[tuple[str, int], Stamp] = {}
+        messages: list[tuple[Message, Stamp | None]] = []
         names: dict[str, bytes] = {}
-        asked: dict[TopicPartition, AlterPartitionRequest] = {}
+        requests: dict[TopicPartition, AlterPartitionRequest] = {}
 
         def then(answer: Message, stamp: Stamp | None) -> None:
             assert isinstance(answer, AlterPartitionResponse)
             tp = answer.partition
-            rows.append((names[tp.topic], _decided(asked[tp], answer)))
+            rows.append((names[tp.topic], _decision(requests[tp], answer)))
             if stamp is not None:
-                said[tp.topic, tp.partition] = stamp
+                answer_stamps[tp.topic, tp.partition] = stamp
             if len(rows) == total:
-                reply(_answer(rows, said))
+                reply(_answer(rows, answer_stamps))
 
         for topic in body.all("topics"):
             uuid = topic.data("topic_id") or b""
@@ -159,26 +161,26 @@ class BrokerRequests:
             names[name] = uuid
             for p in topic.all("partitions"):
                 tp, attempt = TopicPartition(name, p.number("partition_index")), next(attempts, 1)
-                if not name or tp in asked:
+                if not name or tp in requests:
                     error = Error.INVALID_REQUEST if name else Error.UNKNOWN_TOPIC_ID
                     rows.append((uuid, {"partition_index": tp.partition, "error_code": error.value}))
                     continue
-                asked[tp] = AlterPartitionRequest(
+                requests[tp] = AlterPartitionRequest(
                     partition=tp,
                     leader=broker,
                     broker_epoch=body.number("broker_epoch"),
                     leader_epoch=p.number("leader_epoch"),
                     partition_epoch=p.number("partition_epoch"),
-                    isr=_proposed(request.version, p),
+                    isr=_proposed_members(request.version, p),
                     attempt=attempt,
                 )
-                told.append((asked[tp], stamps.get((tp.topic, tp.partition))))
-        total = len(rows) + len(told)
-        for tp, message in asked.items():
+                messages.append((requests[tp], stamps.get((tp.topic, tp.partition))))
+        total = len(rows) + len(messages)
+        for tp, message in requests.items():
             self._await((broker, tp, message.leader_epoch, message.partition_epoch, message.attempt), then)
-        self._tell(broker, told, now)
-        if not told:
-            reply(_answer(rows, said))
+        self._tell(broker, messages, now)
+        if not messages:
+            reply(_answer(rows, answer_stamps))
 
 
 def _attempts(tags: Tags) -> Iterator[int]:
@@ -204,37 +206,40 @@ def _answer_to(to: BrokerId, message: Message) -> Hashable:
 
 
 def _alone(stamp: Stamp | None) -> Tags:
-    return written({} if stamp is None else {ALONE: stamp})
+    return stamp_tags({} if stamp is None else {ALONE: stamp})
 
 
-def _proposed(version: int, p: Fields) -> tuple[tuple[BrokerId, int], ...]:
+def _proposed_members(version: int, p: Fields) -> tuple[tuple[BrokerId, int], ...]:
     """The proposed members with their broker epochs, which are not looked at before version 3 (KIP-903)."""
     if version < _WITH_EPOCHS:
         return tuple((b, -1) for b in p.numbers("new_isr"))
     return tuple((m.number("broker_id"), m.number("broker_epoch")) for m in p.all("new_isr_with_epochs"))
 
 
-def _decided(asked: AlterPartitionRequest, answer: AlterPartitionResponse) -> Answer:
+def _decision(request: AlterPartitionRequest, answer: AlterPartitionResponse) -> Answer:
     """The partition as it is with the change, or only why there is none."""
     if answer.error is not Error.NONE:
-        return {"partition_index": asked.partition.partition, "error_code": answer.error.value}
+        return {"partition_index": request.partition.partition, "error_code": answer.error.value}
     return {
-        "partition_index": asked.partition.partition,
+        "partition_index": request.partition.partition,
         "error_code": 0,
-        "leader_id": asked.leader,
+        "leader_id": request.leader,
         "leader_epoch": answer.new_leader_epoch,
-        "isr": sorted(asked.members),
+        "isr": sorted(request.members),
         "leader_recovery_state": 0,
         "partition_epoch": answer.new_partition_epoch,
     }
 
 
-def _answer(rows: list[tuple[bytes, Answer]], said: dict[tuple[str, int], Stamp]) -> Answer:
+def _answer(rows: list[tuple[bytes, Answer]], answer_stamps: dict[tuple[str, int], Stamp]) -> Answer:
     """All decisions; a stale broker epoch is an error of the whole request."""
     stale = Error.STALE_BROKER_EPOCH.value
     if rows and all(row["error_code"] == stale for _, row in rows):
-        return {"error_code": stale, "topics": [], HEADER_TAGS: written(said)}
+        return {"error_code": stale, "topics": [], HEADER_TAGS: stamp_tags(answer_stamps)}
     topics: dict[bytes, list[Answer]] = {}
     for uuid, row in rows:
         topics.setdefault(uuid, []).append(row)
-    return {"topics": [{"topic_id": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: written(said)}
+    return {
+        "topics": [{"topic_id": t, "partitions": p} for t, p in topics.items()],
+        HEADER_TAGS: stamp_tags(answer_stamps),
+    }

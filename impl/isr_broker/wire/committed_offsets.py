@@ -50,7 +50,7 @@ _COPY_BYTES: Final = 100_000
 class CommittedOffsets:
     """Of one partition, in one leader epoch of this broker.
 
-    - `known`: what counts, `count` offsets.
+    - `committed`: what counts, `count` offsets.
     - `read`: up to where the log has been read, of `end`.
     - `commits`: how many are on their way; `waiting` are those that come after the copies.
     - `long`: the log has grown long. `copies` are those that are still to be written, `copying` are on their way,
@@ -62,7 +62,7 @@ class CommittedOffsets:
     epoch: LeaderEpoch
     read: Offset
     end: Offset
-    known: Committed = attrs.field(factory=Committed)
+    committed: Committed = attrs.field(factory=Committed)
     count: int = 0
     commits: int = 0
     waiting: list[tuple[str, News, Then]] = attrs.field(factory=list[tuple[str, News, Then]])
@@ -107,9 +107,9 @@ class CommittedOffsets:
         found = self.runtime.logs.read(self.partition, wanted)
         if not found:
             raise BadBatch(f"{self.partition} has nothing at offset {self.read}, though it ends at {self.end}")
-        self.read = learn(self.known, found)
+        self.read = learn(self.committed, found)
         if self.loaded:
-            self.count = sum(map(len, self.known.values()))
+            self.count = sum(map(len, self.committed.values()))
             self._looks_how_long()
 
     # Writing
@@ -121,34 +121,34 @@ class CommittedOffsets:
             return
         self.commits += 1
 
-        def written(error: Error) -> None:
+        def finish_write(error: Error) -> None:
             self.commits -= 1
             if error is Error.NONE:
                 self._counts(group, new)
             then(_AS_COORDINATOR.get(error, error.value))
             self._looks_how_long()
 
-        self._produces(group, new, now, written)
+        self._produces(group, new, now, finish_write)
 
     def _produces(self, group: str, new: News, now: Millis, then: Callable[[Error], None]) -> None:
         records = batch_of(group, new, now)
-        told = Produce(request=0, partition=self.partition, records=records, acks=-1, timeout_ms=_COMMITS_WITHIN)
+        produce = Produce(request=0, partition=self.partition, records=records, acks=-1, timeout_ms=_COMMITS_WITHIN)
 
-        def written(answer: ClientAnswer, records: bytes) -> None:
+        def take_answer(answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
             then(answer.error)
 
-        self.runtime.ask(lambda number: attrs.evolve(told, request=number), written, now)
+        self.runtime.ask(lambda number: attrs.evolve(produce, request=number), take_answer, now)
 
     def _counts(self, group: str, new: News) -> None:
-        before = len(self.known.get(group, ()))
-        take(self.known, group, new)
-        self.count += len(self.known.get(group, ())) - before
+        before = len(self.committed.get(group, ()))
+        take(self.committed, group, new)
+        self.count += len(self.committed.get(group, ())) - before
 
     # Keeping the log short
 
     def _looks_how_long(self) -> None:
-        replica = self.runtime.node.held.get(self.partition)
+        replica = self.runtime.node.replicas.get(self.partition)
         if replica is not None and not self.long and not self.copying:
             self.long = replica.log.end - max(replica.log.start, self.since) > LONG + 2 * self.count
 
@@ -156,8 +156,8 @@ class CommittedOffsets:
         """Write some of what counts once more, and after the last of it the commits that have waited."""
         if self.copies is None:
             # No commit is on its way: what counts is all in the log before here, and nothing else there does.
-            self.since, self.whole = self.runtime.node.held[self.partition].log.end, True
-            self.copies = _batches(self.known)
+            self.since, self.whole = self.runtime.node.replicas[self.partition].log.end, True
+            self.copies = _batches(self.committed)
         cost = 0
         for group, new in self.copies:
             self.copying += 1
@@ -183,16 +183,16 @@ class CommittedOffsets:
             self.runtime.ask(lambda number: attrs.evolve(told, request=number), _nothing, now)
 
 
-def _batches(known: Committed) -> Iterator[tuple[str, News]]:
+def _batches(committed: Committed) -> Iterator[tuple[str, News]]:
     """All that counts, a batch at a time."""
-    for group, offsets in known.items():
+    for group, offsets in committed.items():
         some, size = dict[TopicPartition, tuple[Offset, str] | None](), 0
-        for tp, said in offsets.items():
-            more = 100 + 4 * (len(group) + len(tp.topic) + len(said[1]))
+        for tp, offset_and_note in offsets.items():
+            more = 100 + 4 * (len(group) + len(tp.topic) + len(offset_and_note[1]))
             if some and size + more > _COPY_BYTES:
                 yield group, some
                 some, size = {}, 0
-            some[tp] = said
+            some[tp] = offset_and_note
             size += more
         yield group, some
 

@@ -26,7 +26,7 @@ from isr_broker.core.messages import (
     TopicPartition,
     error_of,
 )
-from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields
@@ -52,23 +52,25 @@ class AlterPartitions:
     me: BrokerId
     topic_id: Callable[[str], bytes]
     waiting: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
-    asked: dict[tuple[bytes, int], Message | Stamped] = attrs.field(factory=dict[tuple[bytes, int], Message | Stamped])
+    in_flight: dict[tuple[bytes, int], Message | Stamped] = attrs.field(
+        factory=dict[tuple[bytes, int], Message | Stamped]
+    )
     correlation: int = 0
 
-    def put(self, sent: Message | Stamped) -> None:
+    def put(self, envelope: Message | Stamped) -> None:
         """A leader asks; what it asked before and is not sent yet is not sent any more."""
-        self.waiting[_alter(sent).partition] = sent
+        self.waiting[_alter(envelope).partition] = envelope
 
     def next(self) -> bytes | None:
         """All that waits, in one request."""
         if not self.waiting:
             return None
         self.correlation += 1
-        self.asked = {(self.topic_id(tp.topic), tp.partition): sent for tp, sent in self.waiting.items()}
+        self.in_flight = {(self.topic_id(tp.topic), tp.partition): sent for tp, sent in self.waiting.items()}
         self.waiting.clear()
         topics: dict[bytes, list[tuple[Answer, int]]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
-        for (topic_id, number), sent in self.asked.items():
+        for (topic_id, number), sent in self.in_flight.items():
             request, stamp = _alter(sent), stamp_of(sent)
             members = [{"broker_id": b, "broker_epoch": epoch} for b, epoch in request.isr]
             partition: Answer = {
@@ -84,42 +86,42 @@ class AlterPartitions:
         attempts = [attempt for partitions in topics.values() for _, attempt in partitions]
         fields: Answer = {
             "broker_id": self.me,
-            "broker_epoch": _alter(next(iter(self.asked.values()))).broker_epoch,
+            "broker_epoch": _alter(next(iter(self.in_flight.values()))).broker_epoch,
             "topics": [{"topic_id": t, "partitions": [p for p, _ in rows]} for t, rows in topics.items()],
-            HEADER_TAGS: written(stamps) | ({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
+            HEADER_TAGS: stamp_tags(stamps) | ({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
         }
         return protocol.ask(
             protocol.ALTER_PARTITION, ALTER_VERSION, self.correlation, f"broker-{self.me}-alter-partition", fields
         )
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """What was decided about each; an error of the whole request is one of each."""
         response = _response(protocol.ALTER_PARTITION, ALTER_VERSION, frame, self.correlation)
-        asked, self.asked = self.asked, {}
+        requests, self.in_flight = self.in_flight, {}
         stamps, whole = stamps_in(response.tags), error_of(response.body.number("error_code", 0))
         if whole is Error.NOT_CONTROLLER:
             raise BadFrame("the controller is elsewhere")
-        said: dict[tuple[bytes, int], Fields] = {}
+        decisions: dict[tuple[bytes, int], Fields] = {}
         if whole is not Error.NONE:
-            said = dict.fromkeys(asked, Fields({"error_code": whole.value}))
+            decisions = dict.fromkeys(requests, Fields({"error_code": whole.value}))
         for topic in response.body.all("topics"):
             for p in topic.all("partitions"):
-                said[topic.data("topic_id") or b"", p.number("partition_index")] = p
-        found: list[Parcel] = []
-        for key, p in said.items():
-            if key not in asked:
+                decisions[topic.data("topic_id") or b"", p.number("partition_index")] = p
+        parcels: list[Parcel] = []
+        for key, p in decisions.items():
+            if key not in requests:
                 continue
-            request = _alter(asked[key])
+            request = _alter(requests[key])
             stamp = stamps.get((request.partition.topic, request.partition.partition))
             error = error_of(p.number("error_code", 0))
             answer = request.answer(error, p.number("leader_epoch"), p.number("partition_epoch"))
-            found.append((CONTROLLER, self.me, with_stamp(answer, stamp)))
-        return found
+            parcels.append((CONTROLLER, self.me, with_stamp(answer, stamp)))
+        return parcels
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """What was asked may have been decided; its leader asks again in time."""
-        lost = [*self.asked.values(), *self.waiting.values()]
-        self.asked = {}
+        lost = [*self.in_flight.values(), *self.waiting.values()]
+        self.in_flight = {}
         self.waiting.clear()
         return [(self.me, CONTROLLER, sent) for sent in lost]
 
@@ -130,22 +132,22 @@ class Lifecycle:
 
     me: BrokerId
     waiting: Message | Stamped | None = None
-    asked: Message | Stamped | None = None
+    in_flight: Message | Stamped | None = None
     correlation: int = 0
 
-    def put(self, sent: Message | Stamped) -> None:
+    def put(self, envelope: Message | Stamped) -> None:
         """A broker's core wants to be heard."""
-        self.waiting = sent
+        self.waiting = envelope
 
     def next(self) -> bytes | None:
         """A BrokerRegistration or a BrokerHeartbeat."""
-        sent, self.waiting = self.waiting, None
-        if sent is None:
+        envelope, self.waiting = self.waiting, None
+        if envelope is None:
             return None
-        self.asked = sent
+        self.in_flight = envelope
         self.correlation += 1
-        stamp, message = stamp_of(sent), bare(sent)
-        tags = written({} if stamp is None else {ALONE: stamp})
+        stamp, message = stamp_of(envelope), bare(envelope)
+        tags = stamp_tags({} if stamp is None else {ALONE: stamp})
         name = f"broker-{self.me}-lifecycle"
         match message:
             case RegisterBroker():
@@ -157,9 +159,9 @@ class Lifecycle:
             case _:
                 raise AssertionError(f"no message of a broker's life: {message}")
 
-    def answered(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[Parcel]:
         """Whether the broker is registered, or fenced."""
-        asked, self.asked = self.asked, None
+        asked, self.in_flight = self.in_flight, None
         message = bare(asked) if asked is not None else None
         answer: BrokerRegistered | HeartbeatAnswer
         match message:
@@ -184,21 +186,21 @@ class Lifecycle:
                 raise BadFrame("an answer to nothing")
         return [(CONTROLLER, self.me, with_stamp(answer, stamps_in(response.tags).get(ALONE)))]
 
-    def broken(self) -> list[Parcel]:
+    def take_loss(self) -> list[Parcel]:
         """The broker's core is heard again in time."""
-        lost = [sent for sent in (self.asked, self.waiting) if sent is not None]
-        self.asked = self.waiting = None
+        lost = [sent for sent in (self.in_flight, self.waiting) if sent is not None]
+        self.in_flight = self.waiting = None
         return [(self.me, CONTROLLER, sent) for sent in lost]
 
 
-def _alter(sent: Message | Stamped) -> AlterPartitionRequest:
-    message = bare(sent)
+def _alter(envelope: Message | Stamped) -> AlterPartitionRequest:
+    message = bare(envelope)
     assert isinstance(message, AlterPartitionRequest)
     return message
 
 
 def _response(key: int, version: int, frame: bytes, correlation: int) -> protocol.Response:
-    response = protocol.answered(key, version, frame)
+    response = protocol.parse_answer(key, version, frame)
     if response.correlation != correlation:
         raise BadFrame(f"the answer to request {response.correlation}, {correlation} is expected")
     return response

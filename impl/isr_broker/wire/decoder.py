@@ -45,7 +45,7 @@ def shape(cls: Hashable) -> tuple[Field, ...]:
     """The fields of an entity of the codec, in their order."""
     hints = cast("dict[str, object]", get_type_hints(cls))
     fields = cast("dict[str, dataclasses.Field[object]]", getattr(cls, "__dataclass_fields__", {}))
-    found: list[Field] = []
+    entity_fields: list[Field] = []
     for name, field in fields.items():
         if name.startswith("__"):
             continue
@@ -53,7 +53,7 @@ def shape(cls: Hashable) -> tuple[Field, ...]:
         nested = [o for o in (*options, *(a for o in options for a in get_args(o))) if dataclasses.is_dataclass(o)]
         array = any(getattr(o, "__origin__", None) is tuple for o in options)
         metadata = cast("Mapping[str, object]", field.metadata)
-        found.append(
+        entity_fields.append(
             Field(
                 name=name,
                 kind=cast("str | None", metadata.get("kafka_type")),
@@ -64,7 +64,7 @@ def shape(cls: Hashable) -> tuple[Field, ...]:
                 default=() if array and field.default is dataclasses.MISSING else _default(field, bool(nested)),
             )
         )
-    return tuple(found)
+    return tuple(entity_fields)
 
 
 def _default(field: dataclasses.Field[object], nested: bool) -> object:
@@ -77,7 +77,7 @@ def _default(field: dataclasses.Field[object], nested: bool) -> object:
 _NOTHING: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "uuid": None, "datetime_i64": None}
 
 
-FIXED: Final = {
+FIXED_SIZE_TYPES: Final = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -92,7 +92,7 @@ FIXED: Final = {
     "datetime_i64": "q",
 }
 """Types of fixed size, with their letters in `struct`."""
-_FIXED: Final = {kind: struct.Struct(f">{letter}") for kind, letter in FIXED.items()}
+_FIXED_SIZE_STRUCTS: Final = {kind: struct.Struct(f">{letter}") for kind, letter in FIXED_SIZE_TYPES.items()}
 _UUID_BYTES: Final = 16
 _LONGEST_VARINT: Final = 5
 
@@ -103,11 +103,11 @@ MOST_ITEMS: Final = 100_000
 
 @attrs.define
 class Cursor:
-    """Bytes, and how far they have been read; `left` is how many items of arrays may still come."""
+    """Bytes, and how far they have been read; `items_left` is how many items of arrays may still come."""
 
     data: bytes
     at: int = 0
-    left: int = MOST_ITEMS
+    items_left: int = MOST_ITEMS
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
@@ -135,7 +135,7 @@ class Cursor:
 
     def length(self, flexible: bool, legacy: str) -> int:
         """The length of what follows, -1 for null; never more than there is."""
-        length = self.varint() - 1 if flexible else int(self.number(_FIXED[legacy]))
+        length = self.varint() - 1 if flexible else int(self.number(_FIXED_SIZE_STRUCTS[legacy]))
         if length > len(self.data) - self.at or length < -1:
             raise BadFrame(f"at byte {self.at}: a length of {length}, {len(self.data) - self.at} bytes are left")
         return length
@@ -160,21 +160,21 @@ def _reader(cls: type[Entity]) -> Callable[[Cursor], dict[str, Plain]]:
     for field in shape(cls):
         if field.tag is not None:
             tagged[field.tag] = field.name, _field(field, flexible)
-        elif field.kind in FIXED and not field.array:
+        elif field.kind in FIXED_SIZE_TYPES and not field.array:
             numbers.append(field)
         else:
             steps += [_numbers(numbers)] if numbers else []
             numbers = []
-            steps.append(_named(field.name, _field(field, flexible)))
+            steps.append(_field_step(field.name, _field(field, flexible)))
     steps += [_numbers(numbers)] if numbers else []
 
     def read(cursor: Cursor) -> dict[str, Plain]:
-        found: dict[str, Plain] = {}
+        values: dict[str, Plain] = {}
         for step in steps:
-            step(cursor, found)
+            step(cursor, values)
         if flexible:
-            tagged_fields(cursor, lambda tag, inner: _tagged(found, tagged.get(tag), inner))
-        return found
+            tagged_fields(cursor, lambda tag, inner: _tagged(values, tagged.get(tag), inner))
+        return values
 
     return read
 
@@ -183,31 +183,31 @@ def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = N
     """The tagged fields at the end of an entity."""
     for _ in range(cursor.varint()):
         tag, size = cursor.varint(), cursor.varint()
-        inner = Cursor(cursor.take(size), left=cursor.left)
+        inner = Cursor(cursor.take(size), items_left=cursor.items_left)
         if tell is not None:
             tell(tag, inner)
-            cursor.left = inner.left
+            cursor.items_left = inner.items_left
 
 
-def _tagged(found: dict[str, Plain], field: tuple[str, Read] | None, cursor: Cursor) -> None:
+def _tagged(values: dict[str, Plain], field: tuple[str, Read] | None, cursor: Cursor) -> None:
     if field is not None:
-        found[field[0]] = field[1](cursor)
+        values[field[0]] = field[1](cursor)
 
 
 def _numbers(fields: list[Field]) -> Step:
     """Fields of fixed size that follow each other."""
-    layout = struct.Struct(">" + "".join(FIXED[field.kind or ""] for field in fields))
+    layout = struct.Struct(">" + "".join(FIXED_SIZE_TYPES[field.kind or ""] for field in fields))
     names = [field.name for field in fields]
 
-    def step(cursor: Cursor, found: dict[str, Plain]) -> None:
-        found.update(zip(names, layout.unpack(cursor.take(layout.size)), strict=True))
+    def step(cursor: Cursor, values: dict[str, Plain]) -> None:
+        values.update(zip(names, layout.unpack(cursor.take(layout.size)), strict=True))
 
     return step
 
 
-def _named(name: str, read: Read) -> Step:
-    def step(cursor: Cursor, found: dict[str, Plain]) -> None:
-        found[name] = read(cursor)
+def _field_step(name: str, read: Read) -> Step:
+    def step(cursor: Cursor, values: dict[str, Plain]) -> None:
+        values[name] = read(cursor)
 
     return step
 
@@ -218,7 +218,7 @@ def _field(field: Field, flexible: bool) -> Read:
         return _array(field, one, flexible)
     if field.holds is None or not field.nullable:
         return one
-    return lambda cursor: None if cursor.number(_FIXED["int8"]) < 0 else one(cursor)
+    return lambda cursor: None if cursor.number(_FIXED_SIZE_STRUCTS["int8"]) < 0 else one(cursor)
 
 
 def _array(field: Field, one: Read, flexible: bool) -> Read:
@@ -226,8 +226,8 @@ def _array(field: Field, one: Read, flexible: bool) -> Read:
         count = cursor.length(flexible, "int32")
         if count < 0:
             return _checked_null(cursor, field)
-        cursor.left -= count
-        if cursor.left < 0:
+        cursor.items_left -= count
+        if cursor.items_left < 0:
             raise BadFrame(f"at byte {cursor.at}: more than {MOST_ITEMS:,} items in one frame")
         return [one(cursor) for _ in range(count)]
 
@@ -238,8 +238,8 @@ def _one(field: Field, flexible: bool) -> Read:
     kind = field.kind or ""
     if field.holds is not None:
         return _reader(field.holds)
-    if kind in _FIXED:
-        return lambda cursor: cursor.number(_FIXED[kind])
+    if kind in _FIXED_SIZE_STRUCTS:
+        return lambda cursor: cursor.number(_FIXED_SIZE_STRUCTS[kind])
     if kind == "uuid":
         return lambda cursor: cursor.take(_UUID_BYTES)
     legacy = "int16" if kind == "string" else "int32"

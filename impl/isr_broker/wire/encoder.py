@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 
 from kio.static.protocol import Entity
 
-from isr_broker.wire.decoder import FIXED, Field, shape
+from isr_broker.wire.decoder import FIXED_SIZE_TYPES, Field, shape
 
 Answer: TypeAlias = Mapping[str, object]
 Write: TypeAlias = Callable[[bytearray, object], None]
@@ -42,7 +42,7 @@ def writer(cls: type[Entity]) -> Step:
             tagged.append(
                 (field.tag, field.name, _value(field, flexible), _bytes(_value(field, flexible), field.default))
             )
-        elif field.kind in FIXED and not field.array:
+        elif field.kind in FIXED_SIZE_TYPES and not field.array:
             numbers.append(field)
         else:
             if numbers:
@@ -93,7 +93,7 @@ def _bytes(write: Write, value: object) -> bytes:
 
 def _numbers(fields: Sequence[Field]) -> Step:
     """Fields of fixed size that follow each other."""
-    layout = struct.Struct(">" + "".join(FIXED[field.kind or ""] for field in fields))
+    layout = struct.Struct(">" + "".join(FIXED_SIZE_TYPES[field.kind or ""] for field in fields))
     wanted = [(field.name, _number(field.default)) for field in fields]
 
     def step(out: bytearray, values: Answer) -> None:
@@ -141,12 +141,12 @@ def _entity(field: Field) -> Write:
         if marked:
             out += b"\xff" if value is None else b"\x01"
         if value is not None:
-            inner(out, cast("Answer", value) if isinstance(value, Mapping) else _named(value))
+            inner(out, cast("Answer", value) if isinstance(value, Mapping) else _as_mapping(value))
 
     return write
 
 
-def _named(value: object) -> Answer:
+def _as_mapping(value: object) -> Answer:
     """A default of the codec's, as a mapping."""
     kind = cast("type[Entity]", type(value))
     return {field.name: getattr(value, field.name) for field in shape(kind)}
@@ -175,8 +175,8 @@ def _primitive(field: Field, flexible: bool) -> Write:
             legacy = "h"
         case "uuid":
             return lambda out, value: out.extend(cast("bytes", value) or _NO_UUID)
-        case kind if kind in FIXED:
-            layout = struct.Struct(f">{FIXED[kind or '']}")
+        case kind if kind in FIXED_SIZE_TYPES:
+            layout = struct.Struct(f">{FIXED_SIZE_TYPES[kind or '']}")
             return lambda out, value: out.extend(layout.pack(_number(value)))
         case _:
             legacy = "i"

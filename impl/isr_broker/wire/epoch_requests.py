@@ -15,12 +15,12 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamps_in, with_stamp, written
+from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.runtime import Runtime
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
 
 Reply: TypeAlias = Callable[[Answer], None]
-Told: TypeAlias = Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]
+AnswerHandler: TypeAlias = Callable[[OffsetForLeaderEpochResponse, Stamp | None], None]
 
 
 @attrs.define
@@ -28,22 +28,22 @@ class EpochRequests:
     """Where epochs end, as followers ask a broker; `waits` has who asked, by follower and partition."""
 
     runtime: Runtime
-    waits: dict[tuple[BrokerId, TopicPartition], Told] = attrs.field(
-        factory=dict[tuple[BrokerId, TopicPartition], Told]
+    waits: dict[tuple[BrokerId, TopicPartition], AnswerHandler] = attrs.field(
+        factory=dict[tuple[BrokerId, TopicPartition], AnswerHandler]
     )
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """A follower asks where epochs end; every partition is answered by its replica's core (KIP-101)."""
         source, stamps = request.body.number("replica_id"), stamps_in(request.tags)
-        found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]] = {}
-        asked: list[TopicPartition] = []
+        answers: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]] = {}
+        partitions: list[TopicPartition] = []
 
-        def told(response: OffsetForLeaderEpochResponse, stamp: Stamp | None) -> None:
-            found[response.partition] = (response, stamp)
-            if len(found) == len(asked):
-                reply(_epoch_ends(found))
+        def collect_answer(response: OffsetForLeaderEpochResponse, stamp: Stamp | None) -> None:
+            answers[response.partition] = (response, stamp)
+            if len(answers) == len(partitions):
+                reply(_epoch_ends(answers))
 
-        wanted: list[tuple[OffsetForLeaderEpochRequest, Stamp | None]] = []
+        questions: list[tuple[OffsetForLeaderEpochRequest, Stamp | None]] = []
         for topic in request.body.all("topics"):
             for p in topic.all("partitions"):
                 tp = TopicPartition(topic.text("topic"), p.number("partition"))
@@ -54,26 +54,26 @@ class EpochRequests:
                     offset=-1,
                     last_epoch=p.number("leader_epoch"),
                 )
-                wanted.append((ask, stamps.get((tp.topic, tp.partition))))
-        asked += {ask.partition for ask, _ in wanted}
-        for ask, stamp in wanted:
-            self.waits[source, ask.partition] = told
-            self.runtime.received([(source, self.runtime.me, with_stamp(ask, stamp))], now)
-        if not asked:
+                questions.append((ask, stamps.get((tp.topic, tp.partition))))
+        partitions += {ask.partition for ask, _ in questions}
+        for ask, stamp in questions:
+            self.waits[source, ask.partition] = collect_answer
+            self.runtime.receive_messages([(source, self.runtime.me, with_stamp(ask, stamp))], now)
+        if not partitions:
             reply({"topics": []})
 
-    def answered(self, to: BrokerId, sent: Message | Stamped) -> None:
+    def take_answer(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """The core of a replica has said where an epoch ends."""
-        response = bare(sent)
+        response = bare(envelope)
         assert isinstance(response, OffsetForLeaderEpochResponse)
         then = self.waits.pop((to, response.partition), None)
         if then is not None:
-            then(response, stamp_of(sent))
+            then(response, stamp_of(envelope))
 
 
-def _epoch_ends(found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]]) -> Answer:
+def _epoch_ends(answers: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]]) -> Answer:
     topics: dict[str, list[Answer]] = {}
-    for tp, (response, _) in found.items():
+    for tp, (response, _) in answers.items():
         ends = response.ends
         topics.setdefault(tp.topic, []).append(
             {
@@ -83,5 +83,5 @@ def _epoch_ends(found: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, 
                 "end_offset": -1 if ends is None else ends.end,
             }
         )
-    stamps = {(tp.topic, tp.partition): stamp for tp, (_, stamp) in found.items() if stamp is not None}
-    return {"topics": [{"topic": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: written(stamps)}
+    stamps = {(tp.topic, tp.partition): stamp for tp, (_, stamp) in answers.items() if stamp is not None}
+    return {"topics": [{"topic": t, "partitions": p} for t, p in topics.items()], HEADER_TAGS: stamp_tags(stamps)}

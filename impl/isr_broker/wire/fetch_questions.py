@@ -70,14 +70,14 @@ class FetchQuestions:
         tp = self._partition(part)
         if tp is None:
             part.answer = part_answer(part, Error.UNKNOWN_TOPIC_ID)
-        elif session.privileged:
+        elif session.is_privileged:
             self._ask_for_follower(session, part, fetch, tp, now)
         else:
             self._ask_for_consumer(session, part, fetch, tp, size, now)
 
-    def core_answer(self, to: BrokerId, sent: Message | Stamped) -> None:
+    def core_answer(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """The core of a replica has answered a follower; only the answer to its last question is taken."""
-        response = bare(sent)
+        response = bare(envelope)
         assert isinstance(response, FetchResponse)
         asker = self.askers.get((to, response.partition))
         if asker is None or asker.part.request is None:
@@ -91,10 +91,10 @@ class FetchQuestions:
             asker.part,
             response.error,
             response.high_watermark if response.error is Error.NONE else -1,
-            self.runtime.node.held.get(response.partition),
+            self.runtime.node.replicas.get(response.partition),
             records=response.records,
             diverging=response.diverging,
-            stamp=stamp_of(sent),
+            stamp=stamp_of(envelope),
         )
         self.takes(asker.session, asker.part, answer)
 
@@ -103,7 +103,7 @@ class FetchQuestions:
     def _ask_for_consumer(
         self, session: Session, part: Part, fetch: Fetch, tp: TopicPartition, size: int, now: Millis
     ) -> None:
-        replica = self.runtime.node.held.get(tp)
+        replica = self.runtime.node.replicas.get(tp)
         error = _epoch_error(replica, part)
         reader = preferred_read_replica(self.runtime.node, replica, fetch.rack, part.offset) if replica else None
         if error is not Error.NONE or reader is not None:
@@ -126,12 +126,12 @@ class FetchQuestions:
             offset=part.offset,
             max_bytes=min(part.max_bytes, max(room, 1)),
             max_wait_ms=max(fetch.until - now, 0),
-            seen=answer.watermark,
+            known_watermark=answer.watermark,
         )
         self._consume(session, part, question, now)
 
     def _consume(self, session: Session, part: Part, question: Consume, now: Millis) -> None:
-        part.question, part.more_than = object(), question.seen
+        part.question, part.more_than = object(), question.known_watermark
         then = partial(self._take_records, session, part, part.question)
         self.runtime.ask(lambda number: attrs.evolve(question, request=number), then, now)
 
@@ -141,7 +141,7 @@ class FetchQuestions:
         assert isinstance(answer, AnswerConsume)
         if part.question is not question:
             return
-        replica = self.runtime.node.held.get(answer.partition)
+        replica = self.runtime.node.replicas.get(answer.partition)
         self.takes(session, part, part_answer(part, answer.error, answer.high_watermark, replica, records=records))
 
     # Followers
@@ -161,16 +161,19 @@ class FetchQuestions:
                 max_wait_ms=fetch.wait if part.stamp is not None else _UNTIL_REPLACED,
                 max_bytes=part.max_bytes,
             )
-        self.runtime.received([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
+        self.runtime.receive_messages([(session.replica, self.runtime.me, with_stamp(part.request, part.stamp))], now)
 
     def repeats(self, session: Session, part: Part, fetch: Fetch, now: Millis) -> bool:
         """Whether a replica that has a follower's question gets it again, to hear that the follower is still there."""
-        if not session.privileged or part.stamp is not None or now - part.question_at < fetch.wait:
+        if not session.is_privileged or part.stamp is not None or now - part.question_at < fetch.wait:
             return False
         request = part.request
         if request is None or request.broker_epoch != fetch.broker_epoch:
             return True
-        replica, broker = self.runtime.node.held.get(request.partition), self.runtime.node.brokers.get(session.replica)
+        replica, broker = (
+            self.runtime.node.replicas.get(request.partition),
+            self.runtime.node.brokers.get(session.replica),
+        )
         is_over = broker is not None and fetch.broker_epoch < broker.epoch
         rests = replica is not None and _rests(replica, session.replica)
         asker = self.askers.get((session.replica, request.partition))
@@ -181,7 +184,7 @@ class FetchQuestions:
 
         From here on it counts how long a follower has not been at the log end (Replica.updateFetchStateOrThrow).
         """
-        replica = self.runtime.node.held.get(tp)
+        replica = self.runtime.node.replicas.get(tp)
         if replica is None or not isinstance(replica.role, Leading):
             return
         for follower in replica.role.followers:
@@ -193,7 +196,7 @@ class FetchQuestions:
                 continue
             if part.stamp is None and session.used_at - part.question_at >= session.wait:
                 part.question_at = session.used_at
-                self.runtime.received([(follower, self.runtime.me, part.request)], session.used_at)
+                self.runtime.receive_messages([(follower, self.runtime.me, part.request)], session.used_at)
 
     # Where a replica has not answered
 
@@ -204,7 +207,7 @@ class FetchQuestions:
         """
         if part.question is None or part.request is None or part.stamp is not None:
             return None
-        replica = self.runtime.node.held.get(part.request.partition)
+        replica = self.runtime.node.replicas.get(part.request.partition)
         if replica is None or part.position == (replica.high_watermark, replica.log.start):
             return None
         if not isinstance(replica.role, Leading) or part.request not in [p.request for p in replica.role.fetches]:
@@ -215,7 +218,7 @@ class FetchQuestions:
     def empty_answer(self, part: Part) -> PartAnswer:
         """A partition that a full answer has to name, though its replica has not answered, or there was no room."""
         tp = self._partition(part)
-        replica = self.runtime.node.held.get(tp) if tp is not None else None
+        replica = self.runtime.node.replicas.get(tp) if tp is not None else None
         return part_answer(part, Error.NONE, replica.high_watermark if replica else -1, replica)
 
     # Names

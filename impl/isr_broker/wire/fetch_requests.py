@@ -27,7 +27,7 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import BrokerId, Error, Millis
-from isr_broker.core.stamps import Stamp, stamps_in, written
+from isr_broker.core.stamps import Stamp, stamp_tags, stamps_in
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire.fetch_questions import FetchQuestions, part_answer
@@ -96,7 +96,7 @@ class FetchRequests:
             if not fetch.due:
                 self._ask_those_with_little(session, fetch, now)
         fetch.stage = Stage.WAITS
-        waits_as_one = session.privileged and _waits_as_one(session)
+        waits_as_one = session.is_privileged and _waits_as_one(session)
         if fetch.due or not session.parts or (waits_as_one and fetch.wait <= 0):
             self._send(session)
         elif waits_as_one:
@@ -129,7 +129,7 @@ class FetchRequests:
     def _opens(self, session: Session, request: Request, reply: Reply, full: bool, now: Millis) -> Fetch:
         body, most = request.body, self.runtime.settings.fetch_max_bytes
         limit = max(min(body.number("max_bytes", most), most), 0)
-        wait, consumer = body.number("max_wait"), not session.privileged
+        wait, consumer = body.number("max_wait"), not session.is_privileged
         session.wait, session.fetch = (
             wait,
             Fetch(
@@ -156,7 +156,7 @@ class FetchRequests:
                 self.questions.ask(session, part, fetch, min(part.max_bytes, room), now)
             if part.answer is not None:
                 size += part.answer.size
-                fetch.due = fetch.due or session.privileged
+                fetch.due = fetch.due or session.is_privileged
 
     def _ask_those_with_little(self, session: Session, fetch: Fetch, now: Millis) -> None:
         """What there was at once does not suffice: now every replica is asked to answer when there is more."""
@@ -240,14 +240,14 @@ class FetchRequests:
         named = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
-        fetch.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: written(stamps)})
+        fetch.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: stamp_tags(stamps)})
 
     def _part_to_send(self, session: Session, part: Part, fetch: Fetch) -> PartAnswer | None:
         """The answer of a partition's replica; without one, what has to be said all the same."""
         answer, part.answer = part.answer, None
         if answer is None and fetch.full:
             return self.questions.empty_answer(part)
-        if answer is None and session.privileged:
+        if answer is None and session.is_privileged:
             return self.questions.moved_position(part)
         return answer
 

@@ -158,7 +158,7 @@ class Session:
     fetch: Fetch | None = None
 
     @property
-    def privileged(self) -> bool:
+    def is_privileged(self) -> bool:
         """A follower's."""
         return self.replica >= 0
 
@@ -189,7 +189,7 @@ def parts_of(body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[
     """The partitions that a request names."""
     for topic in body.all("topics"):
         key = _topic(topic)
-        called = (name(key) if isinstance(key, bytes) else key) if stamps else ""
+        topic_name = (name(key) if isinstance(key, bytes) else key) if stamps else ""
         for p in topic.all("partitions"):
             number = p.number("partition")
             yield Part(
@@ -200,7 +200,7 @@ def parts_of(body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[
                 leader_epoch=p.number("current_leader_epoch"),
                 last_epoch=p.number("last_fetched_epoch"),
                 log_start=p.number("log_start_offset"),
-                stamp=stamps.get((called, number)),
+                stamp=stamps.get((topic_name, number)),
             )
 
 
@@ -216,7 +216,7 @@ class SessionCache:
     slots: int
     first: int = 1
     sessions: dict[int, Session] = attrs.field(factory=dict[int, Session])
-    given: int = 0
+    id_count: int = 0
 
     def find(self, session_id: int, epoch: int, by_id: bool) -> Session | Error:
         """The session that a request continues, or why it cannot (FetchManager.newContext)."""
@@ -246,15 +246,15 @@ class SessionCache:
         if len(self.sessions) >= self.slots and not self._evicts(session, now):
             return
         while session.id == NO_SESSION or session.id in self.sessions:
-            session.id = (self.first + self.given) % _MAX_INT + 1
-            self.given += 1
+            session.id = (self.first + self.id_count) % _MAX_INT + 1
+            self.id_count += 1
         session.created_at = session.used_at = now
         self.sessions[session.id] = session
 
     def _partitions(self) -> int:
         return sum(len(s.parts) for s in self.sessions.values())
 
-    def _evicts(self, wanted: Session, now: Millis) -> bool:
+    def _evicts(self, new_session: Session, now: Millis) -> bool:
         if not self.sessions:
             return False
         oldest = min(self.sessions.values(), key=lambda s: s.used_at)
@@ -262,19 +262,19 @@ class SessionCache:
             self.ends(oldest.id)
             return True
         # A session is safe from larger ones while it is young, and a client's never from a follower's.
-        least = min(self._evictable(wanted, now), key=_weight, default=None)
-        if least is None or _weight(least) >= _weight(wanted):
+        least = min(self._evictable(new_session, now), key=_weight, default=None)
+        if least is None or _weight(least) >= _weight(new_session):
             return False
         self.ends(least.id)
         return True
 
-    def _evictable(self, wanted: Session, now: Millis) -> Iterable[Session]:
+    def _evictable(self, new_session: Session, now: Millis) -> Iterable[Session]:
         return (
             s
             for s in self.sessions.values()
-            if now - s.created_at > EVICTION_MS or (wanted.privileged and not s.privileged)
+            if now - s.created_at > EVICTION_MS or (new_session.is_privileged and not s.is_privileged)
         )
 
 
 def _weight(session: Session) -> tuple[bool, int]:
-    return session.privileged, len(session.parts)
+    return session.is_privileged, len(session.parts)

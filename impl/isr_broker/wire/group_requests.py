@@ -37,7 +37,7 @@ _TELLS_UNKNOWN: Final = 6
 _LONGEST_NOTE: Final = 4_096
 """Characters beside an offset (offset.metadata.max.bytes)."""
 
-_SERVED: Final = {
+_SERVED_APIS: Final = {
     protocol.FIND_COORDINATOR,
     protocol.DESCRIBE_GROUPS,
     protocol.LIST_GROUPS,
@@ -70,7 +70,7 @@ class GroupRequests:
 
     def serves(self, key: int) -> bool:
         """Whether an API is about groups."""
-        return key in _SERVED
+        return key in _SERVED_APIS
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request, now or when the group is ready."""
@@ -79,58 +79,58 @@ class GroupRequests:
             reply(self._coordinators(body, now))
             return
         if request.key == protocol.LIST_GROUPS:
-            reply(self._listed(body, now))
+            reply(self._list_groups(body, now))
             return
         if request.key == protocol.DESCRIBE_GROUPS:
-            reply({"groups": [self._described(name, request.version, now) for name in body.texts("groups")]})
+            reply({"groups": [self._describe_group(name, request.version, now) for name in body.texts("groups")]})
             return
         if request.key == protocol.DELETE_GROUPS:
             self._deletes(body.texts("groups_names"), now, reply)
             return
         names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
-        found = {name: self._groups_of(name, now) for name in names}
-        errors = {name: groups for name, groups in found.items() if isinstance(groups, int)}
+        groups_by_name = {name: self._groups_of(name, now) for name in names}
+        errors = {name: groups for name, groups in groups_by_name.items() if isinstance(groups, int)}
         if request.key == protocol.OFFSET_FETCH:
-            reply(_fetches(found, body))
+            reply(_fetches(groups_by_name, body))
             return
-        groups = found[body.text("group_id")] if not errors else None
+        groups = groups_by_name[body.text("group_id")] if not errors else None
         if isinstance(groups, Groups):
             self._serve(groups, request, now, reply)
         else:
             reply(_not_here(request, next(iter(errors.values()))))
 
-    def _listed(self, body: Fields, now: Millis) -> Answer:
+    def _list_groups(self, body: Fields, now: Millis) -> Answer:
         """ListGroups: the groups that this broker coordinates, with members or with committed offsets (KIP-518).
 
         While it reads which there are they are not all, and it says so (GroupCoordinator.handleListGroups).
         """
         self._drop_lost()
-        led = [r for tp, r in self.runtime.node.held.items() if tp.topic == TOPIC and isinstance(r.role, Leading)]
+        led = [r for tp, r in self.runtime.node.replicas.items() if tp.topic == TOPIC and isinstance(r.role, Leading)]
         loading = COORDINATOR_LOAD_IN_PROGRESS in [self._loaded(replica, now) for replica in led]
         states = {state.lower() for state in body.texts("states_filter")}
         kinds = {kind.lower() for kind in body.texts("types_filter")}
-        found: dict[str, Answer] = {}
+        rows: dict[str, Answer] = {}
         for part in self.parts.values():
-            for name in {*part.groups.groups, *part.offsets.known}:
+            for name in {*part.groups.groups, *part.offsets.committed}:
                 group = part.groups.groups.get(name, Group())
                 state = STATE_NAMES[group.state]
                 if (not states or state.lower() in states) and (not kinds or _CLASSIC in kinds):
-                    found[name] = {
+                    rows[name] = {
                         "group_id": name,
                         "protocol_type": group.kind,
                         "group_state": state,
                         "group_type": _CLASSIC,
                     }
-        listed = [said for _, said in sorted(found.items())]
+        listed = [said for _, said in sorted(rows.items())]
         return {"error_code": COORDINATOR_LOAD_IN_PROGRESS if loading else 0, "groups": listed}
 
-    def _described(self, name: str, version: int, now: Millis) -> Answer:
+    def _describe_group(self, name: str, version: int, now: Millis) -> Answer:
         """One group of DescribeGroups: one that is not there is Dead, and since version 6 GROUP_ID_NOT_FOUND, too."""
         groups = self._groups_of(name, now)
         nothing: Answer = {"group_id": name, "group_state": "", "protocol_type": "", "protocol_data": "", "members": []}
         if isinstance(groups, int):
             return {**nothing, "error_code": groups, "error_message": None}
-        found = groups.described(name)
+        found = groups.describe_group(name)
         if found is not None:
             return {**found, "error_code": 0, "error_message": None}
         unknown = Error.GROUP_ID_NOT_FOUND.value if version >= _TELLS_UNKNOWN else 0
@@ -150,7 +150,7 @@ class GroupRequests:
         A new leader reads what was committed from its log, once all of that is committed.
         """
         p = self._partition_of(group)
-        replica = self.runtime.node.held.get(p.partition) if p is not None else None
+        replica = self.runtime.node.replicas.get(p.partition) if p is not None else None
         self._drop_lost()
         if replica is None or not isinstance(replica.role, Leading):
             return NOT_COORDINATOR
@@ -163,7 +163,7 @@ class GroupRequests:
             if replica.high_watermark < replica.log.end:
                 return COORDINATOR_LOAD_IN_PROGRESS
             offsets = CommittedOffsets.of(self.runtime, replica)
-            groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, offsets.known)
+            groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, offsets.committed)
             try:
                 offsets.tick(now)
             except (OSError, BadBatch):
@@ -173,7 +173,7 @@ class GroupRequests:
         return part.groups if part.offsets.loaded else COORDINATOR_LOAD_IN_PROGRESS
 
     def _drop_lost(self) -> None:
-        held = self.runtime.node.held
+        held = self.runtime.node.replicas
         for tp, part in list(self.parts.items()):
             replica = held.get(tp)
             if replica is None or not isinstance(replica.role, Leading) or replica.leader_epoch != part.offsets.epoch:
@@ -235,7 +235,7 @@ class GroupRequests:
                     protocols={p.text("name"): p.data("metadata") or b"" for p in body.all("protocols")},
                     session_ms=session,
                     rebalance_ms=body.number("rebalance_timeout", session),
-                    heard=now,
+                    heard_at=now,
                     instance=instance,
                 )
                 groups.join(group, body.text("protocol_type"), joining, request.client or "client", now, reply)
@@ -245,12 +245,12 @@ class GroupRequests:
             case protocol.HEARTBEAT:
                 reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:
-                named = [(m.text("member_id"), m.text("group_instance_id")) for m in body.all("members")]
+                leaving_members = [(m.text("member_id"), m.text("group_instance_id")) for m in body.all("members")]
                 members = [
                     {"member_id": m, "group_instance_id": i or None, "error_code": groups.leave(group, m, now, i)}
-                    for m, i in named
+                    for m, i in leaving_members
                 ]
-                reply({"error_code": 0 if named else groups.leave(group, member, now), "members": members})
+                reply({"error_code": 0 if leaving_members else groups.leave(group, member, now), "members": members})
             case protocol.OFFSET_COMMIT:
                 self._commits(groups, request, now, reply)
             case protocol.OFFSET_DELETE:
@@ -271,16 +271,16 @@ class GroupRequests:
         if code or not new:
             reply(_of_each(dict.fromkeys(new, code)))
             return
-        refused = {tp: error.value for tp, (_, note) in new.items() if (error := self._refusal(tp, note))}
-        new = {tp: said for tp, said in new.items() if tp not in refused}
+        refusals = {tp: error.value for tp, (_, note) in new.items() if (error := self._refusal(tp, note))}
+        new = {tp: said for tp, said in new.items() if tp not in refusals}
         if not new:
-            reply(_of_each(refused))
+            reply(_of_each(refusals))
             return
 
-        def written(code: int) -> None:
-            reply(_of_each({**refused, **dict.fromkeys(new, code)}))
+        def send_reply(code: int) -> None:
+            reply(_of_each({**refusals, **dict.fromkeys(new, code)}))
 
-        self._writes(group, dict(new), now, written)
+        self._writes(group, dict(new), now, send_reply)
 
     def _writes(self, group: str, new: News, now: Millis, then: Then) -> None:
         """Write what a group has committed, or has no more; `then` gets the error code, and only then it counts."""
@@ -293,12 +293,12 @@ class GroupRequests:
 
     def _deletes(self, names: Sequence[str], now: Millis, reply: Reply) -> None:
         """DeleteGroups: what groups without members have committed is forgotten (KIP-229)."""
-        found: dict[str, int] = {}
+        codes: dict[str, int] = {}
 
-        def done(name: str, code: int) -> None:
-            found[name] = code
-            if len(found) == len(set(names)):
-                reply({"results": [{"group_id": group, "error_code": code} for group, code in found.items()]})
+        def collect_code(name: str, code: int) -> None:
+            codes[name] = code
+            if len(codes) == len(set(names)):
+                reply({"results": [{"group_id": group, "error_code": code} for group, code in codes.items()]})
 
         if not names:
             reply({"results": []})
@@ -306,19 +306,19 @@ class GroupRequests:
             groups = self._groups_of(name, now)
             code = groups if isinstance(groups, int) else groups.may_be_deleted(name)
             if code or isinstance(groups, int):
-                done(name, code)
+                collect_code(name, code)
                 continue
             gone = dict.fromkeys(groups.committed.get(name, ()))
             if not gone:
-                done(name, 0)
+                collect_code(name, 0)
                 continue
-            self._writes(name, gone, now, partial(done, name))
+            self._writes(name, gone, now, partial(collect_code, name))
 
     def _deletes_offsets(self, groups: Groups, request: Request, now: Millis, reply: Reply) -> None:
         """OffsetDelete: of topics that no member of the group reads (KIP-496; OffsetMetadataManager.deleteOffsets)."""
         group = request.body.text("group_id")
         code = groups.may_lose_offsets(group)
-        wanted = {
+        reads_by_partition = {
             TopicPartition(topic.text("name"), p.number("partition_index")): groups.reads(group, topic.text("name"))
             for topic in request.body.all("topics")
             for p in topic.all("partitions")
@@ -326,19 +326,19 @@ class GroupRequests:
         if code:
             reply({"error_code": code, "topics": []})
             return
-        codes = {tp: GROUP_SUBSCRIBED_TO_TOPIC if read else 0 for tp, read in wanted.items()}
-        codes |= {tp: _UNKNOWN_TOPIC for tp in wanted if tp not in self.runtime.node.partitions}
+        codes = {tp: GROUP_SUBSCRIBED_TO_TOPIC if read else 0 for tp, read in reads_by_partition.items()}
+        codes |= {tp: _UNKNOWN_TOPIC for tp in reads_by_partition if tp not in self.runtime.node.partitions}
         known = groups.committed.get(group, {})
-        gone = dict.fromkeys(tp for tp, code in codes.items() if not code and tp in known)
+        deleted_offsets = dict.fromkeys(tp for tp, code in codes.items() if not code and tp in known)
 
-        def written(code: int) -> None:
-            of_each = _of_each({**codes, **dict.fromkeys(gone, 0)})
+        def send_reply(code: int) -> None:
+            of_each = _of_each({**codes, **dict.fromkeys(deleted_offsets, 0)})
             reply({"error_code": code, "topics": [] if code else of_each["topics"]})
 
-        if gone:
-            self._writes(group, gone, now, written)
+        if deleted_offsets:
+            self._writes(group, deleted_offsets, now, send_reply)
         else:
-            written(0)
+            send_reply(0)
 
     def _refusal(self, tp: TopicPartition, note: str) -> Error | None:
         """Why the offset of a partition cannot be committed (KafkaApis.handleOffsetCommitRequest)."""
@@ -374,36 +374,36 @@ def _of_each(codes: Mapping[TopicPartition, int]) -> Answer:
     return {"topics": [{"name": name, "partitions": partitions} for name, partitions in sorted(topics.items())]}
 
 
-def _fetches(found: Mapping[str, Groups | int], body: Fields) -> Answer:
+def _fetches(groups_by_name: Mapping[str, Groups | int], body: Fields) -> Answer:
     """OffsetFetch: one group, or since version 8 several; without topics all that the group has committed."""
-    said = {name: groups if isinstance(groups, int) else 0 for name, groups in found.items()}
+    codes = {name: groups if isinstance(groups, int) else 0 for name, groups in groups_by_name.items()}
 
-    def topics(name: str, asked: Fields) -> list[Answer]:
-        groups = found.get(name)
-        return _committed(groups if isinstance(groups, Groups) else None, name, asked, said[name])
+    def topics(name: str, fields: Fields) -> list[Answer]:
+        groups = groups_by_name.get(name)
+        return _committed(groups if isinstance(groups, Groups) else None, name, fields, codes[name])
 
     several: list[Answer] = []
     for g in body.all("groups"):
         name = g.text("group_id")
-        several.append({"group_id": name, "error_code": said[name], "topics": topics(name, g)})
+        several.append({"group_id": name, "error_code": codes[name], "topics": topics(name, g)})
     if several:
         return {"groups": several}
     name = body.text("group_id")
-    return {"error_code": said[name], "topics": topics(name, body)}
+    return {"error_code": codes[name], "topics": topics(name, body)}
 
 
-def _committed(groups: Groups | None, group: str, asked: Fields, error: int) -> list[Answer]:
-    known = groups.committed.get(group, {}) if groups is not None else {}
-    wanted = list(known)
-    if asked.has("topics"):
-        wanted = list[TopicPartition]()
-        for topic in asked.all("topics"):
+def _committed(groups: Groups | None, group: str, fields: Fields, error: int) -> list[Answer]:
+    offsets = groups.committed.get(group, {}) if groups is not None else {}
+    requested_partitions = list(offsets)
+    if fields.has("topics"):
+        requested_partitions = list[TopicPartition]()
+        for topic in fields.all("topics"):
             numbers = topic.values.get("partition_indexes")
             items = numbers if isinstance(numbers, list) else []
-            wanted += [TopicPartition(topic.text("name"), n) for n in items if isinstance(n, int)]
+            requested_partitions += [TopicPartition(topic.text("name"), n) for n in items if isinstance(n, int)]
     topics: dict[str, list[Answer]] = {}
-    for tp in wanted:
-        offset, note = known.get(tp, (-1, ""))
+    for tp in requested_partitions:
+        offset, note = offsets.get(tp, (-1, ""))
         topics.setdefault(tp.topic, []).append(
             {"partition_index": tp.partition, "committed_offset": offset, "metadata": note, "error_code": error}
         )

@@ -67,14 +67,14 @@ class Member:
     protocols: dict[str, bytes]
     session_ms: Millis
     rebalance_ms: Millis
-    heard: Millis
+    heard_at: Millis
     joining: Reply | None = None
     syncing: Reply | None = None
     assignment: bytes = b""
     client: str = ""
     instance: str = ""
 
-    def refused(self, error: int) -> None:
+    def refuse_requests(self, error: int) -> None:
         """Whatever it waits for will not come."""
         for reply in (self.joining, self.syncing):
             if reply is not None:
@@ -101,13 +101,13 @@ class Group:
 
     def due(self) -> Millis | None:
         """When something happens to it if nobody asks for anything."""
-        times = [m.heard + m.session_ms for m in self.members.values() if m.joining is None]
+        times = [m.heard_at + m.session_ms for m in self.members.values() if m.joining is None]
         if self.state is State.JOINING:
             everybody = all(m.joining is not None for m in self.members.values())
             times.append(self.not_before if everybody else self.deadline)
         return min(times, default=None)
 
-    def chosen(self, members: Sequence[Member]) -> str:
+    def choose_protocol(self, members: Sequence[Member]) -> str:
         """The protocol that all of them have and the leader, or else the first of them, likes best."""
         common = set(members[0].protocols).intersection(*(m.protocols for m in members))
         first = self.members.get(self.leader, members[0])
@@ -130,7 +130,7 @@ class Groups:
 
     # Questions
 
-    def described(self, name: str) -> Answer | None:
+    def describe_group(self, name: str) -> Answer | None:
         """A group as DescribeGroups tells of it, what members want and have once all have a part; None if unknown.
 
         ClassicGroup.describe.
@@ -211,7 +211,7 @@ class Groups:
             return
         if not group.members:
             group.kind, group.not_before = kind, now + self.initial_delay_ms
-        member.joining, member.heard, member.client = reply, now, client
+        member.joining, member.heard_at, member.client = reply, now, client
         group.members[member.identity] = member
         self._rejoin(group, now)
         self._maybe_joined(group, now)
@@ -221,13 +221,13 @@ class Groups:
 
         All others join again only if another protocol is chosen for it, or the parts are being divided.
         """
-        before.refused(FENCED_INSTANCE_ID)
-        member.assignment, member.heard, member.client = before.assignment, now, client
+        before.refuse_requests(FENCED_INSTANCE_ID)
+        member.assignment, member.heard_at, member.client = before.assignment, now, client
         group.members = {m.identity: m for m in (member if m is before else m for m in group.members.values())}
         leader = group.leader
         if leader == before.identity:
             group.leader = member.identity
-        if group.state is State.STABLE and group.chosen(list(group.members.values())) == group.protocol:
+        if group.state is State.STABLE and group.choose_protocol(list(group.members.values())) == group.protocol:
             # A leader that has nothing to divide is told that it is none (before version 9).
             self._wakes(group)
             answer = {"generation_id": group.generation, "protocol_type": group.kind, "protocol_name": group.protocol}
@@ -249,10 +249,10 @@ class Groups:
         group.deadline = now + max((m.rebalance_ms for m in group.members.values()), default=0)
 
     def _maybe_joined(self, group: Group, now: Millis) -> None:
-        self._joined(group, now)
+        self._complete_join(group, now)
         self._wakes(group)
 
-    def _joined(self, group: Group, now: Millis) -> None:
+    def _complete_join(self, group: Group, now: Millis) -> None:
         """If all have joined, they are a generation; the leader learns of all others, to divide the partitions."""
         if group.state is not State.JOINING or now < group.not_before:
             return
@@ -270,13 +270,13 @@ class Groups:
         group.deadline = now + max(m.rebalance_ms for m in waiting)
         if group.leader not in (m.identity for m in waiting):
             group.leader = waiting[0].identity
-        group.protocol = group.chosen(list(group.members.values()))
+        group.protocol = group.choose_protocol(list(group.members.values()))
         everybody = [
             {"member_id": m.identity, "group_instance_id": m.instance or None, "metadata": m.protocols[group.protocol]}
             for m in group.members.values()
         ]
         for member in waiting:
-            reply, member.joining, member.heard = member.joining, None, now
+            reply, member.joining, member.heard_at = member.joining, None, now
             answer: Answer = {
                 "generation_id": group.generation,
                 "protocol_type": group.kind,
@@ -288,7 +288,7 @@ class Groups:
             if reply is not None:
                 reply(answer)
 
-    def _known(self, name: str, identity: str, generation: int, instance: str = "") -> tuple[Group, Member] | int:
+    def _find_member(self, name: str, identity: str, generation: int, instance: str = "") -> tuple[Group, Member] | int:
         group = self.groups.get(name, Group())
         member = group.static(instance) if instance else group.members.get(identity)
         if member is not None and member.identity != identity:
@@ -308,12 +308,12 @@ class Groups:
         instance: str = "",
     ) -> None:
         """A member wants its part; the leader brings the parts of all (SyncGroup)."""
-        known = self._known(name, identity, generation, instance)
+        known = self._find_member(name, identity, generation, instance)
         if isinstance(known, int):
             reply({"error_code": known})
             return
         group, member = known
-        member.heard = now
+        member.heard_at = now
         if group.state is State.JOINING:
             reply({"error_code": REBALANCE_IN_PROGRESS})
             return
@@ -330,11 +330,11 @@ class Groups:
 
     def heartbeat(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
         """A member lives; an error code tells it what to do (Heartbeat)."""
-        known = self._known(name, identity, generation, instance)
+        known = self._find_member(name, identity, generation, instance)
         if isinstance(known, int):
             return known
         group, member = known
-        member.heard = now
+        member.heard_at = now
         return REBALANCE_IN_PROGRESS if group.state is State.JOINING else NONE
 
     def leave(self, name: str, identity: str, now: Millis, instance: str = "") -> int:
@@ -346,7 +346,7 @@ class Groups:
         if instance and identity not in ("", member.identity):
             return FENCED_INSTANCE_ID
         del group.members[member.identity]
-        member.refused(UNKNOWN_MEMBER_ID)
+        member.refuse_requests(UNKNOWN_MEMBER_ID)
         self._rejoin(group, now)
         self._maybe_joined(group, now)
         if group.state is State.EMPTY:
@@ -357,17 +357,17 @@ class Groups:
         """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit)."""
         group = self.groups.get(name, Group())
         if generation >= 0 or group.members:
-            known = self._known(name, identity, generation, instance)
+            known = self._find_member(name, identity, generation, instance)
             if isinstance(known, int):
                 return known
-            known[1].heard = now
+            known[1].heard_at = now
         return NONE
 
     def give_up(self, error: int) -> None:
         """Another broker is the coordinator from now on: whoever waits is told."""
         for group in self.groups.values():
             for member in group.members.values():
-                member.refused(error)
+                member.refuse_requests(error)
         self.groups.clear()
 
     # Time
@@ -386,10 +386,10 @@ class Groups:
             return
         self.wake = None
         for name, group in list(self.groups.items()):
-            lost = [m for m in group.members.values() if m.joining is None and m.heard + m.session_ms <= now]
+            lost = [m for m in group.members.values() if m.joining is None and m.heard_at + m.session_ms <= now]
             for member in lost:
                 del group.members[member.identity]
-                member.refused(UNKNOWN_MEMBER_ID)
+                member.refuse_requests(UNKNOWN_MEMBER_ID)
             if lost:
                 self._rejoin(group, now)
             self._maybe_joined(group, now)
@@ -401,11 +401,11 @@ def _subscribed(metadata: bytes) -> set[str] | None:
     """The topics that a member wants to read (ConsumerProtocolSubscription); None if it does not say so readably."""
     try:
         (count,) = struct.unpack_from(">i", metadata, 2)
-        at, found = 6, set[str]()
+        at, topics = 6, set[str]()
         for _ in range(count):
             (size,) = struct.unpack_from(">h", metadata, at)
-            found.add(metadata[at + 2 : at + 2 + size].decode())
+            topics.add(metadata[at + 2 : at + 2 + size].decode())
             at += 2 + size
     except (struct.error, UnicodeDecodeError):
         return None
-    return found
+    return topics

@@ -53,7 +53,7 @@ BROKER_REGISTRATION: Final = 62
 BROKER_HEARTBEAT: Final = 63
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
-SERVED: Final[dict[int, tuple[int, int]]] = {
+SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
     PRODUCE: (3, 12),
     FETCH: (4, 18),
     LIST_OFFSETS: (1, 7),
@@ -88,7 +88,7 @@ SERVED: Final[dict[int, tuple[int, int]]] = {
 }
 """The versions that are served, by API key."""
 
-ADVERTISED: Final = {**SERVED, PRODUCE: (0, 12)}
+ADVERTISED: Final = {**SERVED_VERSIONS, PRODUCE: (0, 12)}
 """What ApiVersions says. With Produce from 3 on, older librdkafka would turn compression off (KAFKA-18659)."""
 
 UNSUPPORTED_VERSION: Final = 35
@@ -188,7 +188,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     if len(frame) < _HEAD.size:
         raise BadFrame(f"{len(frame)} bytes are less than a request header")
     key, version, correlation = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
-    low, high = SERVED.get(key, (0, -1))
+    low, high = SERVED_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:
         return Unsupported(key, version, correlation)
     schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size)
@@ -200,7 +200,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     return Request(key, version, correlation, client, Fields(entity(cursor, schema)), tags)
 
 
-def answered(key: int, version: int, frame: bytes) -> Response:
+def parse_answer(key: int, version: int, frame: bytes) -> Response:
     """The frame of an answer without its length; BadFrame if it cannot be read."""
     schema, cursor = _response_schema(key, version), Cursor(frame)
     correlation = int.from_bytes(cursor.take(4), "big", signed=True)

@@ -29,7 +29,7 @@ from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.watermark import epoch_error
-from isr_broker.runtime import Asked, ClientAnswer, Runtime
+from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import AdminRequests
@@ -70,15 +70,15 @@ class Requests:
         self.epochs = EpochRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
 
-    def answers_broker(self, to: BrokerId, sent: Message | Stamped) -> None:
+    def answers_broker(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """A core here has answered another broker."""
-        match bare(sent):
+        match bare(envelope):
             case FetchResponse():
-                self.fetches.questions.core_answer(to, sent)
+                self.fetches.questions.core_answer(to, envelope)
             case OffsetForLeaderEpochResponse():
-                self.epochs.answered(to, sent)
+                self.epochs.take_answer(to, envelope)
             case _:
-                self.brokers.answered(to, sent)
+                self.brokers.take_answer(to, envelope)
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request, now or later."""
@@ -128,53 +128,53 @@ class Requests:
     def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
         """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
         acks, timeout = body.number("acks"), body.number("timeout")
-        wanted: dict[TopicPartition, bytes] = {}
+        records_by_partition: dict[TopicPartition, bytes] = {}
         for topic in body.all("topic_data"):
             for p in topic.all("partition_data"):
-                wanted[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
-        found: dict[TopicPartition, Answer] = {}
+                records_by_partition[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
+        answers: dict[TopicPartition, Answer] = {}
         if acks == 0:
             reply(None)
 
-        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+        def collect_answer(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
-            found[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
-            if acks != 0 and len(found) == len(wanted):
-                reply({"responses": _by_topic(found, "partition_responses")})
+            answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
+            if acks != 0 and len(answers) == len(records_by_partition):
+                reply({"responses": _by_topic(answers, "partition_responses")})
 
-        for tp, records in wanted.items():
+        for tp, records in records_by_partition.items():
             if tp.topic == TOPIC:
-                answered(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
                 continue
             told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
-            self.runtime.ask(_numbered(told), partial(answered, tp), now)
-        if not wanted and acks != 0:
+            self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
+        if not records_by_partition and acks != 0:
             reply({"responses": []})
 
     def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
         """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
         timeout = body.number("timeout")
-        wanted = {
+        offsets = {
             TopicPartition(topic.text("name"), p.number("partition_index")): p.number("offset")
             for topic in body.all("topics")
             for p in topic.all("partitions")
         }
-        found: dict[TopicPartition, Answer] = {}
+        answers: dict[TopicPartition, Answer] = {}
 
-        def answered(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
+        def collect_answer(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerDelete)
             low, error = answer.low_watermark, answer.error.value
-            found[tp] = {"partition_index": tp.partition, "low_watermark": low, "error_code": error}
-            if len(found) == len(wanted):
-                reply({"topics": _by_topic(found, "partitions")})
+            answers[tp] = {"partition_index": tp.partition, "low_watermark": low, "error_code": error}
+            if len(answers) == len(offsets):
+                reply({"topics": _by_topic(answers, "partitions")})
 
-        for tp, offset in wanted.items():
+        for tp, offset in offsets.items():
             if tp.topic == TOPIC:
-                answered(tp, AnswerDelete(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+                collect_answer(tp, AnswerDelete(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
                 continue
             told = DeleteRecords(request=0, partition=tp, offset=offset, timeout_ms=timeout)
-            self.runtime.ask(_numbered(told), partial(answered, tp), now)
-        if not wanted:
+            self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
+        if not offsets:
             reply({"topics": []})
 
     # Offsets
@@ -187,36 +187,36 @@ class Requests:
             answers: list[Answer] = []
             for p in topic.all("partitions"):
                 number = p.number("partition_index", p.number("partition"))
-                replica = self.runtime.node.held.get(TopicPartition(name, number))
+                replica = self.runtime.node.replicas.get(TopicPartition(name, number))
                 error = _refusal(replica, p.number("current_leader_epoch"))
                 said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
                 answers.append({"partition_index": number, "partition": number, **said})
             topics.append({"name": name, "topic": name, "partitions": answers})
         return topics
 
-    def _offset(self, replica: Replica, asked: Fields) -> Answer:
+    def _offset(self, replica: Replica, fields: Fields) -> Answer:
         """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
         assert isinstance(replica.role, Leading)
-        at = asked.number("timestamp")
-        found: Answer = {"error_code": 0, "timestamp": -1, "leader_epoch": replica.leader_epoch}
+        at = fields.number("timestamp")
+        answer: Answer = {"error_code": 0, "timestamp": -1, "leader_epoch": replica.leader_epoch}
         if at == _EARLIEST:
-            return {**found, "offset": replica.log.start}
+            return {**answer, "offset": replica.log.start}
         if replica.high_watermark < replica.role.epoch_start:
-            return {**found, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
+            return {**answer, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
         if at == _LATEST:
-            return {**found, "offset": replica.high_watermark}
+            return {**answer, "offset": replica.high_watermark}
         try:
             log = self.runtime.logs.logs[replica.partition]
             there = log.newest_record() if at == _MAX_TIMESTAMP else log.first_record_since(at)
         except (OSError, BadBatch):
             return _nowhere(Error.KAFKA_STORAGE_ERROR)
         if there is None or there.offset >= replica.high_watermark:
-            return {**found, "offset": -1}
-        return {**found, "offset": there.offset, "timestamp": there.timestamp, "leader_epoch": there.epoch}
+            return {**answer, "offset": -1}
+        return {**answer, "offset": there.offset, "timestamp": there.timestamp, "leader_epoch": there.epoch}
 
-    def _epoch_end(self, replica: Replica, asked: Fields) -> Answer:
+    def _epoch_end(self, replica: Replica, fields: Fields) -> Answer:
         """OffsetForLeaderEpoch (KIP-320), for consumers that want to know whether their log was truncated."""
-        end = replica.log.epochs.end_of(asked.number("leader_epoch"), replica.log.end)
+        end = replica.log.epochs.end_of(fields.number("leader_epoch"), replica.log.end)
         return {"error_code": 0, "leader_epoch": end.epoch, "end_offset": end.end}
 
     # Producers
@@ -257,13 +257,13 @@ def _nowhere(error: Error) -> Answer:
     return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
 
 
-def _numbered(request: Asked) -> Callable[[int], Asked]:
+def _request_maker(request: ClientRequest) -> Callable[[int], ClientRequest]:
     """The request, to be given a number."""
     return lambda number: attrs.evolve(request, request=number)
 
 
-def _by_topic(found: dict[TopicPartition, Answer], inner: str, name: str = "name") -> list[Answer]:
+def _by_topic(answers: dict[TopicPartition, Answer], inner: str, name: str = "name") -> list[Answer]:
     topics: dict[str, list[Answer]] = {}
-    for tp, said in sorted(found.items(), key=lambda item: item[0]):
+    for tp, said in sorted(answers.items(), key=lambda item: item[0]):
         topics.setdefault(tp.topic, []).append(said)
     return [{name: topic, inner: partitions} for topic, partitions in topics.items()]

@@ -13,16 +13,16 @@ import attrs
 from insync_cli import options, terminal
 from insync_cli.clusters import audit_metrics, audit_text
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
-from insync_cli.options import Usage, group, option, repeated, seconds, several, switch
+from insync_cli.options import Usage, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
-from isr_audit.audit import Answers, Row, audited
-from isr_audit.cluster import Cluster, merged
+from isr_audit.audit import Answers, Row, audit_rows
+from isr_audit.cluster import Cluster, merge_clusters
 from isr_audit.condition import Condition, Ends, Trouble, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import Unreachable, client_settings, read_cluster
 from isr_audit.live_replicas import with_replicas
-from isr_audit.questions import DECIDED
+from isr_audit.questions import DECISIVE_VERDICTS
 from isr_audit.releases import Release, release_of, running
 from isr_check.engine import Limits, Unsound
 
@@ -57,7 +57,7 @@ class Options:
     )
     bootstrap: str | None = option("HOST:PORT", "ask this cluster, as an admin client", str)
     client: Path | None = option("FILE", "client.properties with security settings, for --bootstrap", Path)
-    topics: tuple[str, ...] = repeated("T", "only this topic", str, name="topic")
+    topics: tuple[str, ...] = repeated_option("T", "only this topic", str, name="topic")
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
     watch: float | None = option("S", "again every S seconds, until Ctrl-C; the terminal gets what changed", seconds)
@@ -73,67 +73,71 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    check(given)
-    if given.watch is not None:
-        return watched(given, given.watch)
-    out, seen = given.output.console(), looked_at(given)
-    if given.output.for_people:
+    invocation = options.read(Options, USAGE, argv)
+    check(invocation)
+    if invocation.watch is not None:
+        return watch_cluster(invocation, invocation.watch)
+    out, seen = invocation.output.console(), looked_at(invocation)
+    if invocation.output.for_people:
         audit_text.show_now(out, seen)
-    report = judged(seen, asking(given))
-    tell(report, given)
-    if given.output.for_people:
+    report = with_rows(seen, asking(invocation))
+    tell(report, invocation)
+    if invocation.output.for_people:
         audit_text.show_rows(out, report)
     return exit_code(report.rows, report.now)
 
 
-def asking(given: Options) -> Answers:
+def asking(invocation: Options) -> Answers:
     """The answers that are stored, and what explores others; each is explored once."""
-    most = given.seconds or SECONDS
-    return Answers(stored(given.seconds), lambda asked: explored_now(asked, most, given.output))
+    most = invocation.seconds or SECONDS
+    return Answers(stored_answers(invocation.seconds), lambda asked: explored_now(asked, most, invocation.output))
 
 
-def looked_at(given: Options, before: Ends | None = None) -> audit_text.Audit:
+def looked_at(invocation: Options, before: Ends | None = None) -> audit_text.Audit:
     """The cluster as it is now, its topics not yet judged; `before`: where logs ended at earlier looks."""
-    cluster = chosen(described(given), given.topics)
-    return audit_text.Audit(cluster, running(cluster, given.kafka, given.elr), tuple(conditions(cluster, before)))
+    cluster = cluster_with_topics(described_cluster(invocation), invocation.topics)
+    return audit_text.Audit(
+        cluster, running(cluster, invocation.kafka, invocation.elr), tuple(conditions(cluster, before))
+    )
 
 
-def judged(seen: audit_text.Audit, answers: Answers) -> audit_text.Audit:
+def with_rows(audit: audit_text.Audit, answers: Answers) -> audit_text.Audit:
     """The same with what its topics may lose, which may have to be explored."""
-    return attrs.evolve(seen, rows=tuple(audited(seen.cluster, seen.runs, answers)))
+    return attrs.evolve(audit, rows=tuple(audit_rows(audit.cluster, audit.runs, answers)))
 
 
-def tell(report: audit_text.Audit, given: Options) -> None:
+def tell(report: audit_text.Audit, invocation: Options) -> None:
     """Write what files were asked for."""
-    given.output.write(audit_text.document(report))
-    if given.markdown is not None:
-        terminal.write_text(given.markdown, audit_text.markdown(report))
-    if given.metrics is not None:
-        audit_metrics.write_metrics(given.metrics, audit_metrics.metrics(report, exit_code(report.rows, report.now)))
-    if given.html is not None:
+    invocation.output.write(audit_text.document(report))
+    if invocation.markdown is not None:
+        terminal.write_text(invocation.markdown, audit_text.markdown(report))
+    if invocation.metrics is not None:
+        audit_metrics.write_metrics(
+            invocation.metrics, audit_metrics.metrics(report, exit_code(report.rows, report.now))
+        )
+    if invocation.html is not None:
         from insync_cli.clusters.audit_page import write_page
 
-        write_page(report, given.html)
+        write_page(report, invocation.html)
 
 
-def watched(given: Options, every: float) -> int:
+def watch_cluster(invocation: Options, every: float) -> int:
     """Audit again and again; the exit code is that of the last one."""
-    out, before, code = given.output.console(), list[str](), Exit.INCONCLUSIVE
+    out, before, code = invocation.output.console(), list[str](), Exit.INCONCLUSIVE
     ends: Ends = {}
-    answers = asking(given)
+    answers = asking(invocation)
     try:
         while True:
             try:
-                report = judged(looked_at(given, ends), answers)
+                report = with_rows(looked_at(invocation, ends), answers)
                 ends = ends_of(report.cluster, ends)
-                tell(report, given)
+                tell(report, invocation)
                 lines, code = audit_text.brief(report), exit_code(report.rows, report.now)
             except (UsageError, InputError) as problem:  # it may be there again the next time
                 lines, code = [str(problem)], Exit.UNAVAILABLE
-                if given.metrics is not None:
-                    audit_metrics.write_metrics(given.metrics, audit_metrics.outcome(code))
-            if given.output.for_people and lines != before:
+                if invocation.metrics is not None:
+                    audit_metrics.write_metrics(invocation.metrics, audit_metrics.outcome(code))
+            if invocation.output.for_people and lines != before:
                 out.print(time.strftime("%Y-%m-%d %H:%M:%S"), style="bold")
                 for line in lines:
                     terminal.print_wrapped(out, line, 2)
@@ -143,38 +147,38 @@ def watched(given: Options, every: float) -> int:
         return code
 
 
-def check(given: Options) -> None:
+def check(invocation: Options) -> None:
     """UsageError for what makes no sense together, or cannot be written."""
-    given.output.check()
-    if given.bootstrap is None and not given.describe:
+    invocation.output.check()
+    if invocation.bootstrap is None and not invocation.describe:
         raise UsageError("insync audit: give --describe FILE or --bootstrap HOST:PORT (see insync audit --help)")
-    if given.client is not None and given.bootstrap is None:
+    if invocation.client is not None and invocation.bootstrap is None:
         raise UsageError("--client is for --bootstrap")
-    for file in (given.markdown, given.html, given.metrics):
+    for file in (invocation.markdown, invocation.html, invocation.metrics):
         if file is not None:
             terminal.check_writable(file)
 
 
-def described(given: Options) -> Cluster:
+def described_cluster(invocation: Options) -> Cluster:
     """What the cluster, or the files, tell; files add to what the cluster tells."""
     parts: list[Cluster] = []
-    if given.bootstrap is not None:
+    if invocation.bootstrap is not None:
         try:
-            client = client_settings(_text(given.client)) if given.client is not None else {}
-            parts.append(with_replicas(read_cluster(given.bootstrap, client), given.bootstrap, client))
+            client = client_settings(_text(invocation.client)) if invocation.client is not None else {}
+            parts.append(with_replicas(read_cluster(invocation.bootstrap, client), invocation.bootstrap, client))
         except Unreachable as problem:
             raise UsageError(f"no answer from the cluster: {problem}") from None
         except ValueError as problem:
-            raise InputError(f"{given.client}: {problem}") from None
-    for file in given.describe:
-        told = read_description(_text(file), str(file))
-        if told is None:
+            raise InputError(f"{invocation.client}: {problem}") from None
+    for file in invocation.describe:
+        description = read_description(_text(file), str(file))
+        if description is None:
             raise InputError(
                 f"{file}: nothing in it is recognised; give what kafka-topics.sh --describe, kafka-configs.sh "
                 "--describe, kafka-features.sh describe or kafka-log-dirs.sh --describe print, or a server.properties"
             )
-        parts.append(told)
-    return merged(parts)
+        parts.append(description)
+    return merge_clusters(parts)
 
 
 def _text(file: Path) -> str:
@@ -186,7 +190,7 @@ def _text(file: Path) -> str:
         raise InputError(f"{file} is not text in UTF-8") from None
 
 
-def chosen(cluster: Cluster, names: Sequence[str]) -> Cluster:
+def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
     """The cluster with these topics only. Topics of which only settings are told cannot be judged and are left out."""
     known = [t.name for t in cluster.topics]
     for name in names:
@@ -202,16 +206,16 @@ def chosen(cluster: Cluster, names: Sequence[str]) -> Cluster:
     return attrs.evolve(cluster, topics=topics)
 
 
-def stored(seconds: float | None) -> list[Answer]:
+def stored_answers(seconds: float | None) -> list[Answer]:
     """The answers that come with the package; with time to explore, only those that are decided."""
-    return [a for a in read_table() if seconds is None or a.verdict in DECIDED]
+    return [a for a in read_table() if seconds is None or a.verdict in DECISIVE_VERDICTS]
 
 
-def explored_now(asked: Question, most: float, output: Output) -> Answer | None:
+def explored_now(question: Question, most: float, output: Output) -> Answer | None:
     """A run that was not stored; None where the model cannot be asked so."""
     try:
         with output.ticker() as ticker:
-            return explored(asked, Limits(None, most), ticker)
+            return explored(question, Limits(None, most), ticker)
     except Unsound:
         return None
 
@@ -223,4 +227,4 @@ def exit_code(rows: Sequence[Row], now: Sequence[Condition]) -> Exit:
         return Exit.UNAVAILABLE
     if Trouble.UNDER_REPLICATED in troubles or any(row.at_risk for row in rows):
         return Exit.AT_RISK
-    return Exit.INCONCLUSIVE if any(row.undecided for row in rows) else Exit.HOLDS
+    return Exit.INCONCLUSIVE if any(row.is_undecided for row in rows) else Exit.HOLDS

@@ -41,7 +41,7 @@ def metrics(audit: Audit, code: Exit) -> str:
             _gauge(
                 "topic_undecided",
                 "Whether it was not decided what one failure loses.",
-                [({"topic": name}, row.undecided) for row, name in topics],
+                [({"topic": name}, row.is_undecided) for row, name in topics],
             ),
             _gauge(
                 "unclean_election_loses",
@@ -82,9 +82,9 @@ def _gauge(name: str, help_text: str, samples: Sequence[Sample]) -> str:
 
 
 def _labels(labels: Iterable[tuple[str, str]]) -> str:
-    said = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    said = ",".join(f'{name}="{_escaped_value(value)}"' for name, value in labels)
     return f"{{{said}}}" if said else ""
 
 
-def _escaped(value: str) -> str:
+def _escaped_value(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -12,7 +12,7 @@ from insync_cli.clusters.audit_text import Audit, losses, title
 from insync_cli.terminal import write_text
 from insync_cli.view.pages import roomier
 from insync_cli.view.remedy import mender, remedy
-from isr_audit.audit import LOST, SURVIVES, Row
+from isr_audit.audit import MAY_BE_LOST, SURVIVES, Row
 from isr_check.reference import Evaluator
 from isr_trace.itf import itf_text
 from isr_visual.document import Model, document
@@ -23,25 +23,27 @@ if TYPE_CHECKING:
     from isr_audit.audit import Line
     from isr_visual.document import Document
 
-KINDS: Final = {SURVIVES: "survives", LOST: "lost"}
+KINDS: Final = {SURVIVES: "survives", MAY_BE_LOST: "lost"}
 """How an answer is shown; any other is open."""
 
 
 def write_page(audit: Audit, file: Path) -> None:
     """One page with every row, and every loss of every row once."""
     lost = [(line.answer, f"{title(row)}: {line.fault.says}") for row in audit.rows for line, _ in losses(row)]
-    made: dict[str, tuple[Document, str]] = {}
+    documents: dict[str, tuple[Document, str]] = {}
     for answer, name in lost:
-        if answer is not None and answer.command not in made:
-            made[answer.command] = _described(answer, name)
+        if answer is not None and answer.command not in documents:
+            documents[answer.command] = _document_of(answer, name)
     links = {
         command: f"#t={document['story']['breaks'] or 0}&trace={document['digest']}"
-        for command, (document, _) in made.items()
+        for command, (document, _) in documents.items()
     }
-    write_text(file, page(list(made.values()), "insync audit: what this cluster can lose", _overview(audit, links)))
+    write_text(
+        file, page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links))
+    )
 
 
-def _described(answer: Answer, name: str) -> tuple[Document, str]:
+def _document_of(answer: Answer, name: str) -> tuple[Document, str]:
     trace = answer.trace()
     assert trace is not None, "a loss has a trace"
     instance = answer.question.instance()
@@ -97,7 +99,7 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
         f"<p>{escape(audit_text.stopping(row))}</p>",
         *(_loss(first, same, links) for first, same in losses(row)),
     ]
-    runs = _items((f"<code>{escape(command)}</code>" for command in audit_text.kept(row)), text=False)
+    runs = _items((f"<code>{escape(command)}</code>" for command in audit_text.commands_without_loss(row)), text=False)
     parts.append(f"<details><summary>Runs in which nothing is lost, or nothing was decided</summary>{runs}</details>")
     return "\n".join(parts)
 
@@ -106,7 +108,7 @@ def _loss(line: Line, same: Sequence[Line], links: dict[str, str]) -> str:
     assert line.answer is not None, "a loss has a run"
     command = line.answer.command
     steps = "".join(f"<li>{escape(sentence)}</li>" for sentence in audit_text.steps_told(line.answer))
-    advice = "".join(f'<p class="advice">{escape(said)}</p>' for said in audit_text.advised(same))
+    advice = "".join(f'<p class="advice">{escape(said)}</p>' for said in audit_text.advice_for(same))
     return (
         f'<section class="way"><h3>acks={line.acks}, what fails: {escape(line.fault.says)}</h3>'
         f"<ol>{steps}</ol>{advice}"

@@ -9,7 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.terminal import count
-from isr_audit.audit import LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
+from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
 from isr_audit.bugs import Bug, bugs
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, POWER
@@ -29,7 +29,7 @@ LEGEND = (
     "leadership may move, in every case."
 )
 BUGS = "Known bugs of this release, each of which loses acknowledged records"
-NAMED = 6
+MOST_NAMES = 6
 """So many topics of a row, or partitions of a trouble, are named; the rest are counted."""
 
 
@@ -72,10 +72,10 @@ def notes(audit: Audit) -> list[str]:
     return [*audit.runs.notes, *said]
 
 
-def named(*rows: Row) -> str:
+def topic_names(*rows: Row) -> str:
     """The topics of these rows, the first of them by name."""
     names = [t.name for row in rows for t in row.topics]
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
 
 
 def title(row: Row) -> str:
@@ -85,7 +85,7 @@ def title(row: Row) -> str:
     flush = "every record flushed" if row.kind.flushed else "records not flushed"
     racked = f", {row.kind.in_rack} in one rack" if row.kind.in_rack > 1 else ""
     return (
-        f"{named(row)}: {count(s.replicas, 'replica')}, min.insync.replicas {s.min_insync}, "
+        f"{topic_names(row)}: {count(s.replicas, 'replica')}, min.insync.replicas {s.min_insync}, "
         f"unclean election {unclean}, {flush}{racked} ({count(row.partitions, 'partition')})"
     )
 
@@ -108,13 +108,13 @@ SHORT = ("one crash", "one power loss", "topics, and what would prevent the loss
 
 def in_short(audit: Audit) -> Iterator[tuple[str, str, str]]:
     """What one failure does to each kind of topic; kinds of which the same is said are one."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+    groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in audit.rows:
         both = [row.line("all", fault) for fault in (CRASH, POWER)]
         changes = [" and ".join(line.change.settings) for line in both if line.change is not None]
-        found.setdefault((both[0].verdict, both[1].verdict, "; ".join(dict.fromkeys(changes))), []).append(row)
-    for (crash, power, advice), rows in found.items():
-        yield crash, power, f"{named(*rows)}: {advice}" if advice else named(*rows)
+        groups.setdefault((both[0].verdict, both[1].verdict, "; ".join(dict.fromkeys(changes))), []).append(row)
+    for (crash, power, advice), rows in groups.items():
+        yield crash, power, f"{topic_names(*rows)}: {advice}" if advice else topic_names(*rows)
 
 
 def stopping(row: Row) -> str:
@@ -128,8 +128,8 @@ def rack_writes(row: Row) -> str:
         return ""
     if not row.racks:
         return "Writes go on whichever one rack is lost."
-    said = [f"If rack {loss.rack} is lost, {_stopped(loss)}." for loss in row.racks[:NAMED]]
-    return " ".join([*said, f"So with {len(row.racks) - NAMED} more racks."] if row.racks[NAMED:] else said)
+    said = [f"If rack {loss.rack} is lost, {_stopped(loss)}." for loss in row.racks[:MOST_NAMES]]
+    return " ".join([*said, f"So with {len(row.racks) - MOST_NAMES} more racks."] if row.racks[MOST_NAMES:] else said)
 
 
 def _stopped(loss: RackLoss) -> str:
@@ -156,7 +156,7 @@ def table(row: Row) -> Iterator[tuple[str, str, str]]:
 
 def because(line: Line) -> str:
     parts = [line.because] if line.because else []
-    if line.verdict == LOST and line.answer is not None and line.answer.steps is not None:
+    if line.verdict == MAY_BE_LOST and line.answer is not None and line.answer.steps is not None:
         parts.insert(0, count(line.answer.steps, "step"))
     return "; ".join(parts)
 
@@ -165,12 +165,12 @@ def losses(row: Row) -> list[tuple[Line, list[Line]]]:
     """The lines that lose with a way of their own, each with those lost in the same way."""
     found: dict[str, tuple[Line, list[Line]]] = {}
     for line in row.lines:
-        if line.verdict == LOST and line.answer is not None:
+        if line.verdict == MAY_BE_LOST and line.answer is not None:
             found.setdefault(line.answer.command, (line, []))[1].append(line)
     return list(found.values())
 
 
-def told(answer: Answer) -> tuple[str, Sequence[Sentence]]:
+def loss_story(answer: Answer) -> tuple[str, Sequence[Sentence]]:
     """The shortest way to a loss: its headline, and at most five sentences."""
     trace = answer.trace()
     assert trace is not None, "only losses are told"
@@ -179,10 +179,10 @@ def told(answer: Answer) -> tuple[str, Sequence[Sentence]]:
 
 
 def steps_told(answer: Answer) -> list[str]:
-    return [f"T{s.step}: {s.text}" if s.step is not None else s.text for s in told(answer)[1]]
+    return [f"T{s.step}: {s.text}" if s.step is not None else s.text for s in loss_story(answer)[1]]
 
 
-def prevented(line: Line) -> str:
+def prevention(line: Line) -> str:
     if line.change is None:
         return "no change of settings is known to prevent it"
     return f"prevented by {' and '.join(line.change.settings)}; the price: {', and '.join(line.change.costs)}"
@@ -233,7 +233,7 @@ def show_rows(out: Console, audit: Audit) -> None:
         for first, same in shown_losses(row):
             show_loss(out, first, same)
         out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
-        for line in kept(row):
+        for line in commands_without_loss(row):
             out.print(f"  $ {line}", style="dim", soft_wrap=True)
     terminal.print_lines(out, BUGS, bug_lines(audit))
     out.print(f"\n{LEGEND}", style="dim", soft_wrap=True)
@@ -253,25 +253,25 @@ def show_loss(out: Console, line: Line, same: Sequence[Line]) -> None:
     out.print(f"  acks={line.acks}, what fails: {line.fault.says}. The shortest way to a loss:", soft_wrap=True)
     for sentence in steps_told(line.answer):
         terminal.print_wrapped(out, sentence, 4)
-    for other in advised(same):
+    for other in advice_for(same):
         terminal.print_wrapped(out, other, 2)
     out.print(f"  $ {line.answer.command}", style="dim", soft_wrap=True)
 
 
-def advised(lines: Sequence[Line]) -> list[str]:
+def advice_for(lines: Sequence[Line]) -> list[str]:
     """What would prevent each of these, those with the same advice in one sentence. Of acks=1 only the least fault is
     worth advice: with acks=all the others are told there."""
-    found: dict[str, list[str]] = {}
+    faults_by_advice: dict[str, list[str]] = {}
     for line in lines if lines[0].acks == "all" else lines[:1]:
-        found.setdefault(prevented(line), []).append(line.fault.says)
-    if len(found) == 1:
-        return [advice[0].upper() + advice[1:] for advice in found]
-    return [f"{', '.join(faults)}: {advice}" for advice, faults in found.items()]
+        faults_by_advice.setdefault(prevention(line), []).append(line.fault.says)
+    if len(faults_by_advice) == 1:
+        return [advice[0].upper() + advice[1:] for advice in faults_by_advice]
+    return [f"{', '.join(faults)}: {advice}" for advice, faults in faults_by_advice.items()]
 
 
-def kept(row: Row) -> list[str]:
+def commands_without_loss(row: Row) -> list[str]:
     """The commands of the runs in which nothing is lost, or nothing was decided, each once."""
-    asked = [x.answer.command for x in row.lines if x.answer is not None and x.verdict != LOST]
+    asked = [x.answer.command for x in row.lines if x.answer is not None and x.verdict != MAY_BE_LOST]
     asked += [row.refusal.command] if row.refusal is not None else []
     return list(dict.fromkeys(asked))
 
@@ -281,8 +281,14 @@ def now_lines(audit: Audit) -> list[str]:
     lines: list[str] = []
     for trouble in Trouble:
         here = [c for c in audit.now if c.trouble is trouble]
-        lines += [said for c in here[:NAMED] for said in (f"{WORDS[trouble]} {c.partition.name}: {c.says}", *alarms(c))]
-        lines += [f"{WORDS[trouble]} and {count(len(here) - NAMED, 'partition')} more"] if len(here) > NAMED else []
+        lines += [
+            said for c in here[:MOST_NAMES] for said in (f"{WORDS[trouble]} {c.partition.name}: {c.says}", *alarms(c))
+        ]
+        lines += (
+            [f"{WORDS[trouble]} and {count(len(here) - MOST_NAMES, 'partition')} more"]
+            if len(here) > MOST_NAMES
+            else []
+        )
     if not audit.cluster.partitions:
         return ["no partition was described"]
     return lines or ["every partition has its leader and all its replicas in sync"]
@@ -292,12 +298,12 @@ def alarms(condition: Condition) -> list[str]:
     """What an unclean election of each candidate would lose, before somebody forces it. Where that was not told it is
     said of partitions only that nobody leads."""
     name = condition.partition.name
-    known = [f"{name}: {c.says}" for c in condition.candidates if c.known]
-    unknown = [str(c.replica) for c in condition.candidates if not c.known]
+    sentences = [f"{name}: {c.says}" for c in condition.candidates if c.is_known]
+    unknown = [str(c.replica) for c in condition.candidates if not c.is_known]
     if unknown and condition.trouble is Trouble.OFFLINE:
         untold = f"what electing {' or '.join(unknown)} uncleanly would lose is not known"
-        known.append(f"{name}: {untold}: where the logs end was not told")
-    return known
+        sentences.append(f"{name}: {untold}: where the logs end was not told")
+    return sentences
 
 
 def bug_lines(audit: Audit) -> Iterator[str]:
@@ -324,18 +330,18 @@ def markdown(audit: Audit) -> str:
             assert first.answer is not None, "a loss has a run"
             lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
             lines += [f"- {sentence}" for sentence in steps_told(first.answer)]
-            lines += ["", *(f"- {advice}" for advice in advised(same)), "", f"    {first.answer.command}"]
+            lines += ["", *(f"- {advice}" for advice in advice_for(same)), "", f"    {first.answer.command}"]
         lines += ["", "Runs in which nothing is lost, or nothing was decided:", ""]
-        lines += [f"    {command}" for command in kept(row)]
-    known = list(bug_lines(audit))
+        lines += [f"    {command}" for command in commands_without_loss(row)]
+    bug_texts = list(bug_lines(audit))
     lines += (
         [
             "",
             f"## {BUGS}",
             "",
-            *(f"- {line}" for line in known),
+            *(f"- {line}" for line in bug_texts),
         ]
-        if known
+        if bug_texts
         else []
     )
     lines += ["", LEGEND]
@@ -400,10 +406,10 @@ def line_entry(line: Line) -> dict[str, object]:
     return {
         "acks": line.acks,
         "fault": line.fault.name,
-        "verdict": {LOST: "lost", UNKNOWN: "unknown"}.get(line.verdict, "survives"),
+        "verdict": {MAY_BE_LOST: "lost", UNKNOWN: "unknown"}.get(line.verdict, "survives"),
         "because": line.because,
         "run": run_entry(line.answer),
-        "story": steps_told(line.answer) if line.verdict == LOST and line.answer is not None else [],
+        "story": steps_told(line.answer) if line.verdict == MAY_BE_LOST and line.answer is not None else [],
         "change": None
         if change is None
         else {"settings": list(change.settings), "costs": list(change.costs), "run": run_entry(change.answer)},

@@ -37,16 +37,18 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    number, host, port, data = given.id, given.host, given.port, given.data
-    properties = given.settings.properties()
-    controller = (host, port) if given.controller is None else address(given.controller, "--controller")
+    invocation = options.read(Options, USAGE, argv)
+    number, host, port, data = invocation.id, invocation.host, invocation.port, invocation.data
+    properties = invocation.settings.properties()
+    controller = (host, port) if invocation.controller is None else address(invocation.controller, "--controller")
     if in_use(port):
         raise UsageError(f"port {port} is in use; give another with --port")
     report = {"schema": "insync/broker/1", "broker": number, "listens": f"{host}:{port}", "pid": os.getpid()}
-    given.output.write({**report, "data": data})
+    invocation.output.write({**report, "data": data})
     try:
-        why = run_broker(number, Settings.from_properties(properties), data, (host, port), controller, given.cluster)
+        why = run_broker(
+            number, Settings.from_properties(properties), data, (host, port), controller, invocation.cluster
+        )
     except (InUse, NotOurs) as error:
         raise UsageError(str(error)) from None
     except OSError as error:

@@ -50,12 +50,12 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    processes = prepared(given)
+    invocation = options.read(Options, USAGE, argv)
+    processes = prepare_system(invocation)
     with ended_in_order() as asked:
         try:
             processes.start_all()
-            _announce(processes, given.output)
+            _announce(processes, invocation.output)
             unasked = _watch(processes, asked)
             return _stopped(processes, unasked)
         except Mishap as mishap:
@@ -74,18 +74,18 @@ def defaults(brokers: int, design: str = "") -> dict[str, str]:
     return {"default.replication.factor": str(copies), **minimum}
 
 
-def prepared(given: Options) -> System:
+def prepare_system(invocation: Options) -> System:
     """The brokers, not yet started; UsageError if they cannot be."""
-    brokers, first, root = given.brokers, given.base_port, given.data
+    brokers, first, root = invocation.brokers, invocation.base_port, invocation.data
     if brokers > MOST_BROKERS or first + brokers > 65_536:
         raise UsageError(
             f"--brokers {brokers} from port {first} on is too many; at most {MOST_BROKERS}, below port 65536"
         )
-    ours = given.under_test.is_ours
-    chosen = given.settings.properties() if ours else given.settings.not_ours()
+    ours = invocation.under_test.is_ours
+    chosen = invocation.settings.properties() if ours else invocation.settings.not_ours()
     properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
-        cluster = cluster_of(root, brokers, ours) if given.under_test.file is None else None
+        cluster = cluster_of(root, brokers, ours) if invocation.under_test.file is None else None
     except OtherData as error:
         raise UsageError(str(error)) from None
     terminal.make_folder(root, "--data")
@@ -95,35 +95,37 @@ def prepared(given: Options) -> System:
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
     if ours:
         return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
-    return _not_ours(given, ports, properties, cluster)
+    return _not_ours(invocation, ports, properties, cluster)
 
 
-def _not_ours(given: Options, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str | None) -> System:
+def _not_ours(
+    invocation: Options, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str | None
+) -> System:
     """Nodes of Apache Kafka, or what a file describes. A controller may listen on the port after the last broker."""
-    from isr_cluster.given import GivenProcesses
     from isr_cluster.kafka import KafkaProcesses
+    from isr_cluster.system_description import GivenProcesses
     from isr_kafka.node import QUIETLY, new_id
 
     controller = (HOST, max(ports.values()) + 1)
     if in_use(controller[1]):
         raise UsageError(f"port {controller[1]}, for the controller, is in use; give another --base-port")
-    if given.under_test.file is not None:
+    if invocation.under_test.file is not None:
         return GivenProcesses(
-            root=given.data,
+            root=invocation.data,
             ports=ports,
             properties=properties,
             cluster=cluster or new_id(),
             tell=_say,
-            description=given.under_test.described(),
+            description=invocation.under_test.read_description(),
             controller=(controller, controller),
         )
     return KafkaProcesses(
-        root=given.data,
+        root=invocation.data,
         ports=ports,
         properties=properties,
         cluster=cluster or new_id(),
         tell=_say,
-        files=given.under_test.kafka_files(noting=False, tell=_say),
+        files=invocation.under_test.kafka_files(noting=False, tell=_say),
         controller=(controller, controller),
         options=QUIETLY,
     )
@@ -144,22 +146,22 @@ def _announce(processes: System, output: Output) -> None:
     output.write({**report, "brokers": brokers})
 
 
-def _watch(processes: System, asked: threading.Event) -> Mapping[int, int]:
+def _watch(processes: System, stop_request: threading.Event) -> Mapping[int, int]:
     """Until somebody asks to stop, or no broker is left; those that ended by themselves, with their exit codes."""
-    unasked: dict[int, int] = {}
-    while not asked.wait(0.2) and processes.running:
-        for broker, code in processes.ended().items():
-            unasked[broker] = code
+    early_exits: dict[int, int] = {}
+    while not stop_request.wait(0.2) and processes.running:
+        for broker, code in processes.early_exits().items():
+            early_exits[broker] = code
             processes.stop(broker)
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             left = ", ".join(map(str, processes.running)) or "none"
             _say(f"{time.strftime('%H:%M:%S')} broker {broker} has ended: {how}; running: {left}")
-    return unasked
+    return early_exits
 
 
-def _stopped(processes: System, unasked: Mapping[int, int]) -> int:
+def _stopped(processes: System, early_exits: Mapping[int, int]) -> int:
     codes = processes.stop_all()
-    bad = {**unasked, **{broker: code for broker, code in codes.items() if code}}
+    bad = {**early_exits, **{broker: code for broker, code in codes.items() if code}}
     if bad:
         names = ", ".join(f"{broker} ({code})" for broker, code in sorted(bad.items()))
         print(f"insync: not in order ended broker {names}", file=sys.stderr)

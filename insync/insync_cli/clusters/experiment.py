@@ -26,7 +26,7 @@ from insync_cli.options import (
     optional_argument,
     positive,
     rate,
-    repeated,
+    repeated_option,
     seconds,
 )
 from insync_cli.progress import ended_in_order
@@ -84,7 +84,7 @@ class Writers:
 class Options:
     name: str | None = optional_argument("NAME", "see --list", str)
     list: bool = flag("the experiments and their cells, and nothing else")
-    cell: tuple[str, ...] = repeated("CELL", "only this one", str)
+    cell: tuple[str, ...] = repeated_option("CELL", "only this one", str)
     runs: int | None = option("N", "valid runs of each cell; without it, as listed", positive)
     seed: int = option("S", "where the kinds of fault begin", natural, 0)
     out: Path | None = option("DIR", "where the results go; without it, runs/experiment-NAME", Path)
@@ -101,68 +101,76 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    given.output.check()
+    invocation = options.read(Options, USAGE, argv)
+    invocation.output.check()
     from isr_experiment.systems import OURS
 
-    ours = given.under_test.is_ours
-    if given.list:
-        return listed(given.output)
-    if given.running.bootstrap is not None:
-        return _on_running(given)
-    if given.running.changed:
-        raise UsageError(f"{given.running.changed[0]} goes with --bootstrap")
-    if given.agent and (ours or given.under_test.file is not None):
+    ours = invocation.under_test.is_ours
+    if invocation.list:
+        return list_experiments(invocation.output)
+    if invocation.running.bootstrap is not None:
+        return _on_running(invocation)
+    if invocation.running.changed_options:
+        raise UsageError(f"{invocation.running.changed_options[0]} goes with --bootstrap")
+    if invocation.agent and (ours or invocation.under_test.file is not None):
         raise UsageError("--agent goes with --system apache-kafka; insync's brokers write traces of themselves")
-    experiment = chosen(given)
-    over = network(given.network)
-    system = OURS if ours else _kafka(given) if given.under_test.file is None else _given(given, over)
-    wanted = [cell for cell in experiment.cells(given.seed) if not given.cell or cell.name in given.cell]
+    experiment = experiment_of(invocation)
+    over = network(invocation.network)
+    system = (
+        OURS
+        if ours
+        else _kafka(invocation)
+        if invocation.under_test.file is None
+        else _described_system(invocation, over)
+    )
+    wanted = [cell for cell in experiment.cells(invocation.seed) if not invocation.cell or cell.name in invocation.cell]
     if all(system.lacks(cell) for cell in wanted):
         raise UsageError(f"{experiment.name} has no such cell for {system.name}: {system.lacks(wanted[0])}")
     if over == "namespaces" and not _inside():
-        return _entered(given.command)
-    return _performed(experiment, given, over, system)
+        return _run_in_namespace(invocation.command)
+    return _perform_experiment(experiment, invocation, over, system)
 
 
-def _on_running(given: Options) -> int:
-    if given.name is not None or given.cell or given.runs is not None:
+def _on_running(invocation: Options) -> int:
+    if invocation.name is not None or invocation.cell or invocation.runs is not None:
         raise UsageError("--bootstrap takes no experiment: no fault is made on a running cluster")
-    most, pace = given.writers.max_writes, given.writers.per_second
-    return running.performed(given.running, writers_of(given), pace, most, given.out, given.output)
+    most, pace = invocation.writers.max_writes, invocation.writers.per_second
+    return running.observe_cluster(
+        invocation.running, writers_of(invocation), pace, most, invocation.out, invocation.output
+    )
 
 
-def writers_of(given: Options) -> tuple[str, ...]:
+def writers_of(invocation: Options) -> tuple[str, ...]:
     """The clients that write; UsageError if one of them, or what reads, is missing."""
     from isr_experiment import clients
 
-    writers = tuple(dict.fromkeys(given.writers.client)) or tuple(clients.KINDS)
+    writers = tuple(dict.fromkeys(invocation.writers.client)) or tuple(clients.KINDS)
     try:
-        clients.check((*writers, *clients.NEEDED))
+        clients.check((*writers, *clients.CLIENT_MODULES))
     except clients.NoClient as missing:
         raise UsageError(str(missing)) from None
     return writers
 
 
-def _given(given: Options, over: str) -> SystemUnderTest:
+def _described_system(invocation: Options, over: str) -> SystemUnderTest:
     """Whatever a file describes."""
     from isr_experiment.systems import GivenSystem
 
-    description = given.under_test.described()
+    description = invocation.under_test.read_description()
     brokers = tuple(range(1, description.brokers + 1))
     return GivenSystem(name=description.name, description=description, network=over, brokers=brokers)
 
 
-def _kafka(given: Options) -> SystemUnderTest:
+def _kafka(invocation: Options) -> SystemUnderTest:
     """Apache Kafka, whose nodes note what they flush."""
     from isr_experiment.systems import ApacheKafka
 
-    quiet = given.output.quiet or not given.output.for_people
-    files = given.under_test.kafka_files(noting=True, tracing=given.agent, tell=_nobody if quiet else print)
-    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files, traces=given.agent)
+    quiet = invocation.output.quiet or not invocation.output.for_people
+    files = invocation.under_test.kafka_files(noting=True, tracing=invocation.agent, tell=_nobody if quiet else print)
+    return ApacheKafka(name=f"Apache Kafka {files.release}", files=files, traces=invocation.agent)
 
 
-def listed(output: Output) -> int:
+def list_experiments(output: Output) -> int:
     from isr_experiment.catalogue import EXPERIMENTS
 
     if output.for_people:
@@ -172,31 +180,31 @@ def listed(output: Output) -> int:
     return Exit.HOLDS
 
 
-def chosen(given: Options) -> Experiment:
+def experiment_of(invocation: Options) -> Experiment:
     """The experiment of this name; UsageError if there is none, or if it lacks a cell that was named."""
     from isr_experiment.catalogue import EXPERIMENTS
 
-    name = given.name
+    name = invocation.name
     if name is None:
         raise UsageError("insync experiment: a NAME is required, or --list (see insync experiment --help)")
     if name not in EXPERIMENTS:
         hint = did_you_mean(name, EXPERIMENTS) or f"; they are {', '.join(EXPERIMENTS)}"
         raise UsageError(f"there is no experiment '{name}'{hint}")
     known = [cell.name for cell in EXPERIMENTS[name].cells(0)]
-    for cell in given.cell:
+    for cell in invocation.cell:
         if cell not in known:
             raise UsageError(f"{name} has no cell '{cell}'{did_you_mean(cell, known)}; it has {'; '.join(known)}")
     return EXPERIMENTS[name]
 
 
-def network(wanted: str) -> str:
+def network(preference: str) -> str:
     """Which network there will be; UsageError if it is not permitted."""
-    from isr_experiment.namespaces import permitted
+    from isr_experiment.namespaces import missing_requirement
 
-    if wanted == "proxies" or _inside():
-        return wanted if wanted == "proxies" else "namespaces"
-    why = permitted()
-    if why is not None and wanted == "namespaces":
+    if preference == "proxies" or _inside():
+        return preference if preference == "proxies" else "namespaces"
+    why = missing_requirement()
+    if why is not None and preference == "namespaces":
         raise UsageError(f"--network namespaces is not possible here: {why}; take --network proxies")
     return "proxies" if why is not None else "namespaces"
 
@@ -207,45 +215,45 @@ def _inside() -> bool:
     return is_inside()
 
 
-def _entered(command: Sequence[str]) -> int:
+def _run_in_namespace(command: Sequence[str]) -> int:
     """The same command in a network namespace of its own, which vanishes with it."""
-    from isr_experiment.namespaces import entered
+    from isr_experiment.namespaces import run_in_namespace
 
-    return entered([sys.executable, "-m", "insync_cli.main", *command[1:]])
+    return run_in_namespace([sys.executable, "-m", "insync_cli.main", *command[1:]])
 
 
-def _performed(experiment: Experiment, given: Options, chosen: str, system: SystemUnderTest) -> int:
+def _perform_experiment(experiment: Experiment, invocation: Options, network_name: str, system: SystemUnderTest) -> int:
     from isr_experiment import campaign, conclusions
     from isr_experiment.run import Options as RunOptions
     from isr_report.html import style
 
-    writers = writers_of(given)
-    output = given.output
-    out = terminal.make_folder(given.out or Path(f"runs/experiment-{experiment.name}"))
+    writers = writers_of(invocation)
+    output = invocation.output
+    out = terminal.make_folder(invocation.out or Path(f"runs/experiment-{experiment.name}"))
     how = RunOptions(
-        network=chosen,
+        network=network_name,
         writers=writers,
-        per_second=given.writers.per_second,
-        most=given.writers.max_writes,
-        traces=not given.no_traces,
-        keep=given.keep,
-        seconds=given.writers.max_seconds,
+        per_second=invocation.writers.per_second,
+        most=invocation.writers.max_writes,
+        traces=not invocation.no_traces,
+        keep=invocation.keep,
+        seconds=invocation.writers.max_seconds,
         system=system,
     )
     console, target = output.console(), output.json
     silent = output.quiet or not output.for_people
     with ended_in_order() as over:
-        done = campaign.performed(
+        cells = campaign.perform_experiment(
             experiment,
             out,
-            given.runs or experiment.runs,
+            invocation.runs or experiment.runs,
             how,
-            list(given.command),
+            list(invocation.command),
             over,
             _nobody if silent else lambda line: console.print(line, soft_wrap=True),
-            first=given.seed,
-            only=list(given.cell),
-            ask_model=not given.no_model,
+            first=invocation.seed,
+            only=list(invocation.cell),
+            ask_model=not invocation.no_model,
             style=style(),
         )
     if target is not None:
@@ -253,9 +261,9 @@ def _performed(experiment: Experiment, given: Options, chosen: str, system: Syst
         sys.stdout.write(text) if target == "-" else terminal.write_text(Path(target), text)
     if output.for_people:
         if not output.quiet:
-            _show(console, done, how, out)
-        console.print(result_line(experiment.name, done, over.is_set()), soft_wrap=True)
-    code = CODES[conclusions.worst(done).value]
+            _show(console, cells, how, out)
+        console.print(result_line(experiment.name, cells, over.is_set()), soft_wrap=True)
+    code = CODES[conclusions.worst(cells).value]
     return Exit.INCONCLUSIVE if over.is_set() and code is Exit.HOLDS else code
 
 
@@ -278,7 +286,7 @@ def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Pat
     out.print()
     terminal.print_table(out, header, [_row(c) for c in cells])
     for c in cells:
-        for answer in () if c.predicted is None else c.predicted.answers:
+        for answer in () if c.prediction is None else c.prediction.answers:
             out.print(f"  {c.cell.name}: {answer.command}: {answer.verdict}", soft_wrap=True)
             if answer.steps:
                 out.print(f"    {' > '.join(answer.steps)}", soft_wrap=True)
@@ -298,7 +306,7 @@ def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Pat
 def _row(c: Concluded) -> tuple[str, ...]:
     sums = [sum(getattr(r.whole, n) for r in c.results) for n in ("attempted", "acknowledged", "survived", "lost")]
     found = sum(r.whole.recovered for r in c.results)
-    model = "-" if c.predicted is None else {True: "loses", False: "holds", None: "?"}[c.predicted.loses]
+    model = "-" if c.prediction is None else {True: "loses", False: "holds", None: "?"}[c.prediction.loses]
     valid = f"{len(c.valid)}/{len(c.results)}"
     return (c.cell.name, c.cell.expected.value, model, valid, *(f"{n:,}" for n in (*sums, found)), c.verdict.value)
 
@@ -318,7 +326,7 @@ def _show_rates(out: Console, cells: Sequence[Concluded]) -> None:
     from isr_experiment.conclusions import rates
 
     for c in cells:
-        dumped = sum(r.dumped for r in c.results)
+        dumped = sum(r.dumped_values for r in c.results)
         kept = f"; {dumped:,} of the lost are in {DUMP}" if dumped else ""
         out.print(f"  {c.cell.name}: {'; '.join(str(rate) for rate in rates(c))}{kept}", soft_wrap=True)
 
@@ -326,7 +334,7 @@ def _show_rates(out: Console, cells: Sequence[Concluded]) -> None:
 def _show_waits(out: Console, cells: Sequence[Concluded]) -> None:
     """How long the writes of each phase waited, and would have for a majority."""
     rows: list[tuple[str, ...]] = []
-    for c in (c for c in cells if c.cell.timed):
+    for c in (c for c in cells if c.cell.shows_waits):
         for w in (w for r in c.results for w in r.waits):
             rows.append((c.cell.name, w.phase, *_spread(w.acknowledged), *_spread(w.majority)))
     if not rows:

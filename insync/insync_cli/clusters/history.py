@@ -22,7 +22,7 @@ from insync_cli.options import (
     group,
     option,
     positive,
-    repeated,
+    repeated_option,
     seconds,
     switch,
 )
@@ -87,8 +87,8 @@ class Options:
         "FILE", "JSON lines, or EDN of Jepsen's kafka workload (.edn); may be s3://...", places.place
     )
     list: bool = flag("the table of anomalies, and nothing else")
-    anomaly: tuple[str, ...] = repeated("A", "look for this one only", str)
-    said: Said = group(Said, "claims", "instead of those in the file; what nobody says is Kafka's default")
+    anomaly: tuple[str, ...] = repeated_option("A", "look for this one only", str)
+    claim_options: Said = group(Said, "claims", "instead of those in the file; what nobody says is Kafka's default")
     bounds: Bounds = group(Bounds, "limits")
     spark: history_spark.OnSpark = group(history_spark.OnSpark, "large histories (docs/pipeline.md)")
     output: QuietOutput = group(QuietOutput)
@@ -97,8 +97,8 @@ class Options:
     @property
     def claims(self) -> dict[str, object]:
         """What the command line claims, times in nanoseconds."""
-        told = {**attrs.asdict(self.said), **attrs.asdict(self.bounds)}
-        told["acks"] = options.KAFKA_SPELLINGS["acks"].get(self.said.acks or "", self.said.acks)
+        told = {**attrs.asdict(self.claim_options), **attrs.asdict(self.bounds)}
+        told["acks"] = options.KAFKA_SPELLINGS["acks"].get(self.claim_options.acks or "", self.claim_options.acks)
         return {
             name: round(value * NANOSECONDS) if isinstance(value, float) else value
             for name, value in told.items()
@@ -107,50 +107,52 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    output = given.output
-    if given.list:
+    invocation = options.read(Options, USAGE, argv)
+    output = invocation.output
+    if invocation.list:
         if output.for_people:
             history_text.print_list(output.console())
-        output.write({"schema": "insync/anomalies/1", "anomalies": history_text.listed()})
+        output.write({"schema": "insync/anomalies/1", "anomalies": history_text.anomaly_entries()})
         return Exit.HOLDS
-    if not given.files:
+    if not invocation.files:
         raise UsageError("insync history: a FILE is required, or --list (see insync history --help)")
-    wanted = chosen(given.anomaly)
+    anomalies = anomalies_of(invocation.anomaly)
     output.check()
-    history_spark.check(given.spark)
+    history_spark.check(invocation.spark)
     reports: list[history_text.Report] = []
     codes: list[Exit] = []
-    for path, answer, claims, quotes in answers(wanted, given):
-        report = history_text.report(path, answer, claims, quotes, given.command)
+    for path, answer, claims, quotes in answers(anomalies, invocation):
+        report = history_text.report(path, answer, claims, quotes, invocation.command)
         reports.append(report)
         if output.json is None:
             places.write_json(beside(path), report)
         if output.for_people:
             written = None if output.json else beside(path)
             history_text.render(output.console(), report, written, quiet=output.quiet)
-        codes.append(exit_code(answer, named=bool(given.anomaly)))
+        codes.append(exit_code(answer, by_name=bool(invocation.anomaly)))
     output.write(reports[0] if len(reports) == 1 else reports)
     return next(code for code in WORST_FIRST if code in codes)
 
 
 def answers(
-    wanted: tuple[Anomaly, ...], given: Options
+    anomalies: tuple[Anomaly, ...], invocation: Options
 ) -> Iterator[tuple[Path | Location, Answer, Claims, dict[int, str]]]:
     """Each file's verdicts with the claims that they follow from, and the lines that witnesses point to."""
-    if given.spark.engine == on_spark.SPARK:
-        claimed = partial(checked_claims, 0, given.claims)
-        for one in history_spark.checked(given.files, wanted, claimed, given.spark, given.output.ticker()):
+    if invocation.spark.engine == on_spark.SPARK:
+        claimed = partial(checked_claims, 0, invocation.claims)
+        for one in history_spark.check_histories(
+            invocation.files, anomalies, claimed, invocation.spark, invocation.output.ticker()
+        ):
             yield one.path, one.answer, one.claims, one.quotes
         return
-    for path in given.files:
-        with paused_garbage_collection(), given.output.ticker().meanwhile(f"reading {path}") as tell:
-            history = read(path, given, tell)
-            answer = check(history, wanted, partial(tell, f"questions about {path}"))
-        yield path, answer, history.claims, quoted(path, answer)
+    for path in invocation.files:
+        with paused_garbage_collection(), invocation.output.ticker().meanwhile(f"reading {path}") as tell:
+            history = read(path, invocation, tell)
+            answer = check(history, anomalies, partial(tell, f"questions about {path}"))
+        yield path, answer, history.claims, quotes_of(path, answer)
 
 
-def chosen(names: Sequence[str]) -> tuple[Anomaly, ...]:
+def anomalies_of(names: Sequence[str]) -> tuple[Anomaly, ...]:
     known = {anomaly.name: anomaly for anomaly in ANOMALIES} | {str(anomaly.number): anomaly for anomaly in ANOMALIES}
     for name in names:
         if name not in known:
@@ -164,13 +166,13 @@ def beside(path: Path | Location) -> Path | Location:
     return places.with_suffix(path, ".verdict.json" if places.suffix(path) == ".json" else ".json")
 
 
-def read(path: Path | Location, given: Options, tell: Tell = silent) -> History:
+def read(path: Path | Location, invocation: Options, tell: Tell = silent) -> History:
     if places.suffix(path) == ".parquet":
         raise UsageError(f"{path}: a history in Parquet is for --engine {on_spark.SPARK}")
     try:
         with places.text_of(path) as file:
-            items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(_told(file, path, tell))
-            return pair_operations(with_claims(items, given.claims))
+            items = iter(read_edn(file.read())) if is_edn(path, file) else read_json(_counted_lines(file, path, tell))
+            return pair_operations(with_claims(items, invocation.claims))
     except OSError as problem:
         raise InputError(f"cannot read {path}: {terminal.reason(problem)}") from None
     except UnicodeDecodeError:
@@ -179,7 +181,7 @@ def read(path: Path | Location, given: Options, tell: Tell = silent) -> History:
         raise InputError(f"{path}, {problem}") from None
 
 
-def _told(lines: Iterable[str], path: Path | Location, tell: Tell) -> Iterator[str]:
+def _counted_lines(lines: Iterable[str], path: Path | Location, tell: Tell) -> Iterator[str]:
     """The lines of a file, counted by their size."""
     done, size = 0, places.size(path)
     for line in lines:
@@ -198,14 +200,14 @@ def is_edn(path: Path | Location, file: TextIO) -> bool:
     return start[:1] in "[;#" or start[1:].lstrip()[:1] == ":"
 
 
-def with_claims(items: Iterator[Item | Claims], said: dict[str, object]) -> Iterator[Item | Claims]:
+def with_claims(items: Iterator[Item | Claims], claims: dict[str, object]) -> Iterator[Item | Claims]:
     """The items of a file; claims of the command line count more than those of its header."""
-    yield checked_claims(0, said)
+    yield checked_claims(0, claims)
     for item in items:
-        yield checked_claims(0, said, item) if isinstance(item, Claims) else item
+        yield checked_claims(0, claims, item) if isinstance(item, Claims) else item
 
 
-def quoted(path: Path | Location, answer: Answer) -> dict[int, str]:
+def quotes_of(path: Path | Location, answer: Answer) -> dict[int, str]:
     """The lines that witnesses point to, from a second pass over the file."""
     lines = {line for judgement in answer.judgements for found in judgement.witnesses for line in found.lines}
     if not lines:
@@ -215,12 +217,12 @@ def quoted(path: Path | Location, answer: Answer) -> dict[int, str]:
     return {}
 
 
-def exit_code(answer: Answer, *, named: bool) -> Exit:
+def exit_code(answer: Answer, *, by_name: bool) -> Exit:
     """12 if anything is violated; no answer is no success; what is vacuous counts where it was asked for."""
     words = [judgement.verdict for judgement in answer.judgements]
     if Verdict.VIOLATED in words:
         return Exit.SAFETY
     if Verdict.UNKNOWN in words:
         return Exit.INCONCLUSIVE
-    vacuous = answer.verdict is Verdict.VACUOUS or (named and Verdict.VACUOUS in words)
+    vacuous = answer.verdict is Verdict.VACUOUS or (by_name and Verdict.VACUOUS in words)
     return Exit.UNCOVERED if vacuous else Exit.HOLDS

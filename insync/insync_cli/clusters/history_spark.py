@@ -34,43 +34,51 @@ class OnSpark:
     )
 
 
-def check(given: OnSpark) -> None:
+def check(spark_options: OnSpark) -> None:
     """UsageError for options that say nothing without this engine, and for a cluster without a place for its files."""
-    only = {"master": given.master, "workers": given.workers, "out": given.out, "memory": given.memory}
+    only = {
+        "master": spark_options.master,
+        "workers": spark_options.workers,
+        "out": spark_options.out,
+        "memory": spark_options.memory,
+    }
     for name, value in only.items():
-        if value is not None and given.engine != on_spark.SPARK:
+        if value is not None and spark_options.engine != on_spark.SPARK:
             raise UsageError(f"--{name} is for --engine {on_spark.SPARK}")
-    if given.out is None and not session.alone(given.master):
+    if spark_options.out is None and not session.alone(spark_options.master):
         raise UsageError(
             "--master needs --out, where executors leave files for each other: a store such as s3://bucket/prefix, "
             "or a folder that all of them have"
         )
 
 
-def checked(
+def check_histories(
     files: Sequence[Path | Location],
-    wanted: tuple[Anomaly, ...],
+    anomalies: tuple[Anomaly, ...],
     claims: Callable[[Claims | None], Claims],
-    given: OnSpark,
+    spark_options: OnSpark,
     ticker: Ticker,
 ) -> list[Checked]:
     """All files, each a history of its own, in the same jobs."""
     for path in files:
         if places.suffix(path) == ".edn":
             raise UsageError(f"{path}: Spark reads JSON lines and Parquet; --engine local reads EDN")
-    folder = places.make_folder(given.out) if given.out is not None else None
+    folder = places.make_folder(spark_options.out) if spark_options.out is not None else None
     try:
-        with on_spark.running(ticker, given.master, given.workers, given.memory) as (spark, tell):
+        with on_spark.running(ticker, spark_options.master, spark_options.workers, spark_options.memory) as (
+            spark,
+            tell,
+        ):
             from isr_pipeline.histories import Unreadable, check_files
             from isr_pipeline.histories.tables import write
             from isr_pipeline.locations import Location, Refused
 
             try:
-                found = check_files(spark, files, folder, wanted, claims, tell=tell)
+                results = check_files(spark, files, folder, anomalies, claims, tell=tell)
                 if folder is not None:
-                    write(Location.of(folder), found)
+                    write(Location.of(folder), results)
             except (Unreadable, Refused) as problem:
                 raise InputError(str(problem)) from None
     except OSError as problem:
         raise InputError(f"cannot read {problem.filename}: {terminal.reason(problem)}") from None
-    return found
+    return results

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from isr_pipeline.locations import Location
 
-SHOWN = 160
+LONGEST_QUOTE = 160
 """The most characters of a quoted line that are printed. The report has the whole line."""
 
 
@@ -76,7 +76,7 @@ class Report(TypedDict):
 def report(
     path: Path | Location, answer: Answer, claims: Claims, quotes: dict[int, str], command: Sequence[str]
 ) -> Report:
-    counted = {field.name: int(getattr(answer.counts, field.name)) for field in attrs.fields(Counts)}
+    counts = {field.name: int(getattr(answer.counts, field.name)) for field in attrs.fields(Counts)}
     return {
         "schema": "insync/history/1",
         "command": list(command),
@@ -86,7 +86,7 @@ def report(
         "verdict": answer.verdict.value,
         "operations": answer.operations,
         "partitions": answer.partitions,
-        "counts": counted | answer.fates,
+        "counts": counts | answer.fates,
         "lag": None if answer.lag is None else {"worst": answer.lag[0], "last": answer.lag[1]},
         "availability": dict(attrs.asdict(answer.availability)),
         "anomalies": [_line(judgement, quotes) for judgement in answer.judgements],
@@ -98,7 +98,7 @@ def _line(judgement: Judgement, quotes: dict[int, str]) -> Line:
         "number": judgement.number,
         "name": judgement.name,
         "verdict": judgement.verdict.value,
-        "found": judgement.found,
+        "found": judgement.finding_count,
         "forbidden": judgement.forbidden,
         "largest": judgement.largest,
         "why": judgement.why,
@@ -108,7 +108,7 @@ def _line(judgement: Judgement, quotes: dict[int, str]) -> Line:
 
 def _witness(finding: Finding, quotes: dict[int, str]) -> Witness:
     return {
-        "permitted": finding.permitted,
+        "permitted": finding.is_permitted,
         "partition": finding.partition or None,
         "says": finding.says,
         "size": finding.size,
@@ -116,7 +116,7 @@ def _witness(finding: Finding, quotes: dict[int, str]) -> Witness:
     }
 
 
-def listed() -> list[dict[str, object]]:
+def anomaly_entries() -> list[dict[str, object]]:
     """The table of anomalies for machines."""
     names = ("number", "name", "severity", "definition", "impossible", "source")
     return [{name: getattr(anomaly, name) for name in names} for anomaly in ANOMALIES]
@@ -131,10 +131,10 @@ def print_list(out: Console) -> None:
     terminal.print_table(out, header, rows)
 
 
-def render(out: Console, answer: Report, written: Path | Location | None, *, quiet: bool) -> None:
+def render(out: Console, answer: Report, report_path: Path | Location | None, *, quiet: bool) -> None:
     if not quiet:
         out.print(f"{answer['history']}: {terminal.count(answer['operations'], 'operation')}", style="bold")
-        claims = [f"{name} {said(name, value)}" for name, value in answer["claims"].items() if value is not None]
+        claims = [f"{name} {claim_text(name, value)}" for name, value in answer["claims"].items() if value is not None]
         terminal.print_wrapped(out, ", ".join(claims), 2)
         out.print()
         rows = [(line["verdict"], str(line["number"]), line["name"], remark(line)) for line in answer["anomalies"]]
@@ -144,12 +144,12 @@ def render(out: Console, answer: Report, written: Path | Location | None, *, qui
                 _print_witness(out, line)
         out.print()
         terminal.print_wrapped(out, ", ".join(f"{name} {n:,}" for name, n in answer["counts"].items()), 0)
-        if written is not None:
-            out.print(f"\nwritten to {written}", soft_wrap=True)
+        if report_path is not None:
+            out.print(f"\nwritten to {report_path}", soft_wrap=True)
     out.print(result_line(answer), soft_wrap=True)
 
 
-def said(name: str, value: object) -> str:
+def claim_text(name: str, value: object) -> str:
     """A claim for people."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -171,7 +171,7 @@ def _print_witness(out: Console, line: Line) -> None:
     where = f" in {least['partition']}" if least["partition"] else ""
     out.print(f"\n{line['name']}{where}: {least['says']}", style="bold red", soft_wrap=True)
     for quote in least["operations"]:
-        text = quote["text"] if len(quote["text"]) <= SHOWN else quote["text"][: SHOWN - 3] + "..."
+        text = quote["text"] if len(quote["text"]) <= LONGEST_QUOTE else quote["text"][: LONGEST_QUOTE - 3] + "..."
         out.print(f"  line {quote['line']:<7}{text}", soft_wrap=True)
 
 

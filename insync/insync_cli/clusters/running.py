@@ -30,7 +30,7 @@ class Running:
     keep_topic: bool = flag("with --bootstrap: do not delete the topic afterwards")
 
     @property
-    def changed(self) -> list[str]:
+    def changed_options(self) -> list[str]:
         """The options that were given and that go with --bootstrap only."""
         default = Running(
             bootstrap=None, observe_seconds=30.0, acks="all", replicas=None, min_insync=None, keep_topic=False
@@ -39,56 +39,57 @@ class Running:
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) != getattr(default, name)]
 
 
-def performed(
-    given: Running, writers: tuple[str, ...], per_second: float, most: int, out: Path | None, output: QuietOutput
+def observe_cluster(
+    running: Running, writers: tuple[str, ...], per_second: float, most: int, out: Path | None, output: QuietOutput
 ) -> int:
     """Clients write and read until the time is over or somebody stops it; the exit code of what was seen."""
     from isr_cluster.admin import Refused
     from isr_experiment.running import Load, observed
 
-    at = address(given.bootstrap or "", "--bootstrap")
+    at = address(running.bootstrap or "", "--bootstrap")
     folder = terminal.make_folder(out or Path("runs/experiment-bootstrap"))
     load = Load(
         writers=writers,
         per_second=per_second,
         most=most,
-        seconds=given.observe_seconds,
-        acks=given.acks,
-        replicas=given.replicas,
-        min_insync=given.min_insync,
-        keep_topic=given.keep_topic,
+        seconds=running.observe_seconds,
+        acks=running.acks,
+        replicas=running.replicas,
+        min_insync=running.min_insync,
+        keep_topic=running.keep_topic,
     )
     try:
         with ended_in_order() as over:
-            seen = observed(at, folder, load, over)
+            observation = observed(at, folder, load, over)
     except Refused as refused:
         raise UsageError(str(refused)) from None
-    report = {"schema": "insync/observed/1", "bootstrap": given.bootstrap, **attrs.asdict(seen)}
+    report = {"schema": "insync/observed/1", "bootstrap": running.bootstrap, **attrs.asdict(observation)}
     (folder / "observed.json").unlink(missing_ok=True)
     terminal.write_json(str(folder / "observed.json"), report)
-    word, code = judged(seen)
-    output.answer(report, lambda out: None, result_line(seen, word, folder))
+    word, code = verdict_of(observation)
+    output.answer(report, lambda out: None, result_line(observation, word, folder))
     return code
 
 
-def judged(seen: Observed) -> tuple[str, Exit]:
+def verdict_of(observation: Observed) -> tuple[str, Exit]:
     """The word and the exit code: nothing is said of a partition that was not read to its end."""
-    if seen.violated or seen.whole.lost:
-        return "LOST" if seen.whole.lost else "VIOLATED", Exit.SAFETY
-    if not seen.complete or not seen.whole.acknowledged:
+    if observation.violated or observation.whole.lost:
+        return "LOST" if observation.whole.lost else "VIOLATED", Exit.SAFETY
+    if not observation.complete or not observation.whole.acknowledged:
         return "INVALID", Exit.INCONCLUSIVE
     return "NOTHING LOST", Exit.HOLDS
 
 
-def result_line(seen: Observed, word: str, folder: Path) -> str:
+def result_line(observation: Observed, word: str, folder: Path) -> str:
     """The one line to look for."""
-    whole = seen.whole
+    whole = observation.whole
     parts = [
-        f"{whole.attempted:,} written to {terminal.count(seen.replicas, 'replica')} of {seen.topic}, no fault made",
+        f"{whole.attempted:,} written to {terminal.count(observation.replicas, 'replica')} of {observation.topic}, "
+        "no fault made",
         f"{whole.acknowledged:,} acknowledged, {whole.lost:,} lost",
     ]
-    parts += [f"checks violated: {', '.join(seen.violated)}"] if seen.violated else []
-    parts += [] if seen.complete else ["the partition could not be read to its end"]
+    parts += [f"checks violated: {', '.join(observation.violated)}"] if observation.violated else []
+    parts += [] if observation.complete else ["the partition could not be read to its end"]
     parts += [] if whole.acknowledged else ["nothing was acknowledged"]
-    parts += ["stopped early"] if seen.cut_short else []
+    parts += ["stopped early"] if observation.cut_short else []
     return f"insync experiment --bootstrap: {word} - {'; '.join(parts)}; history in {folder}/history.jsonl"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from insync_cli.exits import UsageError
-from insync_cli.options import option, repeated
+from insync_cli.options import option, repeated_option
 from isr_broker.settings import BadSetting, Settings
 
 TRACE = "insync.trace.dir"
@@ -17,17 +17,17 @@ TRACE = "insync.trace.dir"
 class BrokerSettings:
     """Settings by Kafka's names."""
 
-    set: tuple[str, ...] = repeated("NAME=VALUE", "a setting by Kafka's name", str)
+    set: tuple[str, ...] = repeated_option("NAME=VALUE", "a setting by Kafka's name", str)
     trace: str | None = option("DIR", "write which actions were taken there (docs/trace-format.md)", str)
 
     def properties(self) -> dict[str, str]:
         """The settings by name; UsageError if there is no such setting or no such value."""
-        given = pairs(self.set, "--set") | ({TRACE: self.trace} if self.trace is not None else {})
+        settings = pairs(self.set, "--set") | ({TRACE: self.trace} if self.trace is not None else {})
         try:
-            Settings.from_properties(given)
+            Settings.from_properties(settings)
         except BadSetting as error:
             raise UsageError(str(error)) from None
-        return given
+        return settings
 
     def not_ours(self) -> dict[str, str]:
         """The settings for another broker, which judges them itself; UsageError if a trace is wanted of it."""

@@ -15,7 +15,16 @@ import attrs
 from insync_cli import options, registry, terminal
 from insync_cli.clusters.settings import pairs
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
-from insync_cli.options import Usage, group, natural, option, optional_argument, positive, repeated, workers_at_most
+from insync_cli.options import (
+    Usage,
+    group,
+    natural,
+    option,
+    optional_argument,
+    positive,
+    repeated_option,
+    workers_at_most,
+)
 from insync_cli.progress import interruptible
 from insync_cli.terminal import QuietOutput
 from insync_cli.workers import forks
@@ -48,8 +57,8 @@ class Options:
     own: options.OwnDesigns = group(options.OwnDesigns)
     seeds: str = option("A..B", "from A to B, both included", str, "0..19")
     scenario: Path | None = option("FILE", "do what the file says, instead of faults by chance", Path)
-    set: tuple[str, ...] = repeated("NAME=VALUE", "a setting by Kafka's name", str)
-    without: tuple[str, ...] = repeated("FAULT", f"leave out one of: {', '.join(FAULTS)}", str)
+    set: tuple[str, ...] = repeated_option("NAME=VALUE", "a setting by Kafka's name", str)
+    without: tuple[str, ...] = repeated_option("FAULT", f"leave out one of: {', '.join(FAULTS)}", str)
     workers: int = option("N", "processes", workers_at_most, 1)
     until: int | None = option("N", "stop after N violations", positive)
     lines: int = option("N", "show the last N steps of a violation", natural, 0)
@@ -57,12 +66,12 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    seeds, scenario, output = seeds_of(given.seeds), scenario_of(given), given.output
-    config = None if scenario is not None else config_of(given)
+    invocation = options.read(Options, USAGE, argv)
+    seeds, scenario, output = seeds_of(invocation.seeds), scenario_of(invocation), invocation.output
+    config = None if scenario is not None else config_of(invocation)
     output.check()
     began = time.perf_counter()
-    outcomes, stopped = simulated(given, seeds, scenario, config)
+    outcomes, stopped = simulate_seeds(invocation, seeds, scenario, config)
     seconds = time.perf_counter() - began
     unmet = _unmet(scenario, outcomes)
     output.write(_report(outcomes, unmet, seconds))
@@ -73,34 +82,34 @@ def run(argv: Sequence[str]) -> int:
         _sum_up(out, outcomes, seconds, stopped)
         if scenario is not None and not unmet and not stopped:
             out.print(f"as expected with every seed: {', '.join(map(str, scenario.expectations))}", soft_wrap=True)
-    return judged(outcomes, unmet, scenario=scenario is not None, stopped=bool(stopped))
+    return exit_code(outcomes, unmet, scenario=scenario is not None, stopped=bool(stopped))
 
 
-def simulated(
-    given: Options, seeds: range, scenario: Scenario | None, config: Config | None
+def simulate_seeds(
+    invocation: Options, seeds: range, scenario: Scenario | None, config: Config | None
 ) -> tuple[list[Outcome], str]:
     """The outcomes, each violation told as it comes; and what ended them before the last seed, if anything."""
-    output, out = given.output, given.output.console()
-    outcomes, broken = list[Outcome](), 0
+    output, out = invocation.output, invocation.output.console()
+    outcomes, violations = list[Outcome](), 0
     try:
         with output.ticker() as ticker, interruptible():
-            runs = _outcomes(seeds, scenario, config, given.workers)
-            for outcome in ticker.counted(runs, len(seeds), "seeds"):
+            runs = _outcomes(seeds, scenario, config, invocation.workers)
+            for outcome in ticker.count_each(runs, len(seeds), "seeds"):
                 outcomes.append(outcome)
                 if outcome.promise is None:
                     continue
-                broken += 1
+                violations += 1
                 if output.for_people and scenario is None:
                     ticker.close()
-                    _show(out, outcome, config, given.lines)
-                if broken == given.until:
+                    _show(out, outcome, config, invocation.lines)
+                if violations == invocation.until:
                     break
     except KeyboardInterrupt:
         return outcomes, f"stopped after {len(outcomes)} of {terminal.count(len(seeds), 'seed')}"
     return outcomes, ""
 
 
-def judged(outcomes: Sequence[Outcome], unmet: Sequence[str], *, scenario: bool, stopped: bool) -> Exit:
+def exit_code(outcomes: Sequence[Outcome], unmet: Sequence[str], *, scenario: bool, stopped: bool) -> Exit:
     """The answer as a number; what was stopped is no success."""
     if scenario and unmet:
         return Exit.UNEXPECTED
@@ -119,9 +128,9 @@ def seeds_of(text: str) -> range:
     return range(first, last + 1)
 
 
-def config_of(given: Options) -> Config:
+def config_of(invocation: Options) -> Config:
     """The simulator's settings with those that were given; UsageError for a name that does not exist."""
-    design = given.design or "kip-966"
+    design = invocation.design or "kip-966"
     own = registry.designs().get(design)
     if own is not None and own.file:
         raise UsageError(
@@ -130,25 +139,27 @@ def config_of(given: Options) -> Config:
         )
     if design not in DESIGNS | PLANTED:
         raise UsageError(f"there is no design '{design}' of the broker{did_you_mean(design, DESIGNS)}")
-    for name in given.without:
+    for name in invocation.without:
         if name not in FAULTS:
             raise UsageError(f"there is no fault '{name}'{did_you_mean(name, FAULTS)}")
     usual = Settings().properties()
     quick = {name: value for name, value in QUICK.properties().items() if value != usual[name]}
-    chosen = pairs(given.set, "--set")
+    chosen = pairs(invocation.set, "--set")
     try:
         settings = Settings.from_properties({**quick, "insync.design": design, **chosen})
     except BadSetting as error:
         raise UsageError(str(error)) from None
-    return Config(settings=settings, kinds=tuple(kind for name, kind in FAULTS.items() if name not in given.without))
+    return Config(
+        settings=settings, kinds=tuple(kind for name, kind in FAULTS.items() if name not in invocation.without)
+    )
 
 
-def scenario_of(given: Options) -> Scenario | None:
+def scenario_of(invocation: Options) -> Scenario | None:
     """The scenario in the file; InputError if it is none."""
-    file = given.scenario
+    file = invocation.scenario
     if file is None:
         return None
-    if given.design is not None or given.set or given.without:
+    if invocation.design is not None or invocation.set or invocation.without:
         raise UsageError("a scenario says itself which design, settings and faults it has; give only --seeds")
     try:
         return parse(file.read_text(encoding="utf-8"))
@@ -181,7 +192,7 @@ def _unmet(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
         f"seed {outcome.seed}: not met: {expectation}; {outcome.violation or 'every promise was kept'}"
         for outcome in outcomes
         for expectation in scenario.expectations
-        if not expectation.met(outcome)
+        if not expectation.is_met_by(outcome)
     ]
 
 
@@ -194,19 +205,19 @@ def _show(out: Console, outcome: Outcome, config: Config | None, lines: int) -> 
 
 
 def _sum_up(out: Console, outcomes: list[Outcome], seconds: float, stopped: str) -> None:
-    broken = sum(outcome.promise is not None for outcome in outcomes)
+    violations = sum(outcome.promise is not None for outcome in outcomes)
     faults: Counter[Kind] = Counter()
     for outcome in outcomes:
         faults.update(outcome.faults)
     steps, acked = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("steps", "acked"))
     rate = len(outcomes) / seconds if seconds else 0.0
     out.print(
-        f"{terminal.count(len(outcomes), 'seed')}, {rate:.1f} seeds/s: {terminal.count(broken, 'violation')}; "
+        f"{terminal.count(len(outcomes), 'seed')}, {rate:.1f} seeds/s: {terminal.count(violations, 'violation')}; "
         f"{steps:,} steps, {acked:,} writes acknowledged, {sum(faults.values()):,} faults"
         + (f"; {stopped}" if stopped else ""),
         soft_wrap=True,
     )
-    stranded = sum(outcome.stranded for outcome in outcomes)
+    stranded = sum(outcome.stranded_partitions for outcome in outcomes)
     if stranded:
         out.print(f"{terminal.count(stranded, 'partition')} left to an operator: nobody who came back may lead")
 
@@ -223,6 +234,6 @@ def _report(outcomes: list[Outcome], unmet: list[str], seconds: float) -> dict[s
         "unmet": unmet,
         "steps": sum(o.steps for o in outcomes),
         "acked": sum(o.acked for o in outcomes),
-        "stranded": sum(o.stranded for o in outcomes),
+        "stranded": sum(o.stranded_partitions for o in outcomes),
         "trace": {str(o.seed): o.trace for o in outcomes},
     }

@@ -12,7 +12,7 @@ from insync_cli.exits import InputError, UsageError, did_you_mean
 from insync_cli.options import option
 
 if TYPE_CHECKING:
-    from isr_cluster.given import Description
+    from isr_cluster.system_description import Description
     from isr_kafka.node import NodeFiles
 
 OURS = "insync"
@@ -35,12 +35,12 @@ class UnderTest:
         """The file that describes the system, if it is one."""
         return Path(self.system) if self.system.endswith(".toml") else None
 
-    def described(self) -> Description:
+    def read_description(self) -> Description:
         """What that file says; InputError if it describes no system."""
-        from isr_cluster.given import BadDescription, described
+        from isr_cluster.system_description import BadDescription, read_system_description
 
         try:
-            return described(Path(self.system))
+            return read_system_description(Path(self.system))
         except BadDescription as problem:
             raise InputError(str(problem)) from None
 

@@ -11,7 +11,7 @@ import attrs
 from insync_cli import options, terminal
 from insync_cli.clusters.settings import address, pairs
 from insync_cli.exits import Exit, UsageError, did_you_mean
-from insync_cli.options import Usage, group, option, positive, repeated, required
+from insync_cli.options import Usage, group, option, positive, repeated_option, required
 from insync_cli.terminal import Output
 from isr_cluster.admin import Admin, PartitionSeen, Refused
 
@@ -37,42 +37,44 @@ class Options:
     topic: str | None = option("NAME", "show only this one", str, rival="what")
     partitions: int | None = option("N", "of the new topic; without it, num.partitions", positive)
     replicas: int | None = option("N", "of each partition; without it, default.replication.factor", positive)
-    config: tuple[str, ...] = repeated("NAME=VALUE", "of the new topic, as min.insync.replicas=2", str)
+    config: tuple[str, ...] = repeated_option("NAME=VALUE", "of the new topic, as min.insync.replicas=2", str)
     output: Output = group(Output)
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    if given.create is None and (given.partitions or given.replicas or given.config):
+    invocation = options.read(Options, USAGE, argv)
+    if invocation.create is None and (invocation.partitions or invocation.replicas or invocation.config):
         raise UsageError("--partitions, --replicas and --config go with --create")
-    config = pairs(given.config, "--config")
+    config = pairs(invocation.config, "--config")
     try:
-        with Admin(address(given.bootstrap, "--bootstrap"), PATIENCE) as admin:
-            found = _done(admin, given, config)
+        with Admin(address(invocation.bootstrap, "--bootstrap"), PATIENCE) as admin:
+            partitions = _change_topics(admin, invocation, config)
     except Refused as refused:
         raise UsageError(str(refused)) from None
-    given.output.write({"schema": "insync/topics/1", "partitions": [_report(p) for p in found]})
-    if given.output.for_people:
-        _show(given.output.console(), found, deleted=given.delete)
+    invocation.output.write({"schema": "insync/topics/1", "partitions": [_report(p) for p in partitions]})
+    if invocation.output.for_people:
+        _show(invocation.output.console(), partitions, deleted=invocation.delete)
     return Exit.HOLDS
 
 
-def _done(admin: Admin, given: Options, config: dict[str, str]) -> list[PartitionSeen]:
+def _change_topics(admin: Admin, invocation: Options, config: dict[str, str]) -> list[PartitionSeen]:
     """Create or delete the topic if asked to, and return the partitions to show."""
-    if given.delete is not None:
-        admin.delete(given.delete)
-        return [p for p in admin.partitions() if p.topic != given.delete]
-    if given.create is None:
-        found, only = admin.partitions(), given.topic
-        names = {p.topic for p in found}
+    if invocation.delete is not None:
+        admin.delete(invocation.delete)
+        return [p for p in admin.partitions() if p.topic != invocation.delete]
+    if invocation.create is None:
+        partitions, only = admin.partitions(), invocation.topic
+        names = {p.topic for p in partitions}
         if only is not None and only not in names:
             raise UsageError(f"there is no topic '{only}'{did_you_mean(only, names)}")
-        return [p for p in found if only in (None, p.topic)]
-    admin.create(given.create, given.partitions or -1, given.replicas or -1, config)
+        return [p for p in partitions if only in (None, p.topic)]
+    admin.create(invocation.create, invocation.partitions or -1, invocation.replicas or -1, config)
     until = time.monotonic() + PATIENCE
-    while not (found := [p for p in admin.partitions() if p.topic == given.create]) and time.monotonic() < until:
+    while (
+        not (partitions := [p for p in admin.partitions() if p.topic == invocation.create]) and time.monotonic() < until
+    ):
         time.sleep(0.05)
-    return found
+    return partitions
 
 
 def _report(p: PartitionSeen) -> dict[str, object]:
@@ -92,11 +94,11 @@ def _numbers(numbers: Iterable[int] | None) -> str:
     return "?" if numbers is None else " ".join(map(str, numbers)) or "-"
 
 
-def _show(out: Console, found: list[PartitionSeen], *, deleted: str | None) -> None:
+def _show(out: Console, partitions: list[PartitionSeen], *, deleted: str | None) -> None:
     if deleted is not None:
         out.print(f"deleted {deleted}")
         return
-    if not found:
+    if not partitions:
         out.print("there are no topics")
         return
     rows = [
@@ -110,11 +112,11 @@ def _show(out: Console, found: list[PartitionSeen], *, deleted: str | None) -> N
             _numbers(p.elr),
             _numbers(p.offline),
         )
-        for p in found
+        for p in partitions
     ]
     terminal.print_table(out, ("topic", "partition", "leader", "epoch", "replicas", "ISR", "ELR", "offline"), rows)
-    topics, without = len({p.topic for p in found}), sum(p.leader is None for p in found)
-    short = sum(len(p.isr) < len(p.replicas) for p in found)
-    parts = terminal.count(len(found), "partition")
+    topics, without = len({p.topic for p in partitions}), sum(p.leader is None for p in partitions)
+    short = sum(len(p.isr) < len(p.replicas) for p in partitions)
+    parts = terminal.count(len(partitions), "partition")
     lacking = f"{without} without a leader, {short} with an ISR that lacks replicas"
     out.print(f"{terminal.count(topics, 'topic')}, {parts}: {lacking}")

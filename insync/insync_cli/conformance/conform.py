@@ -56,40 +56,40 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
 
-    design = given.world.design
-    schedule, constants = story(given.drive.trace, design, given.world.constants)
+    design = invocation.world.design
+    schedule, constants = story(invocation.drive.trace, design, invocation.world.constants)
     instance = registry.instance_of(design, constants)
-    given.output.check()
-    with given.output.ticker() as ticker, Brake() as brake:
+    invocation.output.check()
+    with invocation.output.ticker() as ticker, Brake() as brake:
         try:
-            done = conform(
+            result = conform(
                 instance,
-                command(given.sut, given.kafka_home),
-                limits(given.drive, schedule, brake),
-                patience=given.patience,
+                command(invocation.sut, invocation.kafka_home),
+                limits(invocation.drive, schedule, brake),
+                patience=invocation.patience,
                 progress=lambda what, done, of: ticker.count(done, of, what),
-                explain=known(given.sut),
+                explain=explainer_for(invocation.sut),
             )
         except SutFailure as problem:
-            if problem.ended:
+            if problem.process_ended:
                 raise SystemEnded(f"the system under test: {problem}") from None
             raise InputError(f"the system under test: {problem}") from None
-    line = result_line(done) + (f"; stopped by {brake.reason}" if brake.reason else "")
-    given.output.answer(report(done, constants), lambda out: print_details(out, done), line)
-    return exit_code(done)
+    line = result_line(result) + (f"; stopped by {brake.reason}" if brake.reason else "")
+    invocation.output.answer(report(result, constants), lambda out: print_details(out, result), line)
+    return exit_code(result)
 
 
 def command(sut: str, home: Path | None) -> str:
     """What starts the system under test: the command as it stands, or Apache Kafka's classes by name."""
     from isr_kafka import Unavailable
-    from isr_kafka.system import named
+    from isr_kafka.system import kafka_from_word
 
     try:
-        kafka = named(sut, home)
+        kafka = kafka_from_word(sut, home)
         if kafka is not None:
             return kafka.command()
     except Unavailable as problem:
@@ -99,10 +99,10 @@ def command(sut: str, home: Path | None) -> str:
     return sut
 
 
-def known(sut: str) -> Explain:
+def explainer_for(sut: str) -> Explain:
     """What is known of differences: of Kafka's some, of another system nothing."""
     from isr_conform.conformance_result import nothing_known
-    from isr_kafka.known import explain
+    from isr_kafka.known_differences import explain
 
     return explain if re.match(r"kafka(=|$)", sut) else nothing_known
 
@@ -124,19 +124,21 @@ def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) ->
     )
 
 
-def story(file: Path | None, design: Design, given: Mapping[str, Value]) -> tuple[Schedule | None, Mapping[str, Value]]:
+def story(
+    file: Path | None, design: Design, overrides: Mapping[str, Value]
+) -> tuple[Schedule | None, Mapping[str, Value]]:
     """What a trace tells, and the constants: those given, and else the trace's, as far as the design has them."""
     from insync_cli import tracefiles
     from isr_conform.conformance_result import Schedule
 
     if file is None:
-        return None, given
+        return None, overrides
     trace = tracefiles.load(file)
     known = {c.name for c in design.constants()}
     constants = {name: value for name, value in trace.constants.items() if name in known}
     return Schedule(initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps)), {
         **constants,
-        **given,
+        **overrides,
     }
 
 
@@ -146,42 +148,42 @@ class SystemEnded(InputError):
     exit = Exit.ENDED
 
 
-def exit_code(done: ConformanceResult) -> Exit:
-    if not done.conforms:
+def exit_code(result: ConformanceResult) -> Exit:
+    if not result.conforms:
         return Exit.SAFETY
-    if not done.complete:
+    if not result.complete:
         return Exit.INCONCLUSIVE
-    return Exit.HOLDS if done.edges else Exit.UNCOVERED
+    return Exit.HOLDS if result.edges else Exit.UNCOVERED
 
 
-def report(done: ConformanceResult, constants: Mapping[str, object]) -> dict[str, object]:
+def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[str, object]:
     return {
         "schema": "insync/conform/1",
-        "system": done.name,
-        "design": done.design,
+        "system": result.name,
+        "design": result.design,
         "bounds": dict(constants),
-        "walks": done.walks,
+        "walks": result.walks,
         "drawn": None
-        if done.per_action is None
-        else {"each": done.per_action, "driven": done.drawn, "of": done.of_drawn},
-        "seed": done.seed if done.walks is not None or done.per_action is not None else None,
-        "complete": done.complete,
-        "states": {"driven": done.states, "of": done.of_states},
-        "edges": {"driven": done.edges, "of": done.of_edges},
-        "pairs": {"driven": done.pairs, "of": done.of_pairs},
+        if result.per_action is None
+        else {"each": result.per_action, "driven": result.drawn_edges, "of": result.of_drawn},
+        "seed": result.seed if result.walks is not None or result.per_action is not None else None,
+        "complete": result.complete,
+        "states": {"driven": result.states, "of": result.of_states},
+        "edges": {"driven": result.edges, "of": result.of_edges},
+        "pairs": {"driven": result.pairs, "of": result.of_pairs},
         "actions": {
-            name: {"driven": done.actions[name], "of": None if done.of_actions is None else done.of_actions[name]}
-            for name in sorted(done.actions.keys() | (done.of_actions or done.actions).keys())
+            name: {"driven": result.actions[name], "of": None if result.of_actions is None else result.of_actions[name]}
+            for name in sorted(result.actions.keys() | (result.of_actions or result.actions).keys())
         },
-        "left_out": list(done.left_out),
-        "skipped": list(done.skipped),
-        "cannot": dict(done.cannot),
-        "steps": done.steps,
-        "resets": done.resets,
-        "explained": dict(done.explained),
-        "differences": {kind.value: n for kind, n in done.count.items()},
-        "examples": [example(u) for u in done.differences],
-        "seconds": round(done.seconds, 3),
+        "left_out": list(result.left_out),
+        "skipped": list(result.skipped_steps),
+        "cannot": dict(result.cannot),
+        "steps": result.steps,
+        "resets": result.resets,
+        "explained": dict(result.known_differences),
+        "differences": {kind.value: n for kind, n in result.count.items()},
+        "examples": [example(u) for u in result.differences],
+        "seconds": round(result.seconds, 3),
     }
 
 
@@ -198,31 +200,31 @@ def example(difference: Difference) -> dict[str, object]:
     }
 
 
-def print_details(out: Console, done: ConformanceResult) -> None:
-    of = done.of_actions
+def print_details(out: Console, result: ConformanceResult) -> None:
+    of = result.of_actions
     rows = [
-        (name, f"{done.actions[name]:,}", f"{of[name]:,}" if of is not None else "")
-        for name in sorted(done.actions.keys() | (of or done.actions).keys())
+        (name, f"{result.actions[name]:,}", f"{of[name]:,}" if of is not None else "")
+        for name in sorted(result.actions.keys() | (of or result.actions).keys())
     ]
     terminal.print_table(out, ("action", "driven", "edges" if of is not None else ""), rows)
-    terminal.print_lines(out, "Steps of the story that the model does not allow there", done.skipped)
-    terminal.print_lines(out, "Not driven, for the system does not claim to have them", done.left_out)
-    cannot = [f"{n:,} edges: {why}" for why, n in done.cannot.most_common()]
+    terminal.print_lines(out, "Steps of the story that the model does not allow there", result.skipped_steps)
+    terminal.print_lines(out, "Not driven, for the system does not claim to have them", result.left_out)
+    cannot = [f"{n:,} edges: {why}" for why, n in result.cannot.most_common()]
     terminal.print_lines(out, "Not driven, for the system could not be brought to them", cannot)
-    explained = [f"{n:,} x {why}" for why, n in done.explained.most_common()]
+    explained = [f"{n:,} x {why}" for why, n in result.known_differences.most_common()]
     terminal.print_lines(out, "Differs as is known (docs/kafka-classes.md)", explained)
-    for difference in done.differences:
-        print_difference(out, difference, done)
+    for difference in result.differences:
+        print_difference(out, difference, result)
     out.print()
 
 
-def print_difference(out: Console, difference: Difference, done: ConformanceResult) -> None:
+def print_difference(out: Console, difference: Difference, result: ConformanceResult) -> None:
     """One difference: the way to it, the step, what was expected and what came, and the rule."""
     from isr_conform.model_rules import step_text
     from isr_conform.sut_messages import is_output
     from isr_conform.value_json import json_text
 
-    instance = registry.instance_of(registry.design_named(done.design), dict(done.constants))
+    instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
     last = step_text(instance, difference.action, difference.parameters)
     out.print(f"\n{difference.kind.value}: {last}", style="bold red", soft_wrap=True)
     for i, (action, parameters) in enumerate(difference.path, 1):
@@ -248,25 +250,28 @@ def print_difference(out: Console, difference: Difference, done: ConformanceResu
         terminal.print_wrapped(out, rule, 9)
 
 
-def result_line(done: ConformanceResult) -> str:
+def result_line(result: ConformanceResult) -> str:
     def of(n: int, total: int | None) -> str:
         return f"{n:,} of {total:,}" if total is not None else f"{n:,}"
 
-    parts = [f"{done.drawn:,} of {done.of_drawn:,} drawn edges"] if done.per_action is not None else []
-    parts += [f"{of(done.edges, done.of_edges)} edges", f"{of(done.states, done.of_states)} states"]
-    parts += [f"{of(done.pairs, done.of_pairs)} action pairs", f"{done.steps:,} steps after {done.resets:,} resets"]
-    parts += [f"{done.cannot.total():,} not driven"] if done.cannot else []
-    parts += [f"{n:,} explained ({why.partition(':')[0]})" for why, n in done.explained.most_common()]
-    parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n]
-    word = "VIOLATED" if not done.conforms else "BUDGETED" if not done.complete else "HOLDS"
-    if word == "HOLDS" and done.walks is not None:
-        word = f"SAMPLED({done.walks}, seed {done.seed})"
-    if word == "HOLDS" and done.per_action is not None:
-        word = f"SAMPLED({done.per_action} edges of each action, seed {done.seed})"
-    if word == "HOLDS" and done.scheduled:
+    parts = [f"{result.drawn_edges:,} of {result.of_drawn:,} drawn edges"] if result.per_action is not None else []
+    parts += [f"{of(result.edges, result.of_edges)} edges", f"{of(result.states, result.of_states)} states"]
+    parts += [
+        f"{of(result.pairs, result.of_pairs)} action pairs",
+        f"{result.steps:,} steps after {result.resets:,} resets",
+    ]
+    parts += [f"{result.cannot.total():,} not driven"] if result.cannot else []
+    parts += [f"{n:,} explained ({why.partition(':')[0]})" for why, n in result.known_differences.most_common()]
+    parts += [f"{n:,} x {kind.value}" for kind, n in result.count.items() if n]
+    word = "VIOLATED" if not result.conforms else "BUDGETED" if not result.complete else "HOLDS"
+    if word == "HOLDS" and result.walks is not None:
+        word = f"SAMPLED({result.walks}, seed {result.seed})"
+    if word == "HOLDS" and result.per_action is not None:
+        word = f"SAMPLED({result.per_action} edges of each action, seed {result.seed})"
+    if word == "HOLDS" and result.follows_schedule:
         word = "SAMPLED(1)"
-    if word == "HOLDS" and done.edges == 0:
+    if word == "HOLDS" and result.edges == 0:
         word = "VACUOUS"
-    if word == "HOLDS" and (done.left_out or done.edges != done.of_edges):
+    if word == "HOLDS" and (result.left_out or result.edges != result.of_edges):
         word = "BOUNDED"
-    return f"insync conform {done.name}: {word} - {', '.join(parts)}"
+    return f"insync conform {result.name}: {word} - {', '.join(parts)}"

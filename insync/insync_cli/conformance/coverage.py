@@ -37,38 +37,38 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_replay.coverage import insert_tables
 
-    given.world.instance()
-    given.output.check()
-    text = page_read(given.write) if given.write is not None else ""
-    done = covered(given)
-    if given.write is not None:
+    invocation.world.instance()
+    invocation.output.check()
+    text = page_read(invocation.write) if invocation.write is not None else ""
+    coverage = covered(invocation)
+    if invocation.write is not None:
         try:
-            terminal.write_text(given.write, insert_tables(text, done))
+            terminal.write_text(invocation.write, insert_tables(text, coverage))
         except ValueError as problem:
-            raise InputError(f"{given.write}: {problem}") from None
+            raise InputError(f"{invocation.write}: {problem}") from None
 
     def details(out: Console) -> None:
-        rows = [(p.what, f"{p.seen:,}", f"{p.of:,}", ", ".join(p.missing)) for p in done.parts]
+        rows = [(p.what, f"{p.covered:,}", f"{p.of:,}", ", ".join(p.missing)) for p in coverage.parts]
         terminal.print_table(out, ("what", "seen", "of", "not seen"), rows)
         out.print()
 
-    given.output.answer(report(done), details, result_line(done))
-    return Exit.HOLDS if all(r.conforms and r.complete for r in done.replays) else Exit.SAFETY
+    invocation.output.answer(report(coverage), details, result_line(coverage))
+    return Exit.HOLDS if all(r.conforms and r.complete for r in coverage.replays) else Exit.SAFETY
 
 
-def covered(given: Options) -> CoverageReport:
+def covered(invocation: Options) -> CoverageReport:
     from isr_replay import NoSuchCores
     from isr_replay.coverage import BOUNDS, NoCounter, measure_coverage
     from isr_replay.coverage_runs import SOURCES
 
-    constants = given.world.constants
-    with given.output.ticker() as ticker:
+    constants = invocation.world.constants
+    with invocation.output.ticker() as ticker:
         try:
             return measure_coverage(
-                given.world.design,
+                invocation.world.design,
                 [constants] if constants else BOUNDS,
                 lambda explored, known: ticker.count(explored, known, "states of the cores", grows=True),
                 {} if constants else SOURCES,
@@ -86,27 +86,27 @@ def page_read(page: Path) -> str:
         raise InputError(f"{page}: cannot be read: {terminal.reason(problem)}") from None
 
 
-def report(done: CoverageReport) -> dict[str, object]:
+def report(coverage: CoverageReport) -> dict[str, object]:
     return {
         "schema": "insync/coverage/1",
-        "design": done.design,
+        "design": coverage.design,
         "replays": [
             {
                 "bounds": dict(r.constants),
                 "states": r.states,
                 "edges": {"seen": r.replayed, "of": r.edges},
-                "explained": sum(r.explained.values()),
+                "explained": sum(r.known_differences.values()),
                 "pairs": {"seen": r.pairs[0], "of": r.pairs[1]},
             }
-            for r in done.replays
+            for r in coverage.replays
         ],
-        "parts": {p.what: {"seen": p.seen, "of": p.of, "missing": list(p.missing)} for p in done.parts},
+        "parts": {p.what: {"seen": p.covered, "of": p.of, "missing": list(p.missing)} for p in coverage.parts},
     }
 
 
-def result_line(done: CoverageReport) -> str:
-    edges, of = sum(r.replayed for r in done.replays), sum(r.edges for r in done.replays)
-    explained = sum(sum(r.explained.values()) for r in done.replays)
+def result_line(coverage: CoverageReport) -> str:
+    edges, of = sum(r.replayed for r in coverage.replays), sum(r.edges for r in coverage.replays)
+    explained = sum(sum(r.known_differences.values()) for r in coverage.replays)
     parts = [f"{edges:,} of {of:,} edges" + (f" ({explained:,} explained)" if explained else "")]
-    parts += [f"{p.seen:,} of {p.of:,} {p.what}" for p in done.parts if not p.passing]
-    return f"insync coverage {done.design}: {', '.join(parts)}"
+    parts += [f"{p.covered:,} of {p.of:,} {p.what}" for p in coverage.parts if not p.passing]
+    return f"insync coverage {coverage.design}: {', '.join(parts)}"

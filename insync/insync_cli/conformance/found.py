@@ -12,7 +12,7 @@ from insync_cli import options, terminal
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import Usage, choice, flag, group, option, optional_argument
 from insync_cli.terminal import QuietOutput
-from isr_found import FOUND, PLACES, Outcome, Reproduction, Trial
+from isr_found import BUGS, PLACES, Outcome, Reproduction, Trial
 
 if TYPE_CHECKING:
     from isr_found import Found
@@ -28,7 +28,7 @@ USAGE = Usage(
     "Exit code 12: lost; 0: not lost; 30: it could not be tried.",
     EXAMPLE,
 )
-FIXES = tuple(fix for bug in FOUND.values() for fix in bug.fixes)
+FIXES = tuple(fix for bug in BUGS.values() for fix in bug.fixes)
 EXITS = {Outcome.LOST: Exit.SAFETY, Outcome.HELD: Exit.HOLDS, Outcome.NOT_TRIED: Exit.ENDED}
 WORDS = {Outcome.LOST: "VIOLATED", Outcome.HELD: "HOLDS", Outcome.NOT_TRIED: "UNKNOWN"}
 STARTS = {
@@ -55,51 +55,51 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    given.output.check()
-    if given.bug is None:
-        return listed(given)
-    if given.bug not in FOUND:
-        hint = did_you_mean(given.bug, FOUND)
-        raise UsageError(f"there is no bug '{given.bug}' here{hint} (insync found lists them)")
-    return reproduced(FOUND[given.bug], given)
+    invocation = options.read(Options, USAGE, argv)
+    invocation.output.check()
+    if invocation.bug is None:
+        return list_bugs(invocation)
+    if invocation.bug not in BUGS:
+        hint = did_you_mean(invocation.bug, BUGS)
+        raise UsageError(f"there is no bug '{invocation.bug}' here{hint} (insync found lists them)")
+    return reproduced(BUGS[invocation.bug], invocation)
 
 
-def listed(given: Options) -> int:
-    rows = [(bug.name, bug.loses, bug.when) for bug in FOUND.values()]
+def list_bugs(invocation: Options) -> int:
+    rows = [(bug.name, bug.loses, bug.when) for bug in BUGS.values()]
     report = {
         "schema": "insync/found/1",
-        "bugs": [attrs.asdict(bug) | {"places": bug.places} for bug in FOUND.values()],
+        "bugs": [attrs.asdict(bug) | {"places": bug.places} for bug in BUGS.values()],
     }
     line = f"insync found: {len(rows)} ways to lose an acknowledged record in Apache Kafka; found/README.md"
-    given.output.answer(report, lambda out: terminal.print_table(out, ("bug", "loses", "when"), rows), line)
+    invocation.output.answer(report, lambda out: terminal.print_table(out, ("bug", "loses", "when"), rows), line)
     return Exit.HOLDS
 
 
-def fix_of(bug: Found, given: Options) -> str | None:
+def fix_of(bug: Found, invocation: Options) -> str | None:
     """The name of the fix that was asked for, which must be one of this bug's."""
-    if given.fix is not None and given.fix not in bug.fixes:
-        raise UsageError(f"{bug.name} has no fix '{given.fix}'{did_you_mean(given.fix, bug.fixes)}")
-    return given.fix or (bug.fixes[0] if given.fixed else None)
+    if invocation.fix is not None and invocation.fix not in bug.fixes:
+        raise UsageError(f"{bug.name} has no fix '{invocation.fix}'{did_you_mean(invocation.fix, bug.fixes)}")
+    return invocation.fix or (bug.fixes[0] if invocation.fixed else None)
 
 
-def reproduced(bug: Found, given: Options) -> int:
+def reproduced(bug: Found, invocation: Options) -> int:
     from isr_kafka import Unavailable
 
-    fix, on = fix_of(bug, given), given.on or bug.places[0]
+    fix, on = fix_of(bug, invocation), invocation.on or bug.places[0]
     if on not in bug.places:
         raise UsageError(f"{bug.name} is shown on {' and '.join(bug.places)} only")
-    trial = Trial(on=on, release=given.kafka, home=given.kafka_home, control=given.control, fix=fix)
+    trial = Trial(on=on, release=invocation.kafka, home=invocation.kafka_home, control=invocation.control, fix=fix)
     reproduction = Reproduction(bug, trial)
-    told: list[str] = []
-    out = given.output.console()
+    lines: list[str] = []
+    out = invocation.output.console()
     why = ""
-    people = given.output.for_people and not given.output.quiet
+    people = invocation.output.for_people and not invocation.output.quiet
     if people:
         out.print(f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores", style="dim", soft_wrap=True)
     try:
         for line in reproduction.lines():
-            told.append(line)
+            lines.append(line)
             if people:
                 out.print(line, soft_wrap=True)
     except Unavailable as problem:
@@ -109,12 +109,12 @@ def reproduced(bug: Found, given: Options) -> int:
         "schema": "insync/found/1",
         "bug": bug.name,
         "on": on,
-        "control": given.control,
+        "control": invocation.control,
         "fix": fix,
         "outcome": outcome.name,
-        "told": told,
+        "told": lines,
     }
-    how = "".join((" --control" if given.control else "", f" --fix {fix}" if fix else ""))
+    how = "".join((" --control" if invocation.control else "", f" --fix {fix}" if fix else ""))
     line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{why}"
-    given.output.answer(report, lambda out: None, line)
+    invocation.output.answer(report, lambda out: None, line)
     return EXITS[outcome]

@@ -43,21 +43,21 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    given.output.check()
-    match given.what:
+    invocation = options.read(Options, USAGE, argv)
+    invocation.output.check()
+    match invocation.what:
         case "fetch":
-            return fetched(given)
+            return fetched(invocation)
         case "stories":
-            return told(given)
+            return tell_stories(invocation)
         case _:
-            return listed(given)
+            return list_releases(invocation)
 
 
-def fetched(given: Options) -> int:
+def fetched(invocation: Options) -> int:
     from isr_kafka import RELEASES, Unavailable, jars, java, javac, tools
 
-    release = given.release or RELEASES[0]
+    release = invocation.release or RELEASES[0]
     try:
         _ = java(), javac(), tools()
         found = jars(release)
@@ -65,41 +65,41 @@ def fetched(given: Options) -> int:
         raise InputError(str(problem)) from None
     report = {"schema": "insync/kafka/1", "release": release, "jars": len(found)}
     line = f"insync kafka: {release}, {len(found)} jars in {found[0].parent}"
-    given.output.answer(report, lambda out: None, line)
+    invocation.output.answer(report, lambda out: None, line)
     return Exit.HOLDS
 
 
-def listed(given: Options) -> int:
+def list_releases(invocation: Options) -> int:
     from isr_kafka import RELEASES
     from isr_kafka.jars import cached
-    from isr_kafka.system import DRIVEN
+    from isr_kafka.system import DRIVEN_RELEASES
 
     rows = [
-        (release, "fetched" if cached(release) else "by Maven", "yes" if release in DRIVEN else "jars only")
+        (release, "fetched" if cached(release) else "by Maven", "yes" if release in DRIVEN_RELEASES else "jars only")
         for release in RELEASES
     ]
     report = {
         "schema": "insync/kafka/1",
         "releases": [{"release": r, "fetched": f == "fetched", "driven": d == "yes"} for r, f, d in rows],
     }
-    given.output.answer(
+    invocation.output.answer(
         report,
         lambda out: terminal.print_table(out, ("release", "jars", "can be driven"), rows),
-        f"insync kafka: {len(DRIVEN)} releases can be driven, {DRIVEN[0]} the newest",
+        f"insync kafka: {len(DRIVEN_RELEASES)} releases can be driven, {DRIVEN_RELEASES[0]} the newest",
     )
     return Exit.HOLDS
 
 
-def told(given: Options) -> int:
+def tell_stories(invocation: Options) -> int:
     """Case x release: which release can still take the steps of which counterexample."""
     from isr_conform.stories import tell_all
     from isr_conform.sut_client import SutFailure
     from isr_kafka import Unavailable
-    from isr_kafka.system import DRIVEN, Kafka
-    from isr_report.sections.kafka_stories import SCHEMA, STORED
+    from isr_kafka.system import DRIVEN_RELEASES, Kafka
+    from isr_report.sections.kafka_stories import SCHEMA, STORIES_FILE
 
-    stories = [(name, instance, trace) for name, instance, trace in cases(tracefiles.corpus(given.corpus))]
-    releases = [given.release] if given.release is not None else list(DRIVEN)
+    stories = [(name, instance, trace) for name, instance, trace in cases(tracefiles.corpus(invocation.corpus))]
+    releases = [invocation.release] if invocation.release is not None else list(DRIVEN_RELEASES)
     columns: list[list[str]] = []
     for release in releases:
         try:
@@ -108,12 +108,12 @@ def told(given: Options) -> int:
         except (Unavailable, SutFailure) as problem:
             raise InputError(f"Kafka {release}: {problem}") from None
     rows = [(name, *cells) for (name, _, _), *cells in zip(stories, *columns, strict=True)]
-    if given.write is not None:
-        terminal.write_text(given.write, written_into(given.write, table(releases, rows)))
+    if invocation.write is not None:
+        terminal.write_text(invocation.write, written_into(invocation.write, table(releases, rows)))
     report = {"schema": SCHEMA, "stories": [dict(zip(["case", *releases], row, strict=True)) for row in rows]}
-    if given.store:
-        terminal.write_text(STORED, json.dumps(report, indent=1) + "\n")
-    given.output.answer(
+    if invocation.store:
+        terminal.write_text(STORIES_FILE, json.dumps(report, indent=1) + "\n")
+    invocation.output.answer(
         report,
         lambda out: terminal.print_table(out, ("case", *releases), rows),
         f"insync kafka: {len(rows)} stories told to {len(releases)} releases",
@@ -122,15 +122,15 @@ def told(given: Options) -> int:
 
 
 def cases(corpus: Path) -> list[tuple[str, Instance, Trace]]:
-    found: list[tuple[str, Instance, Trace]] = []
+    stories: list[tuple[str, Instance, Trace]] = []
     for path in sorted(corpus.glob("*/trace.itf.json")):
         trace = tracefiles.load(path)
-        found.append(
+        stories.append(
             (path.parent.name, registry.instance_of(registry.design_named(trace.design), trace.constants), trace)
         )
-    if not found:
+    if not stories:
         raise InputError(f"{corpus} has no cases: no */trace.itf.json")
-    return found
+    return stories
 
 
 def table(releases: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
@@ -138,10 +138,10 @@ def table(releases: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def written_into(page: Path, made: str) -> str:
+def written_into(page: Path, table_text: str) -> str:
     """The page with the table between its marks."""
     before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not found or not ended:
         raise InputError(f"{page} has no {BEGIN} ... {END}")
-    return f"{before}{BEGIN}\n\n{made}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{table_text}\n\n{END}{after}"

@@ -11,7 +11,7 @@ import attrs
 
 from insync_cli import options
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
-from insync_cli.options import Usage, arguments, group, option, repeated
+from insync_cli.options import Usage, arguments, group, option, repeated_option
 from insync_cli.terminal import QuietOutput
 from isr_broker.designs import PLANTED
 
@@ -32,42 +32,42 @@ LAYERS = "model, replay, traces, simulator, history, crash points"
 @attrs.frozen(kw_only=True)
 class Options:
     bugs: tuple[str, ...] = arguments("BUG", f"only these; without any, all: {', '.join(PLANTED)}", str)
-    layer: tuple[str, ...] = repeated("LAYER", f"only this one of {LAYERS}", str)
+    layer: tuple[str, ...] = repeated_option("LAYER", f"only this one of {LAYERS}", str)
     write: Path | None = option("FILE", "put both tables between their marks in this page (10 minutes)", Path)
     output: QuietOutput = group(QuietOutput)
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_kills import HISTORIC, PLANS, Layer, find_seed, historic_table, kill_matrix, summary, table
 
-    bugs, output = given.bugs or tuple(PLANS), given.output
+    bugs, output = invocation.bugs or tuple(PLANS), invocation.output
     for bug in bugs:
         if bug not in PLANS:
             raise UsageError(f"no bug is called '{bug}'{did_you_mean(bug, PLANS) or '; they are ' + ', '.join(PLANS)}")
-    layers = [_layer(name) for name in given.layer] or list(Layer)
-    if given.write is not None and (given.bugs or given.layer):
+    layers = [_layer(name) for name in invocation.layer] or list(Layer)
+    if invocation.write is not None and (invocation.bugs or invocation.layer):
         raise UsageError("--write takes the whole matrix: name no bug and no layer")
     output.check()
     out = output.console()
     quiet = output.quiet or not output.for_people
-    told = count(1)
+    numbers = count(1)
     with output.ticker() as ticker:
 
         def tell(line: str) -> None:
             if not quiet:
                 ticker.close()
                 out.print(line, soft_wrap=True, markup=False)
-            ticker.count(next(told), len(bugs) * len(layers), "cells")
+            ticker.count(next(numbers), len(bugs) * len(layers), "cells")
 
-        done = kill_matrix(bugs, layers, tell)
-    output.write(_report(done))
+        matrix = kill_matrix(bugs, layers, tell)
+    output.write(_report(matrix))
     if output.for_people:
-        out.print(table(done) if output.quiet else summary(done), soft_wrap=True, markup=False)
-    if given.write is not None:
+        out.print(table(matrix) if output.quiet else summary(matrix), soft_wrap=True, markup=False)
+    if invocation.write is not None:
         historic = historic_table({c.design: find_seed(c) for c in HISTORIC})
-        rewrite(given.write, {"matrix": table(done), "historic": historic})
-    return Exit.HOLDS if all(any(row.values()) for row in done.values()) else Exit.UNEXPECTED
+        rewrite(invocation.write, {"matrix": table(matrix), "historic": historic})
+    return Exit.HOLDS if all(any(row.values()) for row in matrix.values()) else Exit.UNEXPECTED
 
 
 def _layer(name: str) -> Layer:
@@ -90,11 +90,11 @@ def rewrite(page: Path, parts: Mapping[str, str]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def _report(done: Mapping[str, Mapping[Layer, Found | None]]) -> dict[str, object]:
+def _report(matrix: Mapping[str, Mapping[Layer, Found | None]]) -> dict[str, object]:
     return {
         "schema": "insync/kills/1",
         "bugs": {
             bug: {layer.value: None if f is None else {"what": f.what, "where": f.where} for layer, f in row.items()}
-            for bug, row in done.items()
+            for bug, row in matrix.items()
         },
     }

@@ -32,50 +32,50 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_replay import NoSuchCores, replay
 
-    constants, output = given.world.constants, given.output
-    given.world.instance()
+    constants, output = invocation.world.constants, invocation.output
+    invocation.world.instance()
     output.check()
     with output.ticker() as ticker, Brake() as brake:
         try:
-            done = replay(
+            result = replay(
                 constants,
-                design=given.world.design,
-                own_look=given.own_look,
-                max_states=given.max_states,
+                design=invocation.world.design,
+                own_look=invocation.own_look,
+                max_states=invocation.max_states,
                 progress=lambda explored, known: ticker.count(explored, known, "states of the cores", grows=True),
                 stop=brake,
             )
         except NoSuchCores as problem:
             raise InputError(str(problem)) from None
-    line = result_line(done) + (f" (stopped by {brake.reason})" if brake.reason else "")
-    output.answer(report(done, constants), lambda out: print_details(out, done), line)
-    return exit_code(done)
+    line = result_line(result) + (f" (stopped by {brake.reason})" if brake.reason else "")
+    output.answer(report(result, constants), lambda out: print_details(out, result), line)
+    return exit_code(result)
 
 
-def exit_code(done: ReplayResult) -> Exit:
-    if not done.conforms:
+def exit_code(result: ReplayResult) -> Exit:
+    if not result.conforms:
         return Exit.SAFETY
-    return Exit.HOLDS if done.complete else Exit.INCONCLUSIVE
+    return Exit.HOLDS if result.complete else Exit.INCONCLUSIVE
 
 
-def report(done: ReplayResult, constants: Mapping[str, object]) -> dict[str, object]:
+def report(result: ReplayResult, constants: Mapping[str, object]) -> dict[str, object]:
     return {
         "schema": "insync/replay/1",
-        "design": done.design,
+        "design": result.design,
         "bounds": dict(constants),
-        "complete": done.complete,
-        "states": done.states,
-        "systems": done.systems,
-        "edges": done.edges,
-        "replayed": done.replayed,
-        "steps": done.steps,
-        "pairs": {"replayed": done.pairs[0], "of": done.pairs[1]},
-        "actions": {name: {"replayed": n, "of": of} for name, (n, of) in done.taken.items()},
-        "explained": dict(done.explained),
-        "mismatches": {kind.value: n for kind, n in done.count.items()},
+        "complete": result.complete,
+        "states": result.states,
+        "systems": result.systems,
+        "edges": result.edges,
+        "replayed": result.replayed,
+        "steps": result.steps,
+        "pairs": {"replayed": result.pairs[0], "of": result.pairs[1]},
+        "actions": {name: {"replayed": n, "of": of} for name, (n, of) in result.edges_by_action.items()},
+        "explained": dict(result.known_differences),
+        "mismatches": {kind.value: n for kind, n in result.count.items()},
         "examples": [
             {
                 "kind": m.kind.value,
@@ -84,45 +84,45 @@ def report(done: ReplayResult, constants: Mapping[str, object]) -> dict[str, obj
                 "path": [[name, list(parameters)] for name, parameters in m.path],
                 "differences": {d.variable: {"cores": d.cores, "model": d.model} for d in m.differences},
             }
-            for m in done.mismatches
+            for m in result.mismatches
         ],
-        "seconds": round(done.seconds, 3),
-        "processor_seconds": round(done.processor, 3),
+        "seconds": round(result.seconds, 3),
+        "processor_seconds": round(result.processor, 3),
     }
 
 
-def print_details(out: Console, done: ReplayResult) -> None:
-    rows = [(name, f"{n:,}", f"{of:,}") for name, (n, of) in done.taken.items() if of]
+def print_details(out: Console, result: ReplayResult) -> None:
+    rows = [(name, f"{n:,}", f"{of:,}") for name, (n, of) in result.edges_by_action.items() if of]
     terminal.print_table(out, ("action", "replayed", "edges"), rows)
-    unseen = [name for name, (_, of) in done.taken.items() if not of]
+    unseen = [name for name, (_, of) in result.edges_by_action.items() if not of]
     terminal.print_lines(out, "Never enabled within these bounds", unseen)
     terminal.print_lines(
-        out, "Explained, and no mismatch", [f"{n:,} edges: {why}" for why, n in done.explained.items()]
+        out, "Explained, and no mismatch", [f"{n:,} edges: {why}" for why, n in result.known_differences.items()]
     )
-    for m in done.mismatches:
+    for m in result.mismatches:
         print_mismatch(out, m)
     out.print()
 
 
 def print_mismatch(out: Console, m: Mismatch) -> None:
-    out.print(f"\n{m.kind.value}: {called(m.action, m.parameters)}", style="bold red", soft_wrap=True)
+    out.print(f"\n{m.kind.value}: {action_text(m.action, m.parameters)}", style="bold red", soft_wrap=True)
     for i, (action, parameters) in enumerate(m.path, 1):
-        out.print(f"  {i:>3}  {called(action, parameters)}", style="dim", soft_wrap=True)
+        out.print(f"  {i:>3}  {action_text(action, parameters)}", style="dim", soft_wrap=True)
     for d in m.differences:
         out.print(f"  {d.variable}: {d.cores} by the cores, {d.model} by the model", soft_wrap=True)
 
 
-def called(action: str, parameters: tuple[int, ...]) -> str:
+def action_text(action: str, parameters: tuple[int, ...]) -> str:
     return f"{action}({', '.join(map(str, parameters))})" if parameters else action
 
 
-def result_line(done: ReplayResult) -> str:
-    parts = [f"{done.replayed:,} of {done.edges:,} edges", f"{done.states:,} states"]
-    parts.append(f"{done.pairs[0]:,} of {done.pairs[1]:,} action pairs")
-    if done.processor > 0:
-        parts.append(f"{done.replayed / done.processor:,.0f} edges per second of a processor")
-    explained = sum(done.explained.values())
+def result_line(result: ReplayResult) -> str:
+    parts = [f"{result.replayed:,} of {result.edges:,} edges", f"{result.states:,} states"]
+    parts.append(f"{result.pairs[0]:,} of {result.pairs[1]:,} action pairs")
+    if result.processor > 0:
+        parts.append(f"{result.replayed / result.processor:,.0f} edges per second of a processor")
+    explained = sum(result.known_differences.values())
     parts += [f"{explained:,} explained"] if explained else []
-    parts += [f"{n:,} x {kind.value}" for kind, n in done.count.items() if n] or ["no mismatch"]
-    parts += [] if done.complete else ["not explored to the end"]
-    return f"insync replay {done.design}: {', '.join(parts)}"
+    parts += [f"{n:,} x {kind.value}" for kind, n in result.count.items() if n] or ["no mismatch"]
+    parts += [] if result.complete else ["not explored to the end"]
+    return f"insync replay {result.design}: {', '.join(parts)}"

@@ -65,39 +65,41 @@ def instance_made(name: str, without: tuple[str, ...], constants: str, own: tupl
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_pipeline.locations import Location
     from isr_pipeline.trace_datasets import Cover, Recipe, make_part, parts
 
-    design, output = given.world.design, given.output
-    instance = registry.instance_of(design, given.world.constants)
+    design, output = invocation.world.design, invocation.output
+    instance = registry.instance_of(design, invocation.world.constants)
     output.check()
-    if given.engine.engine != SPARK and (given.engine.master is not None or given.engine.workers is not None):
+    if invocation.engine.engine != SPARK and (
+        invocation.engine.master is not None or invocation.engine.workers is not None
+    ):
         raise UsageError(f"--master and --workers are for --engine {SPARK}")
-    folder = Location.of(places.make_folder(given.out))
+    folder = Location.of(places.make_folder(invocation.out))
     gone, constants = registry.left_out(design), json.dumps(dict(instance.constants))
     make = partial(instance_made, design.name, gone, constants, registry.own_files())
-    recipe = Recipe(make, Cover(given.cover), folder, given.steps)
-    shares = parts(recipe, given.parts, range(given.seed, given.seed + given.count))
-    each = Each(given.engine, output)
+    recipe = Recipe(make, Cover(invocation.cover), folder, invocation.steps)
+    shares = parts(recipe, invocation.parts, range(invocation.seed, invocation.seed + invocation.count))
+    each = Each(invocation.engine, output)
     traces = sum(each(make_part, shares, "parts made"))
-    found = replayed(make, folder, each) if given.replay and not each.stopped else Counter[str]()
+    verdict_counts = replayed(make, folder, each) if invocation.replay and not each.stopped else Counter[str]()
     report: dict[str, object] = {
         "schema": "insync/traces/1",
         "design": design.name,
         "model_hash": design.model_hash(),
         "bounds": registry.bounds_of(instance),
-        "cover": given.cover,
+        "cover": invocation.cover,
         "traces": traces,
-        "replayed": dict(found),
+        "replayed": dict(verdict_counts),
         "complete": not each.stopped,
     }
-    told = "".join(f", {many:,} {verdict}" for verdict, many in found.items())
+    told = "".join(f", {many:,} {verdict}" for verdict, many in verdict_counts.items())
     told += f"; {each.stopped}" if each.stopped else ""
     output.answer(
-        report, lambda _: None, f"insync traces {design.name}: {traces:,} traces{told}; written to {given.out}"
+        report, lambda _: None, f"insync traces {design.name}: {traces:,} traces{told}; written to {invocation.out}"
     )
-    if found["differs"]:
+    if verdict_counts["differs"]:
         return Exit.SAFETY
     return Exit.INCONCLUSIVE if each.stopped else Exit.HOLDS
 
@@ -120,24 +122,24 @@ def replayed(make: Callable[[], Instance], folder: Location, each: Each) -> Coun
 class Each:
     """Does all parts: here, one after the other, or each in a task. `stopped` says what ended it early, if so."""
 
-    def __init__(self, given: Engine, output: Output) -> None:
-        self.given, self.output, self.stopped = given, output, ""
+    def __init__(self, engine: Engine, output: Output) -> None:
+        self.engine, self.output, self.stopped = engine, output, ""
 
     def __call__(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
-        return self._here(work, parts, what) if self.given.engine != SPARK else self._on_spark(work, parts, what)
+        return self._here(work, parts, what) if self.engine.engine != SPARK else self._on_spark(work, parts, what)
 
     def _here(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
-        done: list[A] = []
+        answers: list[A] = []
         with self.output.ticker() as ticker, Brake() as brake:
-            for answer in ticker.counted(map(work, parts), len(parts), what):
-                done.append(answer)
-                if brake() and len(done) < len(parts):
-                    self.stopped = f"stopped by {brake.reason} after {len(done)} of {len(parts)} {what}"
+            for answer in ticker.count_each(map(work, parts), len(parts), what):
+                answers.append(answer)
+                if brake() and len(answers) < len(parts):
+                    self.stopped = f"stopped by {brake.reason} after {len(answers)} of {len(parts)} {what}"
                     break
-        return done
+        return answers
 
     def _on_spark(self, work: Callable[[Q], A], parts: Sequence[Q], what: str) -> list[A]:
-        with on_spark.running(self.output.ticker(), self.given.master, self.given.workers) as (spark, tell):
+        with on_spark.running(self.output.ticker(), self.engine.master, self.engine.workers) as (spark, tell):
             from isr_pipeline.sweeps import sweep
 
             return sweep(spark, work, parts, what=what, tell=tell)

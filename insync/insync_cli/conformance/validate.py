@@ -46,44 +46,46 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_broker.trace_reader import BadTrace
     from isr_validate import Level, validate
     from isr_validate.validator import BUDGET
 
-    output, level = given.output, Level(given.level)
+    output, level = invocation.output, Level(invocation.level)
     output.check()
     with output.ticker().meanwhile("reading") as tell:
-        lives = lives_of(given.logs, tell)
+        lives = lives_of(invocation.logs, tell)
         began = process_time()
         tell(f"validating {terminal.count(sum(len(life.events) for life in lives), 'line')}", 0)
         try:
-            done = validate(
-                lives, level, given.budget or BUDGET, details=True, progress=partial(tell, "lines explained")
+            validation = validate(
+                lives, level, invocation.budget or BUDGET, details=True, progress=partial(tell, "lines explained")
             )
         except BadTrace as problem:
             raise InputError(str(problem)) from None
         seconds = process_time() - began
-    output.write(report(done, lives, seconds))
+    output.write(report(validation, lives, seconds))
     with output.ticker().meanwhile("looking for a smaller trace"):
-        notes = keep(done, lives, level, given.html, given.reproduce)
+        notes = keep(validation, lives, level, invocation.html, invocation.reproduce)
     if output.for_people:
         out = output.console()
         if not output.quiet:
-            print_details(out, done, lives)
+            print_details(out, validation, lives)
         terminal.print_lines(out, "Written", notes)
-        out.print(result_line(done, lives, seconds), soft_wrap=True)
-    if done.rejected is not None:
+        out.print(result_line(validation, lives, seconds), soft_wrap=True)
+    if validation.rejected is not None:
         return Exit.SAFETY
-    return Exit.HOLDS if done.unknown is None else Exit.INCONCLUSIVE
+    return Exit.HOLDS if validation.unknown is None else Exit.INCONCLUSIVE
 
 
-def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | None, reproduce: Path | None) -> list[str]:
+def keep(
+    validation: Validation, lives: Sequence[Life], level: Level, html: Path | None, reproduce: Path | None
+) -> list[str]:
     """The page and the test, where they were asked for and there is a rejection; what was written."""
     from isr_validate.failure_report import failure_page, pytest_file
     from isr_validate.reduction import reduce_run, reduce_trace, validator_at
 
-    no = done.rejected
+    no = validation.rejected
     if no is None or not (html or reproduce):
         return []
     again = reduce_run(tuple(lives), no, validator_at(level))
@@ -94,7 +96,7 @@ def keep(done: Validation, lives: Sequence[Life], level: Level, html: Path | Non
         kinds = ", ".join(kind.name for kind in again.config.kinds) or "no faults"
         notes.append(f"seed {again.seed} with {kinds} for {again.config.safety_ms} ms is enough")
     if html:
-        terminal.write_text(html, failure_page(done, lives, shrunk))
+        terminal.write_text(html, failure_page(validation, lives, shrunk))
         notes.append(f"{html}: the rejection as a page")
     if reproduce:
         terminal.write_text(reproduce, pytest_file(shrunk.lives, no, level, again))
@@ -120,23 +122,23 @@ def lives_of(logs: Sequence[Path | Location], tell: Tell = silent) -> list[Life]
         raise InputError("a trace is called NODE.LIFE.jsonl, as 2.1.jsonl") from None
 
 
-def report(done: Validation, lives: Sequence[Life], seconds: float) -> dict[str, object]:
-    no = done.rejected
+def report(validation: Validation, lives: Sequence[Life], seconds: float) -> dict[str, object]:
+    no = validation.rejected
     return {
         "schema": "insync/validate/1",
         "lives": len(lives),
-        "torn": [life.name for life in lives if life.torn],
-        "level": done.level,
-        "verdict": verdict(done),
-        "events": done.events,
-        "lines": done.lines,
-        "unknown": done.unknown,
-        "widest": done.widest,
-        "steps": dict(done.steps),
-        "stutters": dict(done.stutters),
-        "successors": done.successors,
-        "unchecked": done.unchecked,
-        "outside": [{"life": life, "line": line, "why": why} for life, line, why in done.outside],
+        "torn": [life.name for life in lives if life.has_torn_end],
+        "level": validation.level,
+        "verdict": verdict(validation),
+        "events": validation.events,
+        "lines": validation.lines,
+        "unknown": validation.unknown,
+        "widest": validation.widest,
+        "steps": dict(validation.steps),
+        "stutters": dict(validation.stutters),
+        "successors": validation.successors,
+        "unchecked": validation.unchecked_lines,
+        "outside": [{"life": life, "line": line, "why": why} for life, line, why in validation.outside],
         "rejected": None
         if no is None
         else {
@@ -155,13 +157,15 @@ def report(done: Validation, lives: Sequence[Life], seconds: float) -> dict[str,
     }
 
 
-def print_details(out: Console, done: Validation, lives: Sequence[Life]) -> None:
-    terminal.print_table(out, ("step", "lines"), [(name, f"{n:,}") for name, n in sorted(done.steps.items())])
+def print_details(out: Console, validation: Validation, lives: Sequence[Life]) -> None:
+    terminal.print_table(out, ("step", "lines"), [(name, f"{n:,}") for name, n in sorted(validation.steps.items())])
     terminal.print_lines(
-        out, "Outside of the model's environment", [f"{life}.jsonl:{line}: {why}" for life, line, why in done.outside]
+        out,
+        "Outside of the model's environment",
+        [f"{life}.jsonl:{line}: {why}" for life, line, why in validation.outside],
     )
-    if done.rejected is not None:
-        print_rejected(out, done.rejected, lives)
+    if validation.rejected is not None:
+        print_rejected(out, validation.rejected, lives)
     out.print()
 
 
@@ -181,19 +185,28 @@ def print_rejected(out: Console, no: Rejection, lives: Sequence[Life]) -> None:
     terminal.print_lines(out, "The last messages before it", sequence_text(last_messages(lives, no)))
 
 
-def verdict(done: Validation) -> str:
-    return "REJECTED" if done.rejected is not None else "UNKNOWN" if done.unknown is not None else "ACCEPTED"
+def verdict(validation: Validation) -> str:
+    return (
+        "REJECTED" if validation.rejected is not None else "UNKNOWN" if validation.unknown is not None else "ACCEPTED"
+    )
 
 
-def result_line(done: Validation, lives: Sequence[Life], seconds: float) -> str:
-    parts = [f"{done.events:,} events of {len(lives)} lives", f"{sum(done.steps.values()):,} steps of the model"]
-    parts.append(f"{sum(done.stutters.values()):,} stutters")
-    parts += [f"{len(done.outside):,} outside of the model"] if done.outside else []
-    parts += [f"{done.unchecked:,} unchecked after a restart of the controller"] if done.unchecked else []
-    parts += [f"{done.events / seconds:,.0f} events per second of a processor"] if seconds > 0 else []
-    no = done.rejected
+def result_line(validation: Validation, lives: Sequence[Life], seconds: float) -> str:
+    parts = [
+        f"{validation.events:,} events of {len(lives)} lives",
+        f"{sum(validation.steps.values()):,} steps of the model",
+    ]
+    parts.append(f"{sum(validation.stutters.values()):,} stutters")
+    parts += [f"{len(validation.outside):,} outside of the model"] if validation.outside else []
+    parts += (
+        [f"{validation.unchecked_lines:,} unchecked after a restart of the controller"]
+        if validation.unchecked_lines
+        else []
+    )
+    parts += [f"{validation.events / seconds:,.0f} events per second of a processor"] if seconds > 0 else []
+    no = validation.rejected
     if no is not None:
         parts.append(f"rejected at {no.life}.jsonl:{no.line}, {no.action}")
     else:
-        parts.append("accepted" if done.unknown is None else f"UNKNOWN ({done.unknown})")
+        parts.append("accepted" if validation.unknown is None else f"UNKNOWN ({validation.unknown})")
     return f"insync validate: {', '.join(parts)}"

@@ -13,14 +13,14 @@ from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.families import family_of
 from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
-from insync_cli.options import Usage, choice, command, flag, group, repeated, switch
+from insync_cli.options import Usage, choice, command, flag, group, repeated_option, switch
 from insync_cli.room_line import room_line
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, load, print_short, save
 from insync_cli.version import version
 from insync_cli.view import pages
 from insync_cli.view.remedy import remedy_lines
-from isr_check.engine import CHECKED, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
+from isr_check.engine import CHECKED_KINDS, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
 
@@ -49,11 +49,11 @@ class World(options.FairWorld):
 @attrs.frozen(kw_only=True)
 class Options:
     world: World = group(World)
-    properties: tuple[str, ...] = repeated("P", "check only this one", str, name="property")
+    properties: tuple[str, ...] = repeated_option("P", "check only this one", str, name="property")
     liveness: bool = switch("check also what must come to pass", default=False)
     deadlock: bool = flag("also look for a state without any next step")
     coverage: str = choice(("report", "strict"), "strict: exit 21 on a gap", "report")
-    expect: tuple[str, ...] = repeated("P=VERDICT", "exit 22 unless", str)
+    expect: tuple[str, ...] = repeated_option("P=VERDICT", "exit 22 unless", str)
     exploring: exploration.Exploring = group(exploration.Exploring)
     output: QuietOutput = group(QuietOutput)
     command: tuple[str, ...] = command()
@@ -61,77 +61,81 @@ class Options:
 
 @attrs.frozen
 class Question:
-    """The question. The engine gets `wanted`; `named` are the properties that the user named with --property."""
+    """The question. The engine gets `property_names`; `named_properties` are those that --property names."""
 
     instance: Instance
-    named: tuple[str, ...]
+    named_properties: tuple[str, ...]
     expected: dict[str, str]
     deadlock: bool
     liveness: bool
 
     @property
-    def asked(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.named, *self.expected)))
+    def requested_properties(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.named_properties, *self.expected)))
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def property_names(self) -> tuple[str, ...]:
         stated = self.instance.properties
-        checkable = [*(p.name for p in stated if p.kind in CHECKED), TYPE_OK]
-        chosen = [n for n in checkable if not self.named or n in self.asked]
-        live = [p.name for p in stated if p.kind not in CHECKED]
-        chosen += [n for n in live if n in self.asked or (self.liveness and not self.named)]
-        return (*chosen, *((DEADLOCK,) if self.deadlock or DEADLOCK in self.asked else ()))
+        checkable = [*(p.name for p in stated if p.kind in CHECKED_KINDS), TYPE_OK]
+        chosen = [n for n in checkable if not self.named_properties or n in self.requested_properties]
+        live = [p.name for p in stated if p.kind not in CHECKED_KINDS]
+        chosen += [n for n in live if n in self.requested_properties or (self.liveness and not self.named_properties)]
+        return (*chosen, *((DEADLOCK,) if self.deadlock or DEADLOCK in self.requested_properties else ()))
 
-    def unanswered(self) -> list[Finding]:
+    def vacuous_findings(self) -> list[Finding]:
         """The properties that the user named and that the settings switch off: each is VACUOUS."""
-        off = [self.instance.design.property_named(n) for n in self.asked if n in self.instance.off_properties]
+        off = [
+            self.instance.design.property_named(n)
+            for n in self.requested_properties
+            if n in self.instance.off_properties
+        ]
         return [Finding(p.name, p.kind, Verdict.VACUOUS) for p in off]
 
     def not_checked(self) -> list[str]:
         """The liveness properties that are left out because the user did not ask for them."""
-        names = [p.name for p in self.instance.properties if p.kind not in CHECKED]
-        return [] if self.named else [n for n in names if n not in self.wanted]
+        names = [p.name for p in self.instance.properties if p.kind not in CHECKED_KINDS]
+        return [] if self.named_properties else [n for n in names if n not in self.property_names]
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    question, exploring, output = asked(given), given.exploring, given.output
-    exploring.check(question.instance, question.asked)
+    invocation = options.read(Options, USAGE, argv)
+    question, exploring, output = question_of(invocation), invocation.exploring, invocation.output
+    exploring.check(question.instance, question.requested_properties)
     output.check()
     folder = terminal.make_folder(exploring.folder(lambda: question_folder(question, exploring)))
     explored = explore(question, exploring, output, folder)
-    answer = answered(question, explored, given, folder)
+    answer = make_run_file(question, explored, invocation, folder)
     terminal.write_json(str(folder / "run.json"), answer)
     output.write(answer)
     if output.for_people:
-        show(given, question, explored, answer, folder)
-    return judged(question, explored, answer, strict=given.coverage == "strict")
+        show(invocation, question, explored, answer, folder)
+    return exit_code(question, explored, answer, strict=invocation.coverage == "strict")
 
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
     """What was found of what is wanted, with what it is worth: premises met, room for the faults, and slack."""
-    own, names = question.instance, question.wanted
+    own, names = question.instance, question.property_names
     family = family_of(own.design)
     probes = (*family.premises(names), *family.slack_probes(own, names))
     probed = own.promising(*probes)  # the same actions and properties, and the probes
     explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
-    found, slack = family.slack(own, explored.found, names)
+    result, slack = family.slack(own, explored.result, names)
     engine, _ = registry.engine_named(registry.default_engine(), explored.workers)
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
-        found, left = family.worth(own, found, names, engine, Limits(), ticker, looked)
-    return attrs.evolve(explored, found=found, room=left, slack=slack)
+        result, left = family.worth(own, result, names, engine, Limits(), ticker, looked)
+    return attrs.evolve(explored, result=result, room=left, slack=slack)
 
 
-def asked(given: Options) -> Question:
+def question_of(invocation: Options) -> Question:
     """The question; UsageError for names that do not exist and constants that contradict each other."""
-    design = given.world.design
+    design = invocation.world.design
     return Question(
-        registry.instance_with_room(design, given.world.constants),
-        tuple(registry.check_property(design, name) for name in given.properties),
-        expectations(design, given.expect),
-        given.deadlock,
-        given.liveness,
+        registry.instance_with_room(design, invocation.world.constants),
+        tuple(registry.check_property(design, name) for name in invocation.properties),
+        expectations(design, invocation.expect),
+        invocation.deadlock,
+        invocation.liveness,
     )
 
 
@@ -139,18 +143,18 @@ def question_folder(question: Question, exploring: exploration.Exploring) -> str
     """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
     large = exploring.large
     fewer = [name for name, on in (("symmetry", large.symmetry), ("reduction", large.reduction)) if on]
-    return default_folder(question.instance, question.wanted, exploring.engine, *fewer)
+    return default_folder(question.instance, question.property_names, exploring.engine, *fewer)
 
 
-def answered(question: Question, explored: Explored, given: Options, folder: Path) -> runfile.Run:
+def make_run_file(question: Question, explored: Explored, invocation: Options, folder: Path) -> runfile.Run:
     """The run file; the counterexamples and witnesses that it names are in the folder."""
-    exploring, found = given.exploring, explored.found
-    findings = (*findings_of(found), *question.unanswered())
-    saved = save(question.instance, findings, folder, shortest=not exploring.simulation.simulate)
+    exploring, result = invocation.exploring, explored.result
+    findings = (*findings_of(result), *question.vacuous_findings())
+    trace_paths = save(question.instance, findings, folder, shortest=not exploring.simulation.simulate)
     return runfile.run_file(
         question.instance,
-        found,
-        command=given.command,
+        result,
+        command=invocation.command,
         version=version(),
         engine=exploring.engine,
         workers=explored.workers,
@@ -159,29 +163,29 @@ def answered(question: Question, explored: Explored, given: Options, folder: Pat
         room=room_line(explored.room),
         slack=explored.slack,
         findings=findings,
-        traces={name: str(path) for name, path in saved.items()},
+        traces={name: str(path) for name, path in trace_paths.items()},
     )
 
 
-def judged(question: Question, explored: Explored, answer: runfile.Run, *, strict: bool) -> Exit:
+def exit_code(question: Question, explored: Explored, answer: runfile.Run, *, strict: bool) -> Exit:
     """The exit code."""
-    found = explored.found
-    if found.distinct == 0 and question.wanted:
+    result = explored.result
+    if result.distinct == 0 and question.property_names:
         return Exit.ASSUMPTION
     return runfile.exit_code(
         answer,
-        named=question.named,
+        named_properties=question.named_properties,
         strict=strict,
-        uncovered=found.complete and bool(runfile.uncovered(answer)),
+        uncovered=result.complete and bool(runfile.uncovered(answer)),
         expected=question.expected,
     )
 
 
-def findings_of(found: Exploration) -> tuple[Finding, ...]:
+def findings_of(result: Exploration) -> tuple[Finding, ...]:
     """The engine's findings. Where there is no initial state every promise holds of nothing, so each is VACUOUS."""
-    if found.distinct:
-        return found.findings
-    return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in found.findings)
+    if result.distinct:
+        return result.findings
+    return tuple(attrs.evolve(f, verdict=Verdict.VACUOUS) for f in result.findings)
 
 
 def expectations(design: Design, words: Sequence[str]) -> dict[str, str]:
@@ -200,16 +204,16 @@ def expectations(design: Design, words: Sequence[str]) -> dict[str, str]:
     return table
 
 
-def show(given: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path) -> None:
-    out = given.output.console()
+def show(invocation: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path) -> None:
+    out = invocation.output.console()
     about = check_text.notes(
         question.instance,
-        complete=explored.found.complete,
+        complete=explored.result.complete,
         stopped_by=explored.stopped_by,
         not_checked=question.not_checked(),
     )
     own = registry.own_option(question.instance.design)
-    if not given.output.quiet:
+    if not invocation.output.quiet:
         check_text.render(out, answer, question.instance.design, about)
         violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
         for i, line in enumerate(violated):
@@ -219,12 +223,12 @@ def show(given: Options, question: Question, explored: Explored, answer: runfile
                 for text in remedy_lines(pages.what_to_do(path, load(path), evaluator), str(path), own):
                     out.print(text, soft_wrap=True)
             out.print(f"whole trace of {line['name']}: insync show {line['trace']}{own}", soft_wrap=True)
-        if answer["verdict"] == Verdict.HOLDS and explored.found.complete:
+        if answer["verdict"] == Verdict.HOLDS and explored.result.complete:
             out.print(f"\nwhat it looks like when it works: {samples(question.instance)}", soft_wrap=True)
         out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
-        if about.stopped_by and exploration.resumable(folder, given.exploring):
+        if about.stopped_by and exploration.resumable(folder, invocation.exploring):
             out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
-    for name, word in expected_otherwise(answer, given.expect):
+    for name, word in expected_otherwise(answer, invocation.expect):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)
     out.print(check_text.result_line(answer, about), soft_wrap=True)
 

@@ -9,7 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.families import family_of
-from insync_cli.options import shown
+from insync_cli.options import value_text
 from insync_cli.progress import human_size
 from insync_cli.room_line import room_sentence
 from insync_cli.runfile import PropertyLine, Run, uncovered
@@ -76,14 +76,14 @@ def world(design: Design, bounds: Mapping[str, Value | None]) -> list[tuple[str,
     """Rows of a table: every constant by kind, and the actions that are left out; None is any value."""
     constants = design.constants()
     rows: list[tuple[str, ...]] = []
-    for title, chosen in (
+    for title, constants_of_kind in (
         ("bounds", [c for c in constants if not c.names and not c.budget]),
         ("faults", [c for c in constants if c.budget]),
         ("settings", [c for c in constants if c.names]),
     ):
-        given = ((c.option[2:], bounds[c.name]) for c in chosen)
-        values = ", ".join(f"{option} {'any' if value is None else shown(value)}" for option, value in given)
-        rows += [(title, values)] if chosen else []
+        given = ((c.option[2:], bounds[c.name]) for c in constants_of_kind)
+        values = ", ".join(f"{option} {'any' if value is None else value_text(value)}" for option, value in given)
+        rows += [(title, values)] if constants_of_kind else []
     without = str(bounds.get("without", ""))
     return rows + ([("without", ", ".join(without.split()))] if without else [])
 
@@ -122,11 +122,11 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     return f"though it may fail at the defaults: {reason}" if reason else ""
 
 
-def slack_text(left: Mapping[str, int], family: Family) -> str:
+def slack_text(slack: Mapping[str, int], family: Family) -> str:
     """How much of the bounds was left when a promise of liveness came to pass."""
-    if not all(left.values()):
+    if not all(slack.values()):
         return f"no slack: {family.aftermath} it ends only where the bounds are spent"
-    changes = (f"{count(left[bound], 'change')} of {what}" for bound, what in family.slack_words.items())
+    changes = (f"{count(slack[bound], 'change')} of {what}" for bound, what in family.slack_words.items())
     return f"slack: {family.aftermath} it comes to pass with {' and '.join(changes)} to go"
 
 
@@ -179,9 +179,9 @@ def sentence(run: Run, about: Notes) -> str:
         walks = count(run["stats"]["walks"] or 0, "random walk")
         parts.append(f"{walks} through {distinct(run)} states, and {unseen} undecided")
         parts += [f"{count(len(seen), 'probe')} reached"] if seen else []
-    held = [line for line in lines if line["verdict"] == Verdict.HOLDS]
-    promises = sum(line["kind"] == "always" for line in held)
-    fair = sum(line["kind"] == "eventually" for line in held)
+    held_lines = [line for line in lines if line["verdict"] == Verdict.HOLDS]
+    promises = sum(line["kind"] == "always" for line in held_lines)
+    fair = sum(line["kind"] == "eventually" for line in held_lines)
     if promises:
         parts.append(f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state")
     if fair:
@@ -189,6 +189,6 @@ def sentence(run: Run, about: Notes) -> str:
     if silent := [name for name, left in run["slack"].items() if not all(left.values())]:
         larger = " and ".join(sorted(f"--{bound.replace('_', '-')}" for bound in about.family.slack_words))
         parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
-    if len(held) > promises + fair:
-        parts.append(f"{count(len(held) - promises - fair, 'probe')} reached")
+    if len(held_lines) > promises + fair:
+        parts.append(f"{count(len(held_lines) - promises - fair, 'probe')} reached")
     return "; ".join(parts) or "nothing was checked"

@@ -83,13 +83,13 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     given = options.read(Options, USAGE, argv)
     name, output = given.design, given.output
-    chosen = [registry.design_named(name)] if name else list(registry.designs().values())
+    designs = [registry.design_named(name)] if name else list(registry.designs().values())
     if output.json is not None:
-        output.write({"schema": "insync/designs/1", "designs": [entry(d) for d in chosen]})
+        output.write({"schema": "insync/designs/1", "designs": [entry(d) for d in designs]})
     if output.for_people and name:
-        print_design(output.console(), entry(chosen[0]))
+        print_design(output.console(), entry(designs[0]))
     elif output.for_people:
-        print_all(output.console(), [line(d) for d in chosen])
+        print_all(output.console(), [line(d) for d in designs])
     return Exit.HOLDS
 
 
@@ -108,40 +108,40 @@ def changes(design: Design) -> list[str]:
         return []
     mine, theirs = ({a.name: a for a in d.actions} for d in (design, base))
     both = [n for n in mine if n in theirs]
-    kept = [n for n in both if mine[n].function == theirs[n].function]
-    said = [f"{n} is {mine[n].function}" for n in both if n not in kept]
+    unchanged_names = [n for n in both if mine[n].function == theirs[n].function]
+    sentences = [f"{n} is {mine[n].function}" for n in both if n not in unchanged_names]
     for word, names in (
         ("adds", [n for n in mine if n not in theirs]),
         ("lacks", [n for n in theirs if n not in mine]),
     ):
-        said += [f"{word} {', '.join(names) if len(names) <= MOST else f'{len(names)} actions'}"] if names else []
-    rules, old_rules = rules_of([mine[n] for n in kept]), rules_of([theirs[n] for n in kept])
+        sentences += [f"{word} {', '.join(names) if len(names) <= MOST else f'{len(names)} actions'}"] if names else []
+    rules, old_rules = rules_of([mine[n] for n in unchanged_names]), rules_of([theirs[n] for n in unchanged_names])
     new, gone = (", ".join(n for n in a if n not in b) for a, b in ((rules, old_rules), (old_rules, rules)))
     if new or gone:
-        said.append(f"rule {new or 'none'}" + (f" instead of {gone}" if gone else ""))
+        sentences.append(f"rule {new or 'none'}" + (f" instead of {gone}" if gone else ""))
     table = {c.name: c for c in design.constants()}
     for name, value in design.defaults.items():
         if name in table and value != base.defaults.get(name, table[name].default):
-            said.append(f"{table[name].option} {options.shown(value)}")
-    return said
+            sentences.append(f"{table[name].option} {options.value_text(value)}")
+    return sentences
 
 
 def rules_of(actions: Sequence[Action]) -> list[str]:
     """The names of the definitions that the actions call, directly or through another definition."""
-    found: dict[str, None] = {}
+    rule_names: dict[str, None] = {}
 
     def visit(node: Node) -> None:
         for n in walk(node):
             if n.op == "call":
                 definition = cast("Definition", n.attr[0])
-                if definition.name not in found:
-                    found[definition.name] = None
+                if definition.name not in rule_names:
+                    rule_names[definition.name] = None
                     visit(definition.body)
 
     for action in actions:
         for node in (*(g.condition for g in action.guards), *(u.value for u in action.updates)):
             visit(node)
-    return list(found)
+    return list(rule_names)
 
 
 def line(design: Design) -> DesignLine:
@@ -202,7 +202,7 @@ def print_all(out: Console, entries: Sequence[DesignLine]) -> None:
 
 def default_text(name: str, entries: Sequence[DesignLine]) -> tuple[str, str]:
     """The default that most designs share, and the designs that have another."""
-    own = {e["name"]: options.shown(c["default"]) for e in entries for c in e["constants"] if c["name"] == name}
+    own = {e["name"]: options.value_text(c["default"]) for e in entries for c in e["constants"] if c["name"] == name}
     usual = max(own.values(), key=list(own.values()).count)
     others = {value: [d for d, v in own.items() if v == value] for value in own.values() if value != usual}
     shown = (f"{value} for {d[0]}" + (f" and {len(d) - 1} more" if d[1:] else "") for value, d in others.items())
@@ -234,7 +234,7 @@ def print_design(out: Console, e: DesignEntry) -> None:
 
 def constant_row(c: ConstantLine) -> tuple[str, str, str, str]:
     extent = "|".join(c["values"]) if c["values"] else f"{c['low']}..{c['high']}"
-    return c["option"], options.shown(c["default"]), extent, c["doc"]
+    return c["option"], options.value_text(c["default"]), extent, c["doc"]
 
 
 def property_text(p: PropertyLine) -> str:

@@ -84,7 +84,7 @@ class OnSpark:
     store: str | None = option("URL", "where states last: s3://bucket/prefix, gs://, abfs://, hdfs://, file://", str)
     graph: bool = flag("all states and steps as tables beside them, too, for SQL")
 
-    def given(self) -> dict[str, object]:
+    def engine_arguments(self) -> dict[str, object]:
         """The options that were given, as keyword arguments of the engine."""
         chosen = {"master": self.master, "partitions": self.partitions, "handover": self.handover, "store": self.store}
         return {name: value for name, value in chosen.items() if value is not None}
@@ -109,9 +109,9 @@ class Exploring:
         """The folder of the results: the one of --out, else that of the checkpoint, else one below runs/."""
         return Folder(self.out or self.large.resume or default())
 
-    def check(self, instance: Instance, asked: tuple[str, ...]) -> None:
+    def check(self, instance: Instance, requested_properties: tuple[str, ...]) -> None:
         """UsageError for options that contradict each other or what is asked."""
-        for name in self.spark.given() if self.engine != SPARK else ():
+        for name in self.spark.engine_arguments() if self.engine != SPARK else ():
             raise UsageError(f"--{name} is for --engine {SPARK}")
         if self.spark.graph and not (self.engine == SPARK and (self.out or self.large.resume or self.spark.store)):
             raise UsageError(f"--graph is for --engine {SPARK} with --out DIR or --store URL")
@@ -122,7 +122,7 @@ class Exploring:
             raise UsageError("--simulate walks; --resume, --symmetry and --reduction are for exploring all states")
         if self.large.reduction and self.engine == SPARK:
             raise UsageError(f"--reduction on is for the engines native and reference, not {SPARK}")
-        live = [p.name for p in instance.properties if p.kind == "eventually" and p.name in asked]
+        live = [p.name for p in instance.properties if p.kind == "eventually" and p.name in requested_properties]
         if walks and live:
             raise UsageError(
                 f"--simulate says nothing of liveness ({live[0]}): a walk ends, and what it lacks may yet come"
@@ -143,24 +143,26 @@ class Explored:
     that holds, how much of the bounds was left.
     """
 
-    found: Exploration
+    result: Exploration
     stopped_by: str | None
     workers: int
     room: Room | None = None
     slack: Mapping[str, Slack] = attrs.field(factory=dict[str, Slack])
 
 
-def explored(instance: Instance, wanted: tuple[str, ...], given: Exploring, output: Output, out: Folder) -> Explored:
+def explored(
+    instance: Instance, property_names: tuple[str, ...], exploring: Exploring, output: Output, out: Folder
+) -> Explored:
     """Explore as asked. Errors of an engine become a sentence, with the way to go on where there is one."""
-    memory = given.large.memory
-    engine, workers, spills = _engine(given, out)
-    if not wanted:
+    memory = exploring.large.memory
+    engine, workers, spills = _engine(exploring, out)
+    if not property_names:
         return Explored(Exploration((), False, 0, 0, 0, 0.0, (), {}, ()), None, workers)
     ticker = Ticker(quiet=output.quiet, plain=output.plain, memory=memory)
     with Brake(None if spills else memory) as brake:
         try:
-            limits = Limits(given.running.max_states, given.running.max_seconds, brake)
-            found = engine(instance, wanted, limits, ticker)
+            limits = Limits(exploring.running.max_states, exploring.running.max_seconds, brake)
+            result = engine(instance, property_names, limits, ticker)
         except MemoryError:
             raise Inconclusive(
                 f"out of memory at {human_size(runfile.peak_rss())}; smaller bounds, or --max-states"
@@ -170,68 +172,68 @@ def explored(instance: Instance, wanted: tuple[str, ...], given: Exploring, outp
         except BadCheckpoint as problem:
             raise InputError(str(problem)) from None
         except Failed as problem:
-            more = f"; to go on from the last complete level, add: --resume {out}" if resumable(out, given) else ""
+            more = f"; to go on from the last complete level, add: --resume {out}" if resumable(out, exploring) else ""
             raise Inconclusive(f"{problem}{more}") from None
         finally:
             ticker.close()
-    return Explored(found, _stopped_by(found, given, brake), workers)
+    return Explored(result, _stopped_by(result, exploring, brake), workers)
 
 
-def _stopped_by(found: Exploration, given: Exploring, brake: Brake) -> str | None:
+def _stopped_by(result: Exploration, exploring: Exploring, brake: Brake) -> str | None:
     """Why an exploration ended before its question was decided; None where it was decided."""
-    if found.complete or not any(f.verdict is Verdict.BUDGETED for f in found.findings):
+    if result.complete or not any(f.verdict is Verdict.BUDGETED for f in result.findings):
         return None
-    memory, states, duration = given.large.memory, given.running.max_states, given.running.max_seconds
-    of = f" of {human_size(memory)}" if memory and found.stopped == "the memory limit" else ""
-    reason = brake.reason or found.stopped + of
-    if not reason and states is not None and found.distinct >= states:
+    memory, states, duration = exploring.large.memory, exploring.running.max_states, exploring.running.max_seconds
+    of = f" of {human_size(memory)}" if memory and result.stopped == "the memory limit" else ""
+    reason = brake.reason or result.stopped + of
+    if not reason and states is not None and result.distinct >= states:
         reason = f"--max-states {states:,}"
     return reason or (f"--max-seconds {duration:g}" if duration is not None else None)
 
 
-def _engine(given: Exploring, out: Folder) -> tuple[Engine, int, bool]:
+def _engine(exploring: Exploring, out: Folder) -> tuple[Engine, int, bool]:
     """The engine with its options set, the number of its workers, and whether it heeds a memory limit by itself."""
-    walks = given.simulation.simulate
+    walks = exploring.simulation.simulate
     if walks:
-        seed = given.simulation.used_seed or 0
-        walker, workers = registry.walker_named(given.running.engine_name, walks, seed, given.running.workers)
-        return partial(_walked, walker), workers, False
-    name, large = given.engine, given.large
-    explore, workers = registry.engine_named(name, given.running.workers)
+        seed = exploring.simulation.used_seed or 0
+        walker, workers = registry.walker_named(exploring.running.engine_name, walks, seed, exploring.running.workers)
+        return partial(_explore_by_walks, walker), workers, False
+    name, large = exploring.engine, exploring.large
+    explore, workers = registry.engine_named(name, exploring.running.workers)
     takes = inspect.signature(explore).parameters
     resume = large.resume
     if resume and "resume" not in takes:
         raise UsageError(f"the engine '{name}' keeps no checkpoints; --resume needs --engine native or {SPARK}")
-    asked: dict[str, object] = {
+    engine_arguments: dict[str, object] = {
         name: True for name, on in (("symmetry", large.symmetry), ("reduction", large.reduction)) if on
     }
     if name == SPARK:
-        asked |= given.spark.given()
-        asked |= {"folder": Folder(resume or out) / SPARK, "resume": bool(resume)}
-        asked |= {"keep": bool(given.out or resume or given.spark.store)}
-        asked |= {"memory": large.memory, "graph": given.spark.graph}
+        engine_arguments |= exploring.spark.engine_arguments()
+        engine_arguments |= {"folder": Folder(resume or out) / SPARK, "resume": bool(resume)}
+        engine_arguments |= {"keep": bool(exploring.out or resume or exploring.spark.store)}
+        engine_arguments |= {"memory": large.memory, "graph": exploring.spark.graph}
     elif "folder" in takes:
-        asked |= {"folder": Folder(resume or out) / CHECKPOINT, "every": large.checkpoint_every}
-        asked |= {"memory": large.memory, "resume": bool(resume)}
-    return cast("Engine", partial(explore, **asked)), workers, "memory" in takes
+        engine_arguments |= {"folder": Folder(resume or out) / CHECKPOINT, "every": large.checkpoint_every}
+        engine_arguments |= {"memory": large.memory, "resume": bool(resume)}
+    return cast("Engine", partial(explore, **engine_arguments)), workers, "memory" in takes
 
 
-def _walked(
+def _explore_by_walks(
     walker: Engine,
     instance: Instance,
-    wanted: tuple[str, ...],
+    property_names: tuple[str, ...],
     limits: Limits,
     progress: Callable[[Progress], None],
 ) -> Exploration:
     """An engine that walks at random; what it stumbles on is made shorter."""
-    found = walker(instance, wanted, limits, progress)
+    found = walker(instance, property_names, limits, progress)
     findings = [_minimal(instance, f) if f.path is not None else f for f in found.findings]
     return attrs.evolve(found, findings=tuple(findings))
 
 
-def resumable(out: Folder, given: Exploring) -> bool:
+def resumable(out: Folder, exploring: Exploring) -> bool:
     """Whether there is a checkpoint to go on from: in the folder, or in the store that the same command names."""
-    return bool(given.spark.store) or any(
+    return bool(exploring.spark.store) or any(
         (out / file).exists() for file in (f"{CHECKPOINT}/checkpoint.json", f"{SPARK}/plan.json")
     )
 

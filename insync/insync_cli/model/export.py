@@ -28,18 +28,18 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    design = given.world.design
-    instance = registry.instance_of(design, given.world.constants)
-    if given.tla is None and given.murphi is None:
+    invocation = options.read(Options, USAGE, argv)
+    design = invocation.world.design
+    instance = registry.instance_of(design, invocation.world.constants)
+    if invocation.tla is None and invocation.murphi is None:
         raise UsageError("say what to export: --tla DIR or --murphi FILE (see insync export --help)")
-    given.output.check()
+    invocation.output.check()
     files: list[Path] = []
-    if given.tla is not None:
-        files += write_tla(design, instance.constants, terminal.make_folder(given.tla, "--tla"))
-    if given.murphi is not None:
-        terminal.write_text(given.murphi, murphi(instance))
-        files.append(given.murphi)
+    if invocation.tla is not None:
+        files += write_tla(design, instance.constants, terminal.make_folder(invocation.tla, "--tla"))
+    if invocation.murphi is not None:
+        terminal.write_text(invocation.murphi, murphi(instance))
+        files.append(invocation.murphi)
     report = {
         "schema": "insync/export/1",
         "design": design.name,
@@ -47,9 +47,9 @@ def run(argv: Sequence[str]) -> int:
         "bounds": registry.bounds_of(instance),
         "files": [str(f) for f in files],
     }
-    given.output.write(report)
-    if given.output.for_people:
-        out = given.output.console()
+    invocation.output.write(report)
+    if invocation.output.for_people:
+        out = invocation.output.console()
         for written in files:
             out.print(str(written), soft_wrap=True)
     return Exit.HOLDS

@@ -28,7 +28,7 @@ HOLDERS = {Part.GUARD: "action", Part.TERM: "definition", Part.ASSIGNMENT: "acti
 def redundant(file: Path | None, design: str, part: Part = Part.GUARD) -> dict[Guard, str]:
     """The reason for each part of the design that is listed as redundant. Without a file, the list of the checkout."""
     path = file or on_file(REDUNDANT)
-    found: dict[Guard, str] = {}
+    reasons: dict[Guard, str] = {}
     holder = HOLDERS[part]
     for entry in entries(path, part.value):
         words = [entry.get(key) for key in ("design", holder, part.value, "reason")]
@@ -36,26 +36,26 @@ def redundant(file: Path | None, design: str, part: Part = Part.GUARD) -> dict[G
             holders, parts = (f"{'an' if word[0] in 'aeiou' else 'a'} {word}" for word in (holder, part.value))
             raise InputError(f"{path}: every [[{part}]] has a design, {holders}, {parts} and a reason")
         if words[0] == design:
-            found[cast("str", words[1]), cast("str", words[2])] = cast("str", words[3])
-    return found
+            reasons[cast("str", words[1]), cast("str", words[2])] = cast("str", words[3])
+    return reasons
 
 
 def choices(file: Path | None, design: Design) -> list[Mapping[str, Value]]:
     """The constants at which to drop the guards of a design, in the order of the file; else its defaults."""
     path = file or on_file(BOUNDS)
-    found: list[Mapping[str, Value]] = []
+    bounds: list[Mapping[str, Value]] = []
     for entry in entries(path, "bounds"):
         name, constants = entry.get("design"), entry.get("constants")
         if not isinstance(name, str) or not isinstance(constants, dict):
             raise InputError(f"{path}: every [[bounds]] has a design and a table of constants")
         if name == design.name:
-            given = cast("dict[str, Value]", constants)
+            typed_constants = cast("dict[str, Value]", constants)
             try:
-                registry.instance_of(design, given)
+                registry.instance_of(design, typed_constants)
             except UsageError as problem:
                 raise InputError(f"{path}: {problem}") from None
-            found.append(given)
-    return found or [{}]
+            bounds.append(typed_constants)
+    return bounds or [{}]
 
 
 def on_file(name: str) -> Path | None:

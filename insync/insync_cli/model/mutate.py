@@ -77,14 +77,14 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    design, constants = given.world.design, given.world.constants
-    given.output.check()
-    part = PARTS[given.drop]
-    reasons = guards.redundant(given.redundant, design.name, part)
-    choices = [constants] if constants else guards.choices(given.bounds, design)
+    invocation = options.read(Options, USAGE, argv)
+    design, constants = invocation.world.design, invocation.world.constants
+    invocation.output.check()
+    part = PARTS[invocation.drop]
+    reasons = guards.redundant(invocation.redundant, design.name, part)
+    choices = [constants] if constants else guards.choices(invocation.bounds, design)
     instances = [registry.instance_of(design, choice) for choice in choices]
-    known, done = dropped(given, design, choices)
+    baselines, done = drop_parts(invocation, design, choices)
     lines = [line_of(o, reasons) for o in done]
     tried, gone = {(o.mutant.action, o.mutant.listed_as) for o in done}, registry.left_out(design)
     stale = [": ".join(guard) for guard in reasons if guard[0] not in gone and guard not in tried]
@@ -92,45 +92,47 @@ def run(argv: Sequence[str]) -> int:
         "schema": "insync/mutate/1",
         "design": design.name,
         "model_hash": design.model_hash(),
-        "choices": [choice_of(i, b) for i, b in zip(instances, known, strict=True)],
+        "choices": [choice_of(i, b) for i, b in zip(instances, baselines, strict=True)],
         "mutants": lines,
         "stale": stale,
     }
     commands = [options.command_options(c, design) for c in choices]
     result = result_line(design.name, lines, stale, part)
-    given.output.answer(report, lambda out: print_lines(out, lines, stale, commands, part), result)
+    invocation.output.answer(report, lambda out: print_lines(out, lines, stale, commands, part), result)
     return exit_code(lines, stale)
 
 
-def dropped(
-    given: Options, design: Design, choices: Sequence[Mapping[str, Value]]
+def drop_parts(
+    invocation: Options, design: Design, choices: Sequence[Mapping[str, Value]]
 ) -> tuple[list[Baseline], list[Outcome]]:
     """The design itself at each choice of bounds, and what became of each mutant."""
-    running = given.running
+    running = invocation.running
     explore, _ = registry.engine_named(running.engine_name, 1)  # one process per mutant, one worker in each
     workers = running.workers or os.cpu_count() or 1
     with Brake() as brake:
         limits = Limits(running.max_states, running.max_seconds, brake)
-        parts, orbits = (PARTS[given.drop],), registry.by_symmetry(explore)
+        parts, orbits = (PARTS[invocation.drop],), registry.by_symmetry(explore)
         premises = family_of(design).premises(p.name for p in design.properties)
-        every = attrs.evolve(design, properties=(*design.properties, *map(design.restated, premises)))
+        every = attrs.evolve(design, properties=(*design.properties, *map(design.restated_property, premises)))
         job = mutation.Campaign(every, tuple(choices), explore, limits, parts, orbits)
-        with given.output.ticker() as ticker:
+        with invocation.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
-            known = list(ticker.counted(mutation.baselines(job, workers), len(choices), what))
-        for baseline, choice in zip(known, choices, strict=True):
+            baselines = list(ticker.count_each(mutation.baselines(job, workers), len(choices), what))
+        for baseline, choice in zip(baselines, choices, strict=True):
             if not baseline.complete:
                 raise Inconclusive(
                     f"{design.name} itself was not explored to the end, {baseline.distinct:,} states only "
                     f"({options.command_options(choice, design) or 'default bounds'})"
                 )
         total = len(job.mutants())
-        with given.output.ticker() as ticker:
-            return known, list(ticker.counted(mutation.outcomes(job, known, workers), total, f"{given.drop} dropped"))
+        with invocation.output.ticker() as ticker:
+            return baselines, list(
+                ticker.count_each(mutation.outcomes(job, baselines, workers), total, f"{invocation.drop} dropped")
+            )
 
 
 def choice_of(instance: Instance, baseline: Baseline) -> ChoiceLine:
-    return ChoiceLine(bounds=registry.bounds_of(instance), promises=list(baseline.kept), distinct=baseline.distinct)
+    return ChoiceLine(bounds=registry.bounds_of(instance), promises=list(baseline.promises), distinct=baseline.distinct)
 
 
 def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine:
@@ -148,17 +150,17 @@ def line_of(outcome: Outcome, reasons: dict[tuple[str, str], str]) -> MutantLine
     )
 
 
-def unexplained(lines: list[MutantLine]) -> list[MutantLine]:
+def unexplained_lines(lines: list[MutantLine]) -> list[MutantLine]:
     return [line for line in lines if line["fate"] == Fate.SURVIVED and line["reason"] is None]
 
 
-def contradicted(lines: list[MutantLine]) -> list[MutantLine]:
+def contradicted_lines(lines: list[MutantLine]) -> list[MutantLine]:
     """The parts that are listed as redundant although a promise notices that they are gone."""
     return [line for line in lines if line["fate"] == Fate.KILLED and line["reason"] is not None]
 
 
 def exit_code(lines: list[MutantLine], stale: list[str]) -> Exit:
-    if unexplained(lines) or contradicted(lines) or stale:
+    if unexplained_lines(lines) or contradicted_lines(lines) or stale:
         return Exit.UNEXPECTED
     return Exit.INCONCLUSIVE if any(line["fate"] == Fate.UNDECIDED for line in lines) else Exit.HOLDS
 
@@ -184,35 +186,37 @@ def style(line: MutantLine) -> str:
 
 def fate_text(line: MutantLine, choices: list[str]) -> str:
     at = f" ({choices[line['choice']]})" if len(choices) > 1 and choices[line["choice"]] else ""
-    listed = f"; listed as redundant: {line['reason']}" if line["reason"] else ""
+    reason_text = f"; listed as redundant: {line['reason']}" if line["reason"] else ""
     match Fate(line["fate"]):
         case Fate.KILLED:
             if line["depth"] is None:
-                return f"noticed by {', '.join(line['killers'])}, of which there is no witness any more{at}{listed}"
+                return (
+                    f"noticed by {', '.join(line['killers'])}, of which there is no witness any more{at}{reason_text}"
+                )
             steps = terminal.count(line["depth"], "step")
-            return f"noticed by {', '.join(line['killers'])} in {steps}{at}{listed}"
+            return f"noticed by {', '.join(line['killers'])} in {steps}{at}{reason_text}"
         case Fate.SETTLED:
             return "decided by the settings"
         case Fate.EQUIVALENT:
-            return f"changes nothing that an action or a promise reads, in {line['distinct']:,} states{at}{listed}"
+            return f"changes nothing that an action or a promise reads, in {line['distinct']:,} states{at}{reason_text}"
         case Fate.NARROWER:
-            return f"shows promises nothing that the design does not, in {line['distinct']:,} states{at}{listed}"
+            return f"shows promises nothing that the design does not, in {line['distinct']:,} states{at}{reason_text}"
         case Fate.UNDECIDED:
-            return f"undecided after {line['distinct']:,} states{at}{listed}"
+            return f"undecided after {line['distinct']:,} states{at}{reason_text}"
         case Fate.SURVIVED:
-            return f"not noticed in {line['distinct']:,} states{at}{listed or ', and no reason is listed'}"
+            return f"not noticed in {line['distinct']:,} states{at}{reason_text or ', and no reason is listed'}"
 
 
 def result_line(design: str, lines: list[MutantLine], stale: list[str], part: Part = Part.GUARD) -> str:
     count = {fate: sum(line["fate"] == fate for line in lines) for fate in Fate}
-    listed = count[Fate.SURVIVED] - len(unexplained(lines))
+    listed = count[Fate.SURVIVED] - len(unexplained_lines(lines))
     parts = [f"{len(lines)} {part}s", f"{count[Fate.KILLED]} noticed", f"{listed} redundant with a reason"]
     parts.append(f"{count[Fate.SETTLED]} decided by the settings")
     parts += [f"{count[Fate.EQUIVALENT]} that nothing reads"] if count[Fate.EQUIVALENT] else []
     parts += [f"{count[Fate.NARROWER]} that show promises nothing new"] if count[Fate.NARROWER] else []
     for n, what in (
-        (len(unexplained(lines)), "not noticed and not listed"),
-        (len(contradicted(lines)), "listed as redundant but noticed"),
+        (len(unexplained_lines(lines)), "not noticed and not listed"),
+        (len(contradicted_lines(lines)), "listed as redundant but noticed"),
         (len(stale), "listed but gone"),
         (count[Fate.UNDECIDED], "undecided"),
     ):

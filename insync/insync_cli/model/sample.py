@@ -42,27 +42,27 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    count, steps, seed, output = given.count, given.steps, given.seed, given.output
-    design = given.world.design
-    instance = registry.instance_of(design, given.world.constants)
+    invocation = options.read(Options, USAGE, argv)
+    count, steps, seed, output = invocation.count, invocation.steps, invocation.seed, invocation.output
+    design = invocation.world.design
+    instance = registry.instance_of(design, invocation.world.constants)
     output.check()
-    folder = terminal.make_folder(given.out or Path(default_folder(instance, "sample", count, steps, seed)))
+    folder = terminal.make_folder(invocation.out or Path(default_folder(instance, "sample", count, steps, seed)))
     evaluator = Evaluator(instance)
     with output.ticker().meanwhile("walking") as tell:
-        found = sample(instance, evaluator, seed, count, steps, partial(tell, "random walks"))
-    if not found.paths:
+        samples = sample(instance, evaluator, seed, count, steps, partial(tell, "random walks"))
+    if not samples.paths:
         raise Inconclusive(f"{design.name} has no passing behaviour of a step or more at these bounds")
     gone = registry.left_out(design)
-    traces = [record(evaluator, p.initial, p.steps, verdict="SAMPLED", without=gone) for p in found.paths]
+    traces = [record(evaluator, p.initial, p.steps, verdict="SAMPLED", without=gone) for p in samples.paths]
     files = [folder / f"sample-{i}{SUFFIX}" for i in range(1, len(traces) + 1)]
     for earlier in folder.glob(f"sample-*{SUFFIX}"):
         earlier.unlink()
     for trace, file in zip(traces, files, strict=True):
         write(trace, file)
-    if given.html is not None:
-        with output.ticker().meanwhile(f"{given.html}") as tell:
-            write_page([(f, t, "") for f, t in zip(files, traces, strict=True)], given.html, None, tell)
+    if invocation.html is not None:
+        with output.ticker().meanwhile(f"{invocation.html}") as tell:
+            write_page([(f, t, "") for f, t in zip(files, traces, strict=True)], invocation.html, None, tell)
     report = {
         "schema": "insync/sample/1",
         "design": design.name,
@@ -70,15 +70,15 @@ def run(argv: Sequence[str]) -> int:
         "bounds": registry.bounds_of(instance),
         "seed": seed,
         "samples": [{"file": str(f), **steps_of(t)} for f, t in zip(files, traces, strict=True)],
-        "taken": found.taken,
-        "missing": list(found.missing),
+        "taken": samples.steps_by_action,
+        "missing": list(samples.missing),
     }
 
     def details(out: Console) -> None:
         for trace in traces:
             print_trace(trace, out, scenes=False)
             out.print()
-        terminal.print_lines(out, "In none of them", found.missing)
+        terminal.print_lines(out, "In none of them", samples.missing)
 
     shown = f"{terminal.count(len(traces), 'behaviour')} of {count} asked for, seed {seed}"
     output.answer(report, details, f"insync sample {design.name}: SAMPLED - {shown}; written to {folder}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from isr_check.certify import Stored
 
-SHOWN = 10
+LINES_SHOWN = 10
 """How many problems, or queries without an answer, are named."""
 
 VACUITY = 3.0
@@ -42,51 +42,51 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    invocation = options.read(Options, USAGE, argv)
     from isr_check.certify import BadProof, read
     from isr_check.opinions import SOLVERS, contradictory, missing
 
-    given.output.check()
-    solvers = list(SOLVERS) if given.solver == "both" else [given.solver]
+    invocation.output.check()
+    solvers = list(SOLVERS) if invocation.solver == "both" else [invocation.solver]
     for solver in solvers:
         if reason := missing(solver):
             others = " (or give --solver z3)" if solver == "cvc5" else ""
             raise UsageError(f"{reason}{others}")
     try:
-        stored = read(given.proof)
+        proof = read(invocation.proof)
     except BadProof as problem:
         raise InputError(str(problem)) from None
-    out = given.output.console()
+    out = invocation.output.console()
     report: dict[str, object] = {
         "schema": "insync/certify/1",
-        "design": stored.manifest["design"],
-        "model_hash": stored.manifest["model_hash"],
-        "constants": stored.manifest["constants"],
-        "free": stored.manifest["free"],
-        "queries": len(stored.queries),
-        "definitions": stored.definitions,
-        "namings": stored.namings,
-        "goals_that_hold_in_every_state": stored.alone,
+        "design": proof.manifest["design"],
+        "model_hash": proof.manifest["model_hash"],
+        "constants": proof.manifest["constants"],
+        "free": proof.manifest["free"],
+        "queries": len(proof.queries),
+        "definitions": proof.definitions,
+        "namings": proof.namings,
+        "goals_that_hold_in_every_state": proof.alone,
     }
-    problems = list(stored.problems)
-    if not problems and contradictory(stored.together, VACUITY):
+    problems = list(proof.problems)
+    if not problems and contradictory(proof.together, VACUITY):
         problems.append("what the queries take as given contradicts itself, so they would prove anything")
-    if given.output.for_people:
-        _claims(out, stored, problems)
+    if invocation.output.for_people:
+        _claims(out, proof, problems)
     answers: dict[str, object] = {}
     code = Exit.INPUT if problems else Exit.HOLDS
     for solver in solvers if not problems else []:
-        answers[solver], said = _asked(out, stored, solver, given)
+        answers[solver], said = _ask_solver(out, proof, solver, invocation)
         code = max(code, said)
-    given.output.write(report | {"problems": problems, "solvers": answers, "exit": int(code)})
+    invocation.output.write(report | {"problems": problems, "solvers": answers, "exit": int(code)})
     return code
 
 
-def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
+def _claims(out: Console, proof: Stored, problems: Sequence[str]) -> None:
     """What the proof is of, and what is wrong with it as a list of queries."""
     from isr_check.certify import START
 
-    m = stored.manifest
+    m = proof.manifest
     constants = cast("Mapping[str, object]", m["constants"])
     free = ", ".join(cast("list[str]", m["free"]))
     wanted = [str(p["name"]) for p in cast("list[Mapping[str, object]]", m["wanted"])]
@@ -98,42 +98,42 @@ def _claims(out: Console, stored: Stored, problems: Sequence[str]) -> None:
     sizes = [len(cast("list[object]", m[name])) for name in ("conjuncts", "obligations")]
     terminal.print_wrapped(
         out,
-        f"conjuncts: {sizes[0]}, actions: {len(actions)}, obligations: {sizes[1]}, queries: {len(stored.queries)}",
+        f"conjuncts: {sizes[0]}, actions: {len(actions)}, obligations: {sizes[1]}, queries: {len(proof.queries)}",
         2,
     )
     if problems:
-        terminal.print_lines(out, "INCOMPLETE or changed", problems[:SHOWN])
-        if len(problems) > SHOWN:
-            out.print(f"  and {len(problems) - SHOWN} more", soft_wrap=True)
+        terminal.print_lines(out, "INCOMPLETE or changed", problems[:LINES_SHOWN])
+        if len(problems) > LINES_SHOWN:
+            out.print(f"  and {len(problems) - LINES_SHOWN} more", soft_wrap=True)
         return
     terminal.print_wrapped(out, "every obligation is there once, each assertion is accounted for, the hashes agree", 2)
-    taken = terminal.count(stored.definitions, "definition")
-    if stored.namings:
-        taken += f", {terminal.count(stored.namings, 'naming')}, how conjuncts are worded after a step"
+    taken = terminal.count(proof.definitions, "definition")
+    if proof.namings:
+        taken += f", {terminal.count(proof.namings, 'naming')}, how conjuncts are worded after a step"
     taken += ", and that queries say what the model says"
     terminal.print_wrapped(out, f"taken as given: {taken}", 2)
-    if stored.alone:
-        terminal.print_wrapped(out, f"goals that hold whatever the state: {stored.alone}", 2)
+    if proof.alone:
+        terminal.print_wrapped(out, f"goals that hold whatever the state: {proof.alone}", 2)
 
 
-def _asked(out: Console, stored: Stored, solver: str, given: Options) -> tuple[object, Exit]:
+def _ask_solver(out: Console, proof: Stored, solver: str, invocation: Options) -> tuple[object, Exit]:
     """One solver's opinions, in a line."""
     from isr_check.opinions import opinions, version
 
     began = time.monotonic()
-    with given.output.ticker() as ticker:
-        asked = opinions(stored.queries, solver, given.seconds, given.workers)
-        found = list(ticker.counted(asked, len(stored.queries), f"queries, {solver}"))
-    count = Counter(o.said for o in found)
-    wrong, open_ones = ([o for o in found if o.said == said] for said in ("sat", "unknown"))
+    with invocation.output.ticker() as ticker:
+        asked = opinions(proof.queries, solver, invocation.seconds, invocation.workers)
+        solver_opinions = list(ticker.count_each(asked, len(proof.queries), f"queries, {solver}"))
+    count = Counter(o.answer for o in solver_opinions)
+    wrong, open_ones = ([o for o in solver_opinions if o.answer == said] for said in ("sat", "unknown"))
     verdict = "DISAGREES" if wrong else "unknown" if open_ones else "agreed"
-    if given.output.for_people:
+    if invocation.output.for_people:
         taken = time.monotonic() - began
-        line = f"{solver} {version(solver)}: {verdict}; agreed on {count['unsat']} of {len(found)}"
+        line = f"{solver} {version(solver)}: {verdict}; agreed on {count['unsat']} of {len(solver_opinions)}"
         line += f", unknown {len(open_ones)}, disagrees on {len(wrong)}; {taken:.1f} s"
         terminal.print_wrapped(out, line, 0)
-        for o in (*wrong, *open_ones)[:SHOWN]:
-            said = "a state satisfies it" if o.said == "sat" else f"no answer: {o.reason}"
+        for o in (*wrong, *open_ones)[:LINES_SHOWN]:
+            said = "a state satisfies it" if o.answer == "sat" else f"no answer: {o.reason}"
             out.print(f"  {o.query}: {said}", soft_wrap=True)
     answer = {
         "version": version(solver),
@@ -141,6 +141,6 @@ def _asked(out: Console, stored: Stored, solver: str, given: Options) -> tuple[o
         "agreed": count["unsat"],
         "unknown": [{"query": o.query, "reason": o.reason, "seconds": round(o.seconds, 3)} for o in open_ones],
         "disagrees": [o.query for o in wrong],
-        "seconds": round(sum(o.seconds for o in found), 3),
+        "seconds": round(sum(o.seconds for o in solver_opinions), 3),
     }
     return answer, Exit.UNEXPECTED if wrong else Exit.INCONCLUSIVE if open_ones else Exit.HOLDS

@@ -29,9 +29,9 @@ REACHABLE, UNREACHABLE, UNDECIDED = "reachable", "unreachable", "undecided"
 class Examiner:
     """Looks at the counterexamples of one proof, and writes their traces into a folder."""
 
-    def __init__(self, asked: Question, folder: Folder) -> None:
-        self.asked, self.folder = asked, folder
-        self.design = registry.promising(asked.design, asked.promises)
+    def __init__(self, proof_question: Question, folder: Folder) -> None:
+        self.proof_question, self.folder = proof_question, folder
+        self.design = registry.promising(proof_question.design, proof_question.promises)
         self._evaluators: dict[tuple[tuple[str, Value], ...], Evaluator] = {}
 
     def evaluator(self, constants: Mapping[str, Value]) -> Evaluator:
@@ -40,41 +40,41 @@ class Examiner:
             self._evaluators[key] = Evaluator(registry.instance_of(self.design, constants))
         return self._evaluators[key]
 
-    def write(self, line: ObligationLine, obligation: Obligation, found: Counterexample) -> None:
+    def write(self, line: ObligationLine, obligation: Obligation, counterexample: Counterexample) -> None:
         """Run it again by the reference evaluator, and write its trace; a step that it does not do is an error."""
-        if not found.state:
+        if not counterexample.state:
             line["reason"] = "its state is too large to be shown"
             return
         try:
-            trace = self._trace(obligation, found)
+            trace = self._trace(obligation, counterexample)
         except TraceError as problem:
             line["verdict"], line["reason"] = "error", f"the engines disagree: {problem}"
             return
         line["trace"] = self._save(trace, obligation, "")
 
-    def _trace(self, obligation: Obligation, found: Counterexample) -> Trace:
-        evaluator = self.evaluator(found.constants)
-        state = self._state(evaluator, found.state)
+    def _trace(self, obligation: Obligation, counterexample: Counterexample) -> Trace:
+        evaluator = self.evaluator(counterexample.constants)
+        state = self._state(evaluator, counterexample.state)
         if obligation.kind == "initial":
             starts = [p for p, s in evaluator.initial_states() if s == state]
             if not starts:
                 raise TraceError("the solver has an initial state that the model does not have")
             trace = record(evaluator, starts[0], (), property_name=obligation.conjunct, verdict="VIOLATED")
         else:
-            trace = self._step(evaluator, state, obligation, found)
+            trace = self._step(evaluator, state, obligation, counterexample)
         before = self._state(evaluator, trace.states[-2]) if trace.steps else None
         if not goal(evaluator, obligation.conjunct)(before, self._state(evaluator, trace.states[-1])):
             raise TraceError(f"the solver says that {obligation.conjunct} fails there, and it does not")
-        return attrs.evolve(trace, model_hash=self.asked.design.model_hash())
+        return attrs.evolve(trace, model_hash=self.proof_question.design.model_hash())
 
     def _step(
-        self, evaluator: Evaluator, state: tuple[object, ...], obligation: Obligation, found: Counterexample
+        self, evaluator: Evaluator, state: tuple[object, ...], obligation: Obligation, counterexample: Counterexample
     ) -> Trace:
         promised = {p.name: p for p in evaluator.instance.properties}
-        for c in self.asked.conjuncts:
+        for c in self.proof_question.conjuncts:
             if c.name in promised and not evaluator.holds(promised[c.name], state):
                 raise TraceError(f"the solver's state does not satisfy {c.name}")
-        move = Move(obligation.action, found.parameters) if obligation.action else None
+        move = Move(obligation.action, counterexample.parameters) if obligation.action else None
         trace = record_step(
             evaluator,
             state,
@@ -83,7 +83,7 @@ class Examiner:
             verdict=NOT_INDUCTIVE,
             without=registry.left_out(self.design),
         )
-        if move and self._state(evaluator, found.successor) != self._state(evaluator, trace.states[-1]):
+        if move and self._state(evaluator, counterexample.successor) != self._state(evaluator, trace.states[-1]):
             raise TraceError(f"{obligation.action} leads to another state than the solver says")
         return trace
 
@@ -99,7 +99,7 @@ class Examiner:
         self,
         line: ObligationLine,
         obligation: Obligation,
-        found: Counterexample,
+        counterexample: Counterexample,
         engine: Engine,
         limits: Limits,
         progress: Callable[[Progress], None],
@@ -110,19 +110,21 @@ class Examiner:
         if obligation.kind == "initial":
             line["reached"] = REACHABLE
             return
-        seen = reach(self.asked.design, found.constants, found.state, engine, limits, progress)
-        line["reached"] = REACHABLE if seen.path else UNREACHABLE if seen.complete else UNDECIDED
-        line["reason"] = f"{seen.distinct:,} states were looked at"
-        if seen.path is None:
+        search = reach(
+            self.proof_question.design, counterexample.constants, counterexample.state, engine, limits, progress
+        )
+        line["reached"] = REACHABLE if search.path else UNREACHABLE if search.complete else UNDECIDED
+        line["reason"] = f"{search.distinct:,} states were looked at"
+        if search.path is None:
             return
-        last = [(obligation.action, found.parameters)] if obligation.action else []
+        last = [(obligation.action, counterexample.parameters)] if obligation.action else []
         trace = record(
-            self.evaluator(found.constants),
-            seen.path.initial,
-            cast("list[tuple[str, tuple[object, ...]]]", [*seen.path.steps, *last]),
+            self.evaluator(counterexample.constants),
+            search.path.initial,
+            cast("list[tuple[str, tuple[object, ...]]]", [*search.path.steps, *last]),
             property_name=obligation.conjunct,
             verdict="VIOLATED",
             without=registry.left_out(self.design),
         )
-        trace = attrs.evolve(trace, model_hash=self.asked.design.model_hash())
+        trace = attrs.evolve(trace, model_hash=self.proof_question.design.model_hash())
         line["behaviour"] = self._save(trace, obligation, "--reached")

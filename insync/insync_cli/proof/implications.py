@@ -23,11 +23,11 @@ def draw_implications(question: Question, path: Path, seconds: float, say: Say) 
     if path.suffix not in ENDINGS:
         raise UsageError(f"--graph takes a file that ends in {', '.join(ENDINGS)}, not '{path.name}'")
     graph = property_graph(
-        question.design, question.constants, question.promises, question.wanted, seconds=seconds, say=say
+        question.design, question.constants, question.promises, question.properties, seconds=seconds, say=say
     )
     for name in (n for n in graph.independent if n in graph.promises):
         say(f"{name} does not follow from the conjuncts")
-    for edge in graph.undecided:
+    for edge in graph.undecided_edges:
         print(f"insync: undecided, and not drawn: {', '.join(edge.sources)} -> {edge.target}", file=sys.stderr)
     try:
         say(f"{len(graph.edges())} arrows: {draw(graph, path)}")

@@ -11,17 +11,17 @@ from insync_cli.exits import InputError
 
 if TYPE_CHECKING:
     from isr_check.smt.cores import Cores
-    from isr_check.smt.obligations import Decided
+    from isr_check.smt.obligations import Decision
 
 
 class Learner:
     """Begins with the cores in `file`, and writes them with those that were found; without a file, with `stored`."""
 
-    def __init__(self, file: Path | None, stored: Path | None) -> None:
+    def __init__(self, file: Path | None, stored_file: Path | None) -> None:
         from isr_check.smt.cores import BadCores, Cores
 
         self.file = file
-        known = file or stored
+        known = file or stored_file
         if file is not None:
             terminal.make_folder(file.parent, "--learn")
         try:
@@ -29,16 +29,16 @@ class Learner:
         except BadCores as problem:
             raise InputError(str(problem)) from None
 
-    def store(self, decided: Sequence[Decided]) -> str:
+    def store(self, decisions: Sequence[Decision]) -> str:
         """A sentence about what was learnt, and where it is now."""
         from isr_check.smt import Proved
 
         if self.file is None:
             return ""
-        found = [learnt for _, result in decided if isinstance(result, Proved) for learnt in result.learnt]
-        self.cores.learn(found)
+        lessons = [learnt for _, result in decisions if isinstance(result, Proved) for learnt in result.learnt]
+        self.cores.learn(lessons)
         try:
             self.cores.write(self.file)
         except OSError as problem:
             raise InputError(f"cannot write {self.file}: {terminal.reason(problem)}") from None
-        return f"{terminal.count(len(found), 'question')} learnt: {self.file}"
+        return f"{terminal.count(len(lessons), 'question')} learnt: {self.file}"

@@ -13,7 +13,7 @@ from insync_cli.progress import human_size
 
 if TYPE_CHECKING:
     from isr_check.smt import Induction
-    from isr_check.smt.obligations import Attempt, Decided
+    from isr_check.smt.obligations import Attempt, Decision
     from isr_check.smt.proof_file import Keeping
     from isr_lang import Property
 
@@ -44,14 +44,14 @@ class Keeper:
         self._keeping = Keeping(induction, attempt, Path(self._folder.name))
         return self._keeping
 
-    def store(self, decided: Sequence[Decided], wanted: Sequence[Property]) -> tuple[bool, str]:
+    def store(self, decisions: Sequence[Decision], properties: Sequence[Property]) -> tuple[bool, str]:
         """Whether the proof is stored as it was asked for, and a sentence about it."""
         if self.file is None or self._keeping is None:
             return True, ""
         from isr_check.smt.proof_file import NotStored, store
 
         try:
-            store(self.file, self._keeping, decided, wanted)
+            store(self.file, self._keeping, decisions, properties)
         except NotStored as reason:
             return False, f"no proof is stored: {reason}"
         except OSError as problem:

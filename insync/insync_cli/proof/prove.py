@@ -27,7 +27,7 @@ from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:
     from isr_check.smt import Induction, Obligation, Result
-    from isr_check.smt.obligations import Attempt, Decided
+    from isr_check.smt.obligations import Attempt, Decision
     from isr_check.smt.strategy import Strategy
 
 EXAMPLE = """\
@@ -88,72 +88,82 @@ class Options(question.Asked):
 
 def read(argv: Sequence[str]) -> Options:
     """The options; UsageError for those that contradict each other."""
-    given = options.read(Options, USAGE, argv)
-    partial = bool(given.part.only or given.part.action)
-    if given.running.cross_check and partial:
+    invocation = options.read(Options, USAGE, argv)
+    partial = bool(invocation.part.only or invocation.part.action)
+    if invocation.running.cross_check and partial:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
-    if given.proof and partial:
+    if invocation.proof and partial:
         raise UsageError("--proof stores the whole proof; leave out --only and --action")
-    return given
+    return invocation
 
 
 def run(argv: Sequence[str]) -> int:
-    given = read(argv)
-    asked = question.question(given)
-    if given.in_place.graph is not None:
-        return draw_graph(given, asked, given.in_place.graph)
-    given.output.check()
-    folder = terminal.make_folder(given.out or Path(asked.folder()))
-    said = prove_text.Said(given.output, core=given.running.core)
-    learner = Learner(given.learn, family_of(asked.design).proof_plan().cores)
-    with Brake() as brake, Keeper(given.proof) as keeper:
-        proof = Proof(asked, given, said, brake)
-        decided = proof.decided(keeper, learner)
-        stored, about_it = keeper.store(decided, asked.wanted)
+    invocation = read(argv)
+    proof_question = question.question(invocation)
+    if invocation.in_place.graph is not None:
+        return draw_graph(invocation, proof_question, invocation.in_place.graph)
+    invocation.output.check()
+    folder = terminal.make_folder(invocation.out or Path(proof_question.folder()))
+    reporter = prove_text.Said(invocation.output, core=invocation.running.core)
+    learner = Learner(invocation.learn, family_of(proof_question.design).proof_plan().cores)
+    with Brake() as brake, Keeper(invocation.proof) as keeper:
+        proof = Proof(proof_question, invocation, reporter, brake)
+        decided = proof.decide_obligations(keeper, learner)
+        is_stored, about_it = keeper.store(decided, proof_question.properties)
         learnt = learner.store(decided)
         lines = [question.obligation_line(o, r) for o, r in decided]
         proof.examine(decided, lines, folder)
         answer = proof.report(lines, folder)
     terminal.write_json(str(folder / "prove.json"), answer)
-    given.output.write(answer)
-    if given.output.for_people:
-        said.report(answer, asked, folder)
+    invocation.output.write(answer)
+    if invocation.output.for_people:
+        reporter.report(answer, proof_question, folder)
     for sentence in filter(None, (about_it, learnt)):
         print(f"insync: {sentence}", file=sys.stderr)
-    return question.exit_code(answer, asked.named) or (Exit.HOLDS if stored else Exit.INCONCLUSIVE)
+    return question.exit_code(answer, proof_question.named_properties) or (
+        Exit.HOLDS if is_stored else Exit.INCONCLUSIVE
+    )
 
 
-def draw_graph(given: Options, asked: Question, file: Path) -> int:
-    out = given.output.console()
+def draw_graph(invocation: Options, proof_question: Question, file: Path) -> int:
+    out = invocation.output.console()
 
     def say(line: str) -> None:
         out.print(line, soft_wrap=True, markup=False, highlight=False)
 
-    return implications.draw_implications(asked, file, given.running.seconds, say)
+    return implications.draw_implications(proof_question, file, invocation.running.seconds, say)
 
 
 class Proof:
     """One run: the obligations made, decided, and looked at."""
 
-    def __init__(self, asked: Question, given: Options, said: prove_text.Said, brake: Callable[[], bool]) -> None:
-        self.asked, self.running, self.command, self.said, self.brake = asked, given.running, given.command, said, brake
-        self.workers = given.running.workers or os.cpu_count() or 1
+    def __init__(
+        self, proof_question: Question, invocation: Options, reporter: prove_text.Said, brake: Callable[[], bool]
+    ) -> None:
+        self.proof_question, self.running, self.command, self.reporter, self.brake = (
+            proof_question,
+            invocation.running,
+            invocation.command,
+            reporter,
+            brake,
+        )
+        self.workers = invocation.running.workers or os.cpu_count() or 1
         self.began = time.monotonic()
-        with said.ticker().meanwhile("stating what is to be proved"):
-            self.induction = induction_of(asked)
-            self.obligations = asked.obligations(self.induction)
+        with reporter.ticker().meanwhile("stating what is to be proved"):
+            self.induction = induction_of(proof_question)
+            self.obligations = proof_question.obligations(self.induction)
         if not self.obligations:
             raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
 
-    def decided(self, keeper: Keeper, learner: Learner) -> list[Decided]:
+    def decide_obligations(self, keeper: Keeper, learner: Learner) -> list[Decision]:
         """Every obligation with its result, each told as it comes."""
         from isr_check.smt import prove
         from isr_check.smt.finite_solver import Finite
         from isr_check.smt.hypotheses import Guide
         from isr_check.smt.learning import Learning
 
-        asked, free = self.asked, self.induction.translation.bounds
-        strategy = strategy_of(self.induction, asked, learner, told=bool(keeper.file))
+        proof_question, free = self.proof_question, self.induction.translation.bounds
+        strategy = strategy_of(self.induction, proof_question, learner, one_question_each=bool(keeper.file))
         sizes = {o.name: _size(o, strategy) for o in self.obligations if o.queries}
         decided, work, every = 0, 0, sum(map(_work, sizes.values())) or 1
 
@@ -161,12 +171,12 @@ class Proof:
             nonlocal decided, work
             if o.queries:
                 decided, work = decided + 1, work + _work(sizes[o.name])
-            self.said.obligation(question.obligation_line(o, result), decided, len(sizes), work / every)
+            self.reporter.obligation(question.obligation_line(o, result), decided, len(sizes), work / every)
 
         way: Attempt = Finite(self.induction).decide if strategy is None else strategy.decide
         if strategy is not None and learner.file is not None:
             way = Learning(strategy)
-        self.said.begin(asked, len(self.obligations), sum(len(o.queries) for o in self.obligations))
+        self.reporter.begin(proof_question, len(self.obligations), sum(len(o.queries) for o in self.obligations))
         try:
             return prove(
                 self.induction,
@@ -175,7 +185,7 @@ class Proof:
                 self.workers,
                 progress,
                 self.running.core,
-                Guide(asked.design, asked.constants, asked.promises) if free else None,
+                Guide(proof_question.design, proof_question.constants, proof_question.promises) if free else None,
                 keeper.attempt(self.induction, way),
                 self.brake,
                 (lambda _: ()) if strategy is None else (lambda o: sizes[o.name]),
@@ -183,49 +193,51 @@ class Proof:
         except Unsound as problem:
             raise Vacuous(str(problem)) from None
         finally:
-            self.said.close()
+            self.reporter.close()
 
-    def examine(self, decided: Sequence[Decided], lines: Sequence[ObligationLine], folder: Path) -> None:
+    def examine(self, decisions: Sequence[Decision], lines: Sequence[ObligationLine], folder: Path) -> None:
         """Counterexamples become traces; for the first few, whether anything leads to them."""
         from isr_check.smt import Counterexample
 
-        found = [(line, o, r) for line, (o, r) in zip(lines, decided, strict=True) if isinstance(r, Counterexample)]
-        examiner = Examiner(self.asked, folder)
-        for line, o, r in found:
+        counterexamples = [
+            (line, o, r) for line, (o, r) in zip(lines, decisions, strict=True) if isinstance(r, Counterexample)
+        ]
+        examiner = Examiner(self.proof_question, folder)
+        for line, o, r in counterexamples:
             examiner.write(line, o, r)
         look = self.running.look
-        for line, o, r in found[: LOOKED_AT if look else 0]:
+        for line, o, r in counterexamples[: LOOKED_AT if look else 0]:
             engine, _ = registry.engine_named(registry.default_engine(), self.workers)
-            examiner.reach(line, o, r, engine, self.limits(look), self.said.ticker())
+            examiner.reach(line, o, r, engine, self.limits(look), self.reporter.ticker())
 
     def limits(self, seconds: float) -> Limits:
         heavy = Brake(MEMORY)
         return Limits(None, seconds, lambda: self.brake() or heavy())
 
     def report(self, lines: list[ObligationLine], folder: Path) -> Report:
-        asked, design = self.asked, self.asked.design
-        promises = question.promise_lines(asked, lines, asked.instance.off_properties)
+        proof_question, design = self.proof_question, self.proof_question.design
+        promises = question.promise_lines(proof_question, lines, proof_question.instance.off_properties)
         explored = None
         if self.running.cross_check:
-            limits, ticker = self.limits(10.0 * self.running.look or 200.0), self.said.ticker()
+            limits, ticker = self.limits(10.0 * self.running.look or 200.0), self.reporter.ticker()
             explored = cross_check.explored(
-                asked, lines, promises, self.command, self.workers, limits, ticker, folder / "explored"
+                proof_question, lines, promises, self.command, self.workers, limits, ticker, folder / "explored"
             )
             for line in promises:
                 if any(d.startswith(f"{line['name']} ") for d in explored["disagreements"]):
                     line["verdict"], line["reason"] = "ERROR", "it is proved, and violated where it is explored"
-        bounds = registry.world(asked.closed(), registry.left_out(design))
+        bounds = registry.world(proof_question.closed(), registry.left_out(design))
         return Report(
             schema=question.SCHEMA,
             command=list(self.command),
             version=version(),
             model_hash=design.model_hash(),
             design=design.name,
-            bounds={k: None if k in asked.open else v for k, v in bounds.items()},
+            bounds={k: None if k in proof_question.open else v for k, v in bounds.items()},
             workers=self.workers,
             seconds=self.running.seconds,
             verdict=question.verdict(promises, lines),
-            partial=asked.partial,
+            partial=proof_question.partial,
             promises=promises,
             obligations=lines,
             explored=explored,
@@ -250,23 +262,27 @@ def _work(size: tuple[int, int]) -> int:
     return parts + UNKNOWN_PART * unknown
 
 
-def induction_of(asked: Question) -> Induction:
+def induction_of(proof_question: Question) -> Induction:
     from isr_check.smt import Induction, NotTranslatable
 
     try:
-        return Induction(asked.design, asked.constants, asked.promises)
+        return Induction(proof_question.design, proof_question.constants, proof_question.promises)
     except NotTranslatable as problem:
-        raise UsageError(f"{asked.design.name} cannot be proved with these bounds open: {problem}") from None
+        raise UsageError(f"{proof_question.design.name} cannot be proved with these bounds open: {problem}") from None
 
 
-def strategy_of(induction: Induction, asked: Question, learner: Learner, told: bool = False) -> Strategy | None:
+def strategy_of(
+    induction: Induction, proof_question: Question, learner: Learner, one_question_each: bool = False
+) -> Strategy | None:
     """How the solver is asked first: with quantifiers by cores and by the hints of the conjuncts; None: all at once.
 
-    `told`: what it refutes has to be known, which it is only of one question at a time.
+    `one_question_each`: what it refutes has to be known, which it is only of one question at a time.
     """
-    if not induction.translation.bounds and not told:
+    if not induction.translation.bounds and not one_question_each:
         return None
     from isr_check.smt.strategy import Strategy
 
-    lemmas = {c.name: c.by for c in asked.conjuncts} | dict(family_of(asked.design).proof_plan().lemmas)
-    return Strategy(induction, lemmas, exchange=not told, cores=learner.cores)
+    lemmas = {c.name: c.by for c in proof_question.conjuncts} | dict(
+        family_of(proof_question.design).proof_plan().lemmas
+    )
+    return Strategy(induction, lemmas, exchange=not one_question_each, cores=learner.cores)

@@ -42,19 +42,19 @@ class Said:
     def ticker(self) -> Ticker:
         return Ticker(quiet=self.quiet, plain=self.plain)
 
-    def begin(self, asked: Question, obligations: int, queries: int) -> None:
-        self.own = registry.own_option(asked.design)
+    def begin(self, proof_question: Question, obligations: int, queries: int) -> None:
+        self.own = registry.own_option(proof_question.design)
         if self.quiet:
             return
-        self.out.print(f"{asked.design.name}: {asked.design.summary}", style="bold")
-        left_out = {"without": " ".join(asked_without(asked))}
-        rows = world(asked.design, {**asked.constants, **left_out})
+        self.out.print(f"{proof_question.design.name}: {proof_question.design.summary}", style="bold")
+        left_out = {"without": " ".join(asked_without(proof_question))}
+        rows = world(proof_question.design, {**proof_question.constants, **left_out})
         rows += [("asked", f"{count(obligations, 'obligation')}, {count(queries, 'question')} to the solver")]
-        rows += [("model", asked.design.model_hash())]
+        rows += [("model", proof_question.design.model_hash())]
         terminal.print_table(self.out, ("", ""), rows)
         self.out.print()
 
-    def obligation(self, line: ObligationLine, done: int, total: int, share: float | None = None) -> None:
+    def obligation(self, line: ObligationLine, decided_count: int, total: int, share: float | None = None) -> None:
         """What fails is said at once; what is proved is counted. `share`: how much of the work is done."""
         if self.quiet:
             return
@@ -65,16 +65,16 @@ class Said:
             self.close()
             self.out.print(f"{name_of(line)}  by {', '.join(line['core'])}", style="dim", soft_wrap=True)
         last = f"obligations decided, last {name_of(line)} in {line['seconds']:.1f} s"
-        self._ticker.count(done, total, last, share=share)
+        self._ticker.count(decided_count, total, last, share=share)
 
     def close(self) -> None:
         """Make room for a line."""
         self._ticker.close()
 
-    def report(self, report: Report, asked: Question, folder: Path) -> None:
+    def report(self, report: Report, proof_question: Question, folder: Path) -> None:
         if not self.quiet:
             self._whole(report, folder)
-        self.out.print(result_line(report, asked), soft_wrap=True)
+        self.out.print(result_line(report, proof_question), soft_wrap=True)
 
     def _whole(self, report: Report, folder: Path) -> None:
         lines, out = report["obligations"], self.out
@@ -96,8 +96,8 @@ class Said:
         out.print(f"\nwritten to {folder}/prove.json", soft_wrap=True)
 
     def _counterexamples(self, lines: Sequence[ObligationLine]) -> None:
-        found = [line for line in lines if line["verdict"] in ("counterexample", "error")]
-        for line in found[:SHOWN]:
+        failures = [line for line in lines if line["verdict"] in ("counterexample", "error")]
+        for line in failures[:SHOWN]:
             self.out.print(f"\n{name_of(line)}", style="bold")
             if line["trace"] is not None:
                 print_short(self.out, Path(line["trace"]))
@@ -106,14 +106,14 @@ class Said:
             self.out.print(said, style="bold" if advice else "", soft_wrap=True)
             if line["behaviour"]:
                 self.out.print(f"how to get there: insync show {line['behaviour']}{self.own}", soft_wrap=True)
-        more = [f"insync show {line['trace']}{self.own}" for line in found[SHOWN:] if line["trace"]]
+        more = [f"insync show {line['trace']}{self.own}" for line in failures[SHOWN:] if line["trace"]]
         terminal.print_lines(self.out, "More counterexamples to induction", more)
 
 
-def asked_without(asked: Question) -> tuple[str, ...]:
+def asked_without(proof_question: Question) -> tuple[str, ...]:
     from insync_cli.registry import left_out
 
-    return left_out(asked.design)
+    return left_out(proof_question.design)
 
 
 def name_of(line: ObligationLine) -> str:
@@ -139,39 +139,46 @@ def matrix(lines: Sequence[ObligationLine]) -> list[str]:
         seconds[f"/{x['action'] or x['kind']}"] += x["seconds"]
     cells = {(x["conjunct"], x["action"] or x["kind"]): mark(x) for x in lines}
     numbers = [f"{i + 1:2}" for i in range(len(columns))]
-    made = [" " * width + "  " + " ".join(n[0] for n in numbers), " " * width + "  " + " ".join(n[1] for n in numbers)]
+    text_lines = [
+        " " * width + "  " + " ".join(n[0] for n in numbers),
+        " " * width + "  " + " ".join(n[1] for n in numbers),
+    ]
     for row in rows:
         marks = " ".join(cells.get((row, c), " ") for c in columns)
-        made.append(f"{row:{width}}  {marks}  {seconds[row]:6.1f} s")
-    made.append(f"\n{PROVED} proved   {NOTHING} nothing to ask   X counterexample to induction   ? no answer in time")
+        text_lines.append(f"{row:{width}}  {marks}  {seconds[row]:6.1f} s")
+    text_lines.append(
+        f"\n{PROVED} proved   {NOTHING} nothing to ask   X counterexample to induction   ? no answer in time"
+    )
     for n, c in zip(numbers, columns, strict=True):
-        made.append(f"  {n} {c:40} {seconds[f'/{c}']:6.1f} s")
-    return made
+        text_lines.append(f"  {n} {c:40} {seconds[f'/{c}']:6.1f} s")
+    return text_lines
 
 
 def mark(line: ObligationLine) -> str:
     return NOTHING if line["verdict"] == "proved" and not line["queries"] else MARKS[line["verdict"]]
 
 
-def result_line(report: Report, asked: Question) -> str:
+def result_line(report: Report, proof_question: Question) -> str:
     """The one line to grep for."""
     stats = report["stats"]
     work = f"({count(stats['obligations'], 'obligation')}, {stats['seconds']:.0f} s)"
-    return f"insync prove {report['design']}: {report['verdict']} - {sentence(report, asked)} {work}"
+    return f"insync prove {report['design']}: {report['verdict']} - {sentence(report, proof_question)} {work}"
 
 
-def sentence(report: Report, asked: Question) -> str:
+def sentence(report: Report, proof_question: Question) -> str:
     lines = report["obligations"]
     of = {word: [x for x in lines if x["verdict"] == word] for word in MARKS}
-    held = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.PROVED]
+    promises = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.PROVED]
     violated = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.VIOLATED]
     off = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.VACUOUS]
     parts = [f"{', '.join(violated)} violated"] if violated else []
     parts += [f"{', '.join(off)} vacuous"] if off else []
     if report["explored"] and report["explored"]["disagreements"]:
         parts.append("the engines disagree")
-    if held:
-        parts.append(f"{count(len(held), 'promise')} hold{'s' if len(held) == 1 else ''} {extent(asked)}")
+    if promises:
+        parts.append(
+            f"{count(len(promises), 'promise')} hold{'s' if len(promises) == 1 else ''} {extent(proof_question)}"
+        )
     for word, what in (("error", "on which the engines disagree"), ("counterexample", "refuted"), ("unknown", "open")):
         if of[word]:
             parts.append(f"{count(len(of[word]), 'obligation')} {what}, first {name_of(of[word][0])}")
@@ -180,10 +187,12 @@ def sentence(report: Report, asked: Question) -> str:
     return "; ".join(parts) or "nothing was asked"
 
 
-def extent(asked: Question) -> str:
+def extent(proof_question: Question) -> str:
     """Of which worlds a promise is proved."""
-    options = {c.name: c.option[2:] for c in asked.design.constants() if not c.names}
-    free = [options[name] for name in asked.open]
-    given = ", ".join(f"{o} {asked.constants[name]}" for name, o in options.items() if asked.constants[name])
+    options = {c.name: c.option[2:] for c in proof_question.design.constants() if not c.names}
+    free = [options[name] for name in proof_question.open]
+    given = ", ".join(
+        f"{o} {proof_question.constants[name]}" for name, o in options.items() if proof_question.constants[name]
+    )
     every = f"for every {', '.join(free[:-1])} and {free[-1]}" if len(free) > 1 else f"for every {''.join(free)}"
     return f"{every}, with {given}" if free else f"with {given}"

@@ -12,7 +12,7 @@ import attrs
 from insync_cli import registry
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.families import family_of
-from insync_cli.options import ANY, SmallerWorld, constants, group, repeated
+from insync_cli.options import ANY, SmallerWorld, constants, group, repeated_option
 from insync_cli.runfile import weakest
 from isr_check.engine import TYPE_OK, Verdict
 
@@ -92,8 +92,8 @@ class Question:
     instance: Instance
     constants: Mapping[str, Value | None]
     conjuncts: Sequence[Conjunct]
-    wanted: Sequence[Property]
-    named: tuple[str, ...]
+    properties: Sequence[Property]
+    named_properties: tuple[str, ...]
     only: tuple[str, ...]
     actions: tuple[str, ...]
 
@@ -114,7 +114,7 @@ class Question:
         return [name for name, value in self.constants.items() if value is None]
 
     def obligations(self, induction: Induction) -> list[Obligation]:
-        wanted = [p for p in self.wanted if not self.only or p.name in self.only]
+        wanted = [p for p in self.properties if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
         only = [n for n in self.only if n in names] or ([NOTHING] if self.only else [])
         return list(induction.obligations(wanted, only, self.actions))
@@ -125,7 +125,7 @@ class Question:
 
     def folder(self) -> str:
         """A folder below runs/. The same question gets the same folder, so that asking again replaces the answer."""
-        asked = [p.name for p in self.wanted], self.only, self.actions
+        asked = [p.name for p in self.properties], self.only, self.actions
         parts = [self.design.model_hash(), self.constants, *asked]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
         return f"runs/prove-{self.design.name}-{digest}"
@@ -148,8 +148,8 @@ class OpenWorld(SmallerWorld):
 class Part:
     """A part of the obligations."""
 
-    only: tuple[str, ...] = repeated("CONJUNCT", "this conjunct or promise", str)
-    action: tuple[str, ...] = repeated("ACTION", "this action", str)
+    only: tuple[str, ...] = repeated_option("CONJUNCT", "this conjunct or promise", str)
+    action: tuple[str, ...] = repeated_option("ACTION", "this action", str)
 
 
 @attrs.frozen(kw_only=True)
@@ -157,46 +157,48 @@ class Asked:
     """What is to be proved, in the user's own words."""
 
     world: OpenWorld = group(OpenWorld)
-    properties: tuple[str, ...] = repeated("P", "prove only this one", str, name="property")
+    properties: tuple[str, ...] = repeated_option("P", "prove only this one", str, name="property")
     part: Part = group(Part, "a part of the proof, from which no promise follows")
 
 
-def question(given: Asked) -> Question:
+def question(invocation: Asked) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
     from isr_lang import Conjunct
 
-    design = given.world.design
+    design = invocation.world.design
     plan = family_of(design).proof_plan()
     conjuncts = registry.invariant_of(design)
     if not conjuncts:
         raise UsageError(f"no invariant is known that speaks of {design.name}")
-    known = {c.name: c for c in design.constants()}
-    told = given.world.constants
-    free = [k for k, v in told.items() if v == ANY and not known[k].names]
-    fixed = {k: v for k, v in plan.constants.items() if k in known} | dict(told)
+    constants_by_name = {c.name: c for c in design.constants()}
+    told = invocation.world.constants
+    free = [k for k, v in told.items() if v == ANY and not constants_by_name[k].names]
+    fixed = {k: v for k, v in plan.constants.items() if k in constants_by_name} | dict(told)
     instance = registry.instance_of(design, {k: v for k, v in fixed.items() if k not in free})
-    left_open = [k for k in known if k in free or (k in plan.open_bounds and k not in fixed)]
-    named = given.properties
+    left_open = [k for k in constants_by_name if k in free or (k in plan.open_bounds and k not in fixed)]
+    named_properties = invocation.properties
     provable = {p.name: p for p in design.properties if p.kind in PROVABLE}
-    for name in named:
+    for name in named_properties:
         registry.check_property(design, name)
         if name not in (*provable, TYPE_OK):
             raise UsageError(f"{name} is not something that always holds; induction cannot prove it")
-    wanted = [n for n in plan.promises if n in provable and not named] + [n for n in named if n in provable]
-    only, actions = given.part.only, given.part.action
+    property_names = [n for n in plan.promises if n in provable and not named_properties] + [
+        n for n in named_properties if n in provable
+    ]
+    only, actions = invocation.part.only, invocation.part.action
     _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
     _check("action", actions, [a.name for a in design.actions], design)
     own = {c.name for c in conjuncts}
     more = [n for n in only if n in provable and n not in own]
     if actions:  # what an action does to a promise is asked like a conjunct: it held before the step
         conjuncts += [Conjunct(provable[n]) for n in more if provable[n].kind == "always"]
-    wanted += [n for n in more if n not in wanted]
+    property_names += [n for n in more if n not in property_names]
     return Question(
         instance,
         instance.constants | dict.fromkeys(left_open),
         conjuncts,
-        [provable[n] for n in wanted],
-        named,
+        [provable[n] for n in property_names],
+        named_properties,
         only,
         actions,
     )
@@ -228,13 +230,13 @@ def obligation_line(obligation: Obligation, result: Result) -> ObligationLine:
     )
 
 
-def promise_lines(asked: Question, lines: Sequence[ObligationLine], off: Iterable[str]) -> list[PromiseLine]:
+def promise_lines(proof_question: Question, lines: Sequence[ObligationLine], off: Iterable[str]) -> list[PromiseLine]:
     """The verdict on each wanted promise; none where only a part of the obligations was asked."""
-    if asked.partial:
+    if proof_question.partial:
         return []
     weak = [line for line in lines if line["kind"] != "implies" and line["verdict"] != "proved"]
-    found = [_promise(p.name, p.kind, lines, weak, off) for p in asked.wanted]
-    if TYPE_OK in asked.named:
+    found = [_promise(p.name, p.kind, lines, weak, off) for p in proof_question.properties]
+    if TYPE_OK in proof_question.named_properties:
         found.append(_promise(TYPE_OK, "always", lines, weak, off))
     return found
 
@@ -242,40 +244,44 @@ def promise_lines(asked: Question, lines: Sequence[ObligationLine], off: Iterabl
 def _promise(
     name: str, kind: str, lines: Sequence[ObligationLine], weak: Sequence[ObligationLine], off: Iterable[str]
 ) -> PromiseLine:
-    def said(verdict: Verdict, reason: str = "") -> PromiseLine:
+    def promise_line(verdict: Verdict, reason: str = "") -> PromiseLine:
         return PromiseLine(name=name, kind="always", verdict=verdict.value, reason=reason)
 
     if name in off:
-        return said(Verdict.VACUOUS, "not promised at these settings")
+        return promise_line(Verdict.VACUOUS, "not promised at these settings")
     own = [line for line in lines if line["conjunct"] == name]
     if any(line["reached"] == "reachable" for line in own):
-        return said(Verdict.VIOLATED, "its counterexample can be reached")
+        return promise_line(Verdict.VIOLATED, "its counterexample can be reached")
     if any(line["verdict"] == "error" for line in own):
-        return said(Verdict.ERROR, "the engines disagree")
+        return promise_line(Verdict.ERROR, "the engines disagree")
     if any(line["verdict"] == "counterexample" for line in weak):
-        return said(Verdict.UNKNOWN, "the invariant is not inductive")
+        return promise_line(Verdict.UNKNOWN, "the invariant is not inductive")
     if weak:
-        return said(Verdict.UNKNOWN, "the invariant is not proved")
+        return promise_line(Verdict.UNKNOWN, "the invariant is not proved")
     missing = [line for line in own if line["verdict"] != "proved"]
     if any(line["verdict"] == "counterexample" for line in missing):
-        return said(Verdict.UNKNOWN, "it does not follow from the invariant")
-    return said(Verdict.UNKNOWN, "no answer in time") if missing else said(Verdict.PROVED)
+        return promise_line(Verdict.UNKNOWN, "it does not follow from the invariant")
+    return promise_line(Verdict.UNKNOWN, "no answer in time") if missing else promise_line(Verdict.PROVED)
 
 
-def exit_code(report: Report, named: Sequence[str]) -> Exit:
+def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
     """The answer as a number; what is not known is never a success."""
     verdicts = [line["verdict"] for line in report["promises"]]
-    decided = [line["verdict"] for line in report["obligations"]]
+    obligation_verdicts = [line["verdict"] for line in report["obligations"]]
     explored = report["explored"]
-    if "error" in decided or Verdict.ERROR in verdicts or (explored and explored["disagreements"]):
+    if "error" in obligation_verdicts or Verdict.ERROR in verdicts or (explored and explored["disagreements"]):
         return Exit.INTERNAL
     if Verdict.VIOLATED in verdicts:
         return Exit.SAFETY
-    if "counterexample" in decided:
+    if "counterexample" in obligation_verdicts:
         return Exit.NOT_INDUCTIVE
-    if any(line["verdict"] == Verdict.VACUOUS and line["name"] in named for line in report["promises"]):
+    if any(line["verdict"] == Verdict.VACUOUS and line["name"] in named_properties for line in report["promises"]):
         return Exit.UNCOVERED
-    return Exit.INCONCLUSIVE if "unknown" in decided or Verdict.UNKNOWN in verdicts or not decided else Exit.HOLDS
+    return (
+        Exit.INCONCLUSIVE
+        if "unknown" in obligation_verdicts or Verdict.UNKNOWN in verdicts or not obligation_verdicts
+        else Exit.HOLDS
+    )
 
 
 def verdict(promises: Sequence[PromiseLine], lines: Sequence[ObligationLine]) -> str:

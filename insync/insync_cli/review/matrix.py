@@ -15,7 +15,7 @@ from insync_cli import options, places, registry, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
 from insync_cli.families import family_of
 from insync_cli.on_spark import SPARK
-from insync_cli.options import Usage, design_name, group, option, repeated
+from insync_cli.options import Usage, design_name, group, option, repeated_option
 from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix_spark
 from insync_cli.room_line import room_line
@@ -53,7 +53,7 @@ PARTIAL = "matrix.partial.json"
 """The cells of a run that was stopped. What was there before stays."""
 FOLDER: Path | Location = Path("runs/matrix")
 WORDS = {"HOLDS": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
-BROKEN = "BROKEN"
+BROKEN_WORD = "BROKEN"
 LONGEST = 1_000_000
 """More steps than any witness has."""
 
@@ -64,9 +64,9 @@ USAGE = Usage("matrix", "The guarantees: designs x settings x fault budgets, eac
 @attrs.frozen(kw_only=True)
 class Options:
     plan: Path = option("FILE", "another plan than the standard one", Path, STANDARD)
-    designs: tuple[str, ...] = repeated("D", "only this design", design_name, name="design")
+    designs: tuple[str, ...] = repeated_option("D", "only this design", design_name, name="design")
     own: options.OwnDesigns = group(options.OwnDesigns)
-    faults: tuple[str, ...] = repeated("F", "only under this fault of the plan", str, name="fault")
+    faults: tuple[str, ...] = repeated_option("F", "only under this fault of the plan", str, name="fault")
     out: Path | Location = option("DIR", f"where {FILE} and the runs go; may be s3://...", places.place, FOLDER)
     running: options.RunningEach = group(options.RunningEach, "running")
     master: str | None = option("URL", "with --engine spark; without it, this machine alone", str)
@@ -74,21 +74,21 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    given.output.check()
-    if given.master is not None and given.running.engine != SPARK:
+    invocation = options.read(Options, USAGE, argv)
+    invocation.output.check()
+    if invocation.master is not None and invocation.running.engine != SPARK:
         raise UsageError(f"--master is for --engine {SPARK}")
-    plan = plan_of(given.plan, given.designs, given.faults)
-    folder = places.make_folder(given.out)
+    plan = plan_of(invocation.plan, invocation.designs, invocation.faults)
+    folder = places.make_folder(invocation.out)
     check_folder(folder, plan)
-    found = made(plan, given.running, given.output, folder, given.master)
+    matrix = make_matrix(plan, invocation.running, invocation.output, folder, invocation.master)
 
     def details(out: Console) -> None:
-        show(out, found)
+        show(out, matrix)
         out.print(f"\nwritten to {folder}/{FILE}, a run file and the counterexamples beside it", soft_wrap=True)
 
-    given.output.answer(found, details, result_line(found))
-    undecided = any(p["verdict"] == Verdict.BUDGETED for c in found["cells"] for p in c["promises"])
+    invocation.output.answer(matrix, details, result_line(matrix))
+    undecided = any(p["verdict"] == Verdict.BUDGETED for c in matrix["cells"] for p in c["promises"])
     return Exit.INCONCLUSIVE if undecided else Exit.HOLDS
 
 
@@ -134,51 +134,51 @@ def check_folder(folder: Path | Location, plan: Plan) -> None:
         )
 
 
-def made(
+def make_matrix(
     plan: Plan, running: options.RunningEach, output: QuietOutput, out: Path | Location, master: str | None = None
 ) -> Matrix:
     """Run every cell; the document is written into the folder, too. Inconclusive if Ctrl-C, TERM or HUP ends it."""
-    with places.filled(out) as folder:
-        return _made(plan, Cells(running, out if running.engine == SPARK else folder), output, folder, master)
+    with places.local_folder(out) as folder:
+        return _explore_plan(plan, Cells(running, out if running.engine == SPARK else folder), output, folder, master)
 
 
-def _made(plan: Plan, explore: Cells, output: QuietOutput, folder: Path, master: str | None) -> Matrix:
+def _explore_plan(plan: Plan, explore: Cells, output: QuietOutput, folder: Path, master: str | None) -> Matrix:
     every = questions(plan)
-    done: list[CellEntry] = []
+    entries: list[CellEntry] = []
     shortest: dict[str, int] = {}
     try:
         with output.ticker() as ticker, interruptible():
             answers = shared(every, explore, master, ticker)
             for (cell, instance), (entry, witnesses) in zip(every, answers, strict=True):
-                done.append(entry)
-                ticker.count(len(done), len(every), "cells")
+                entries.append(entry)
+                ticker.count(len(entries), len(every), "cells")
                 new = [f for f in witnesses if f.path and len(f.path.steps) < shortest.get(f.name, LONGEST)]
                 for name, path in save(instance, new, folder / cell.name).items():
                     line = next(p for p in entry["promises"] if p["name"] == name)
                     line["trace"], shortest[name] = str(path.relative_to(folder)), line["depth"] or 0
     except KeyboardInterrupt:
-        terminal.write_json(str(folder / PARTIAL), document(plan, done))
-        told = f"stopped after {len(done)} of {terminal.count(len(every), 'cell')}"
+        terminal.write_json(str(folder / PARTIAL), document(plan, entries))
+        told = f"stopped after {len(entries)} of {terminal.count(len(every), 'cell')}"
         raise Inconclusive(f"{told}, which are in {explore.folder / PARTIAL}") from None
-    found = document(plan, done)
+    found = document(plan, entries)
     terminal.write_json(str(folder / FILE), found)
     return found
 
 
-def document(plan: Plan, done: list[CellEntry]) -> Matrix:
+def document(plan: Plan, entries: list[CellEntry]) -> Matrix:
     """The matrix document of these cells."""
     designs = [registry.design_named(name) for name in plan.designs]
-    promised = {p.name: p.doc for design in reversed(designs) for p in design.properties}
+    promise_docs = {p.name: p.doc for design in reversed(designs) for p in design.properties}
     return Matrix(
         schema=SCHEMA,
         version=version(),
         designs=[DesignEntry(name=d.name, summary=d.summary) for d in designs],
-        promises={name: promised.get(name, "") for name in (*plan.promises, *plan.probes)},
+        promises={name: promise_docs.get(name, "") for name in (*plan.promises, *plan.probes)},
         settings={name: list(values) for name, values in plan.settings.items()},
-        faults=[FaultEntry(name=f.name, says=f.says, count=f.count, recommended=f.recommended) for f in plan.faults],
+        faults=[FaultEntry(name=f.name, says=f.says, count=f.count, recommended=f.is_recommended) for f in plan.faults],
         usual=dict(plan.usual),
         client=dict(plan.client),
-        cells=done,
+        cells=entries,
     )
 
 
@@ -192,7 +192,7 @@ class Cells:
     """Which insync this is; where it is not installed, Python cannot tell."""
 
     def __call__(self, cell: Cell, instance: Instance) -> tuple[CellEntry, list[Finding]]:
-        with places.filled(self.folder) as folder:
+        with places.local_folder(self.folder) as folder:
             return explored(cell, instance, self.running, folder, self.version)
 
 
@@ -208,7 +208,7 @@ def shared(
     if running.engine == SPARK:
         folder = explore.folder.absolute() if isinstance(explore.folder, Path) else explore.folder
         there = attrs.evolve(explore, running=attrs.evolve(running, engine=None), folder=folder)
-        yield from matrix_spark.swept([cell for cell, _ in every], there, master, running.workers, ticker)
+        yield from matrix_spark.sweep_cells([cell for cell, _ in every], there, master, running.workers, ticker)
         return
     workers = running.workers or os.cpu_count() or 1
     if workers == 1:
@@ -234,25 +234,25 @@ def explored(
     place = terminal.make_folder(folder / cell.name)
     limits = Limits(running.max_states, running.max_seconds)
     family = family_of(instance.design)
-    premises = family.premises(cell.wanted)
-    probed, wanted = instance.promising(*premises), (*cell.wanted, *(p.name for p in premises))
+    premises = family.premises(cell.property_names)
+    probed, wanted = instance.promising(*premises), (*cell.property_names, *(p.name for p in premises))
     if cell.symmetry and "symmetry" in inspect.signature(explore).parameters:
         explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True))
-    found = explore(probed, wanted, limits, silent)
+    result = explore(probed, wanted, limits, silent)
     judge, _ = registry.engine_named(registry.default_engine(), workers)
-    found, left = family.worth(instance, found, cell.wanted, judge, limits)
-    broken = [f for f in found.findings if f.verdict is Verdict.VIOLATED]
-    saved = save(instance, broken, place)
+    result, room_left = family.worth(instance, result, cell.property_names, judge, limits)
+    broken = [f for f in result.findings if f.verdict is Verdict.VIOLATED]
+    trace_paths = save(instance, broken, place)
     answer = runfile.run_file(
         instance,
-        found,
+        result,
         command=cell.command,
         version=version,
         engine=engine,
         workers=workers,
-        findings=found.findings,
-        traces={name: str(path.relative_to(folder)) for name, path in saved.items()},
-        room=room_line(left),
+        findings=result.findings,
+        traces={name: str(path.relative_to(folder)) for name, path in trace_paths.items()},
+        room=room_line(room_left),
     )
     terminal.write_json(str(place / "run.json"), answer)
     entry = CellEntry(
@@ -268,7 +268,7 @@ def explored(
         generated=answer["stats"]["generated"],
         depth=answer["stats"]["depth"],
         seconds=answer["stats"]["seconds"],
-        complete=found.complete,
+        complete=result.complete,
         promises=[
             PromiseEntry(
                 name=line["name"], kind=line["kind"], verdict=line["verdict"], depth=line["depth"], trace=line["trace"]
@@ -276,19 +276,19 @@ def explored(
             for line in answer["properties"]
         ],
     )
-    return entry, [f for f in found.findings if f.kind.startswith("sometimes") and f.path is not None]
+    return entry, [f for f in result.findings if f.kind.startswith("sometimes") and f.path is not None]
 
 
-def show(out: Console, found: Matrix) -> None:
+def show(out: Console, matrix: Matrix) -> None:
     """A table per fault: a row per design, a column per setting, and what happens to what was acknowledged."""
-    promise = next(iter(found["promises"]), "")
-    for fault in found["faults"]:
-        here = [c for c in found["cells"] if c["fault"] == fault["name"]]
+    promise = next(iter(matrix["promises"]), "")
+    for fault in matrix["faults"]:
+        here = [c for c in matrix["cells"] if c["fault"] == fault["name"]]
         columns = list(dict.fromkeys(column_name(c) for c in here))
         out.print(f"\n{fault['name']}: {fault['says']}", style="bold")
         rows = [
             (design["name"], *(word(here, design["name"], column, promise) for column in columns), "")
-            for design in found["designs"]
+            for design in matrix["designs"]
             if any(c["design"] == design["name"] for c in here)
         ]
         terminal.print_table(out, (promise, *columns, ""), rows)
@@ -300,22 +300,22 @@ def column_name(cell: CellEntry) -> str:
 
 
 def word(here: list[CellEntry], design: str, column: str, promise: str) -> str:
-    """`holds`, `LOST 6` with the steps, `BROKEN` where only other promises fail."""
+    """`holds`, `LOST 6` with the steps, `BROKEN_WORD` where only other promises fail."""
     cell = next((c for c in here if c["design"] == design and column_name(c) == column), None)
-    said = verdict_of(cell, promise) if cell is not None else None
-    if cell is None or said is None:
+    promise_entry = verdict_of(cell, promise) if cell is not None else None
+    if cell is None or promise_entry is None:
         return ""
-    if said["verdict"] == Verdict.VIOLATED:
-        return f"{WORDS[Verdict.VIOLATED]} {said['depth']}"
+    if promise_entry["verdict"] == Verdict.VIOLATED:
+        return f"{WORDS[Verdict.VIOLATED]} {promise_entry['depth']}"
     others = any(p["verdict"] == Verdict.VIOLATED for p in cell["promises"])
-    return BROKEN if others else WORDS.get(said["verdict"], said["verdict"])
+    return BROKEN_WORD if others else WORDS.get(promise_entry["verdict"], promise_entry["verdict"])
 
 
-def result_line(found: Matrix) -> str:
-    total, lost = len(found["cells"]), 0
-    promise = next(iter(found["promises"]), "")
-    for cell in found["cells"]:
+def result_line(matrix: Matrix) -> str:
+    total, losses = len(matrix["cells"]), 0
+    promise = next(iter(matrix["promises"]), "")
+    for cell in matrix["cells"]:
         said = verdict_of(cell, promise)
-        lost += said is not None and said["verdict"] == Verdict.VIOLATED
-    states = sum(c["distinct"] for c in found["cells"])
-    return f"insync matrix: {total} cells, {states:,} states, {promise} violated in {lost}"
+        losses += said is not None and said["verdict"] == Verdict.VIOLATED
+    states = sum(c["distinct"] for c in matrix["cells"])
+    return f"insync matrix: {total} cells, {states:,} states, {promise} violated in {losses}"

@@ -20,18 +20,18 @@ Explore = Callable[[Cell, Instance], tuple[CellEntry, "list[Finding]"]]
 """Explores one cell and writes its files. It is sent to the executors."""
 
 
-def swept(
+def sweep_cells(
     cells: Sequence[Cell], explore: Explore, master: str | None, workers: int | None, ticker: Ticker
 ) -> list[tuple[CellEntry, list[Finding]]]:
     """The cells in order. The executors write their files, into a store or a folder that all of them see."""
     with on_spark.running(ticker, master, workers) as (spark, tell):
         from isr_pipeline.sweeps import sweep
 
-        work = partial(answered, explore=explore, own=registry.own_files())
+        work = partial(explore_cell, explore=explore, own=registry.own_files())
         return sweep(spark, work, cells, what="cells", tell=tell)
 
 
-def answered(cell: Cell, explore: Explore, own: Sequence[tuple[Path, str]]) -> tuple[CellEntry, list[Finding]]:
+def explore_cell(cell: Cell, explore: Explore, own: Sequence[tuple[Path, str]]) -> tuple[CellEntry, list[Finding]]:
     """In an executor: an instance cannot be sent, so it is made anew from the names and numbers in the cell.
 
     `own`: files of designs, with what is in them.

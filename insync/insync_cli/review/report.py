@@ -13,7 +13,7 @@ import attrs
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.model import guards
-from insync_cli.options import Usage, flag, group, option, repeated
+from insync_cli.options import Usage, flag, group, option, repeated_option
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix
 from insync_cli.review.report_pages import (
@@ -22,7 +22,7 @@ from insync_cli.review.report_pages import (
     TODAY,
     Shelf,
     cell_pages,
-    played,
+    played_scene,
     story,
     together,
     witness_pages,
@@ -41,7 +41,7 @@ from isr_report.report import claims_text, page
 from isr_report.sections.conformance import REPLAY
 from isr_report.sections.distance import LOSING
 from isr_report.sections.overview import summary_line
-from isr_report.traceability import Traced, resolved
+from isr_report.traceability import Traced, trace_to_sources
 from isr_trace.cases import Case, load_cases
 from isr_trace.itf import read_itf, write_text
 from isr_trace.trace import TraceError
@@ -56,7 +56,7 @@ QUICK_FAULTS = ("none", "crash", "power", "power-twice", "three-crash", "three-c
 QUICK_SETTINGS = ("acks",)
 TRACE = "trace.itf.json"
 SIDE_BY_SIDE = "jepsen-2013"
-DRAWN = ".svg"
+DRAWING_SUFFIX = ".svg"
 BROKER, TESTS = ("impl/isr_broker",), "tests"
 """Where the functions and the tests are to which promises are traced."""
 READERS = {"consumers": 1, "follower_reads": True}
@@ -77,7 +77,7 @@ class Options:
     questions: Path = option("FILE", "other questions than the standard ones", Path, QUESTIONS)
     quick: bool = flag(f"only {' and '.join(QUICK_DESIGNS)}: a small matrix with acks=all, and their stories; minutes")
     cases: Path = option("DIR", "the corpus of stories", Path, CORPUS)
-    include: tuple[Path, ...] = repeated(
+    include: tuple[Path, ...] = repeated_option(
         "FILE",
         "JSON of prove, mutate, replay, conform, validate, kills or experiment, or the SVG of prove --graph",
         Path,
@@ -90,20 +90,20 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    given = attrs.evolve(given, cases=corpus(given.cases))
-    output = given.output
+    invocation = options.read(Options, USAGE, argv)
+    invocation = attrs.evolve(invocation, cases=corpus(invocation.cases))
+    output = invocation.output
     output.check()
-    if given.quick and given.matrix is not None:
+    if invocation.quick and invocation.matrix is not None:
         raise UsageError("--quick makes a small matrix; with --matrix there is one already")
-    if given.plan is not None and (given.quick or given.matrix is not None):
-        other = "--quick has a plan of its own" if given.quick else "with --matrix there is a matrix already"
+    if invocation.plan is not None and (invocation.quick or invocation.matrix is not None):
+        other = "--quick has a plan of its own" if invocation.quick else "with --matrix there is a matrix already"
         raise UsageError(f"--plan says which matrix is made; {other}")
     try:
-        read = inputs(given)
-        folder = terminal.make_folder(given.out)
+        read = inputs(invocation)
+        folder = terminal.make_folder(invocation.out)
         with interruptible():
-            material = gathered(given, read, folder)
+            material = gather_material(invocation, read, folder)
         write_text(folder / "index.html", page(material))
         write_text(folder / "report.md", markdown(material))
         write_text(folder / "claims.json", claims_text(material))
@@ -129,29 +129,29 @@ class Inputs:
     before: Matrix | None
     plan: Plan
     questions: Sequence[Question]
-    included: Sequence[tuple[Path, dict[str, object]]]
+    included_reports: Sequence[tuple[Path, dict[str, object]]]
     graphs: Sequence[tuple[str, str]]
 
 
-def inputs(given: Options) -> Inputs:
+def inputs(invocation: Options) -> Inputs:
     """Everything that was named; UsageError or InputError for what is not there or not what it should be."""
-    if not given.cases.is_dir():
-        raise UsageError(f"there is no folder {given.cases} with a corpus of cases (--cases)")
-    cases = load_cases(given.cases / pages.CASES).cases
-    cases = tuple(c for c in cases if c.design in QUICK_DESIGNS) if given.quick else cases
+    if not invocation.cases.is_dir():
+        raise UsageError(f"there is no folder {invocation.cases} with a corpus of cases (--cases)")
+    cases = load_cases(invocation.cases / pages.CASES).cases
+    cases = tuple(c for c in cases if c.design in QUICK_DESIGNS) if invocation.quick else cases
     for case in cases:
-        read_itf(given.cases / case.name / TRACE)
-    if given.matrix is not None:
-        read_matrix(given.matrix / matrix.FILE)
-    reports = [p for p in given.include if p.suffix != DRAWN]
-    plan = matrix.plan_of() if given.plan is None else matrix.plan_of(given.plan)
+        read_itf(invocation.cases / case.name / TRACE)
+    if invocation.matrix is not None:
+        read_matrix(invocation.matrix / matrix.FILE)
+    reports = [p for p in invocation.include if p.suffix != DRAWING_SUFFIX]
+    plan = matrix.plan_of() if invocation.plan is None else matrix.plan_of(invocation.plan)
     return Inputs(
         cases,
-        earlier(given.since),
-        quick(plan) if given.quick else plan,
-        questions(given.questions),
-        [(p, included(p)) for p in reports],
-        [drawing(p) for p in given.include if p.suffix == DRAWN],
+        earlier(invocation.since),
+        quick(plan) if invocation.quick else plan,
+        questions(invocation.questions),
+        [(p, included_report(p)) for p in reports],
+        [drawing(p) for p in invocation.include if p.suffix == DRAWING_SUFFIX],
     )
 
 
@@ -162,47 +162,51 @@ def quick(plan: Plan) -> Plan:
     return attrs.evolve(plan, designs=QUICK_DESIGNS, faults=faults, settings=settings)
 
 
-def gathered(given: Options, read: Inputs, folder: Path) -> Material:
+def gather_material(invocation: Options, read: Inputs, folder: Path) -> Material:
     """Everything that the page shows; what is not there yet is run, or made, now."""
-    found = matrix_of(given, read.plan, folder / MATRIX)
-    shelf = Shelf(folder, given.gallery)
-    with given.output.ticker() as ticker:
-        told = [
-            story(case, given.cases, given.running, shelf)
-            for case in ticker.counted(read.cases, len(read.cases), "stories, both controls run again")
+    cell_matrix = matrix_of(invocation, read.plan, folder / MATRIX)
+    shelf = Shelf(folder, invocation.gallery)
+    with invocation.output.ticker() as ticker:
+        stories = [
+            story(case, invocation.cases, invocation.running, shelf)
+            for case in ticker.count_each(read.cases, len(read.cases), "stories, both controls run again")
         ]
-    with given.output.ticker() as ticker:
-        drawn = {} if given.no_pages else {**cell_pages(found, folder, ticker), **witness_pages(found, folder)}
-    reports = [kept(path, report, folder) for path, report in read.included]
+    with invocation.output.ticker() as ticker:
+        page_links = (
+            {}
+            if invocation.no_pages
+            else {**cell_pages(cell_matrix, folder, ticker), **witness_pages(cell_matrix, folder)}
+        )
+    reports = [copy_report(path, report, folder) for path, report in read.included_reports]
     today = registry.design_named(TODAY)
-    shown = [played(s, shelf) for s in scenes.loaded()]
+    played_scenes = [played_scene(s, shelf) for s in scenes.loaded()]
     shelf.close()
     return Material(
-        matrix=found,
+        matrix=cell_matrix,
         folder=MATRIX,
-        pages=drawn,
-        stories=told,
-        scenes=shown,
-        together=next((together(s) for s in told if s.case.name == SIDE_BY_SIDE), None),
-        included=reports,
+        pages=page_links,
+        stories=stories,
+        scenes=played_scenes,
+        together=next((together(s) for s in stories if s.case.name == SIDE_BY_SIDE), None),
+        included_reports=reports,
         graphs=list(read.graphs),
-        redundant=redundant(found),
+        redundant=redundant(cell_matrix),
         assumptions=not_modelled(),
-        bounds={c.doc: bounds_said(found, c.name) for c in today.constants() if not c.names and not c.budget},
+        bounds={c.doc: bounds_said(cell_matrix, c.name) for c in today.constants() if not c.names and not c.budget},
         version=version(),
         model_hash=today.model_hash(),
         hashes={name: design.model_hash() for name, design in registry.designs().items()},
         questions=read.questions,
-        covered=coverage(found, folder / MATRIX),
-        traced=traced(reports),
-        since=since_then(read.before, found),
-        alternatives=alternatives(found, told),
+        covered=coverage(cell_matrix, folder / MATRIX),
+        traceability=traceability(reports),
+        since=since_then(read.before, cell_matrix),
+        alternatives=alternatives(cell_matrix, stories),
     )
 
 
-def redundant(found: Matrix) -> list[tuple[str, str, str, str]]:
+def redundant(cell_matrix: Matrix) -> list[tuple[str, str, str, str]]:
     """The guards of today's design that are known to be redundant, if that design is in the matrix at all."""
-    if TODAY not in (d["name"] for d in found["designs"]):
+    if TODAY not in (d["name"] for d in cell_matrix["designs"]):
         return []
     return [(TODAY, *guard, reason) for guard, reason in guards.redundant(None, TODAY).items()]
 
@@ -214,51 +218,51 @@ def earlier(place: Path | None) -> Matrix | None:
     return read_matrix((place / MATRIX if (place / MATRIX).is_dir() else place) / matrix.FILE)
 
 
-def since_then(before: Matrix | None, found: Matrix) -> Since | None:
-    return since(before, found) if before is not None else None
+def since_then(before: Matrix | None, cell_matrix: Matrix) -> Since | None:
+    return since(before, cell_matrix) if before is not None else None
 
 
-def alternatives(found: Matrix, told: Sequence[Story]) -> list[Alternative]:
+def alternatives(cell_matrix: Matrix, stories: Sequence[Story]) -> list[Alternative]:
     """The designs that Kafka never shipped, each with the story about it if there is one."""
-    line = {*matrix.plan_of().designs, *(d["name"] for d in found["designs"])}
-    broken = [(s, s.case.design) for s in told]
-    mended = {s.case.fixed_by.design for s in told if s.case.fixed_by is not None}
+    line = {*matrix.plan_of().designs, *(d["name"] for d in cell_matrix["designs"])}
+    story_designs = [(s, s.case.design) for s in stories]
+    fixing_designs = {s.case.fixed_by.design for s in stories if s.case.fixed_by is not None}
     return [
         Alternative(
             design=d.name,
             summary=d.summary,
             because=d.because,
             based_on=d.based_on.name if d.based_on is not None else "",
-            story=next((s for s, name in broken if name == d.name), None),
+            story=next((s for s, name in story_designs if name == d.name), None),
         )
         for d in registry.designs().values()
-        if d.name not in line and d.expected and d.name not in mended
+        if d.name not in line and d.expected and d.name not in fixing_designs
     ]
 
 
-def traced(reports: Sequence[Included]) -> Traced | None:
+def traceability(reports: Sequence[Included]) -> Traced | None:
     """Promises traced to tests, where this runs in a checkout."""
     if not all((CHECKOUT / place).is_dir() for place in (*BROKER, TESTS)):
         return None
-    killed, replayed = dict[str, list[str]](), dict[str, int]()
+    killed_actions, replayed = dict[str, list[str]](), dict[str, int]()
     for r in (i["report"] for i in reports if i["report"].get("design") == TODAY):
         for line in cast("list[dict[str, object]]", r.get("mutants") or []):
             for promise in cast("list[str]", line["killers"]):
-                killed.setdefault(promise, []).append(str(line["action"]))
+                killed_actions.setdefault(promise, []).append(str(line["action"]))
         if r.get("schema") == REPLAY:
             for action, counts in cast("dict[str, dict[str, int]]", r["actions"]).items():
                 replayed[action] = replayed.get(action, 0) + counts["replayed"]
     instances = [registry.instance_of(registry.design_named(TODAY), settings) for settings in EVERYTHING]
-    return resolved(instances, CHECKOUT, BROKER, TESTS, killed=killed, replayed=replayed)
+    return trace_to_sources(instances, CHECKOUT, BROKER, TESTS, killers=killed_actions, replayed=replayed)
 
 
-def matrix_of(given: Options, plan: Plan, place: Path) -> Matrix:
+def matrix_of(invocation: Options, plan: Plan, place: Path) -> Matrix:
     """The matrix that was named, copied into the report; or one made now."""
-    if given.matrix is None:
+    if invocation.matrix is None:
         matrix.check_folder(terminal.make_folder(place), plan)
-        return matrix.made(plan, given.running, given.output, place)
-    if given.matrix.resolve() != place.resolve():
-        shutil.copytree(given.matrix, place, dirs_exist_ok=True)
+        return matrix.make_matrix(plan, invocation.running, invocation.output, place)
+    if invocation.matrix.resolve() != place.resolve():
+        shutil.copytree(invocation.matrix, place, dirs_exist_ok=True)
     return read_matrix(place / matrix.FILE)
 
 
@@ -270,7 +274,7 @@ def drawing(path: Path) -> tuple[str, str]:
         raise InputError(f"{path}: cannot be read: {problem}") from None
 
 
-def included(path: Path) -> dict[str, object]:
+def included_report(path: Path) -> dict[str, object]:
     """A report of another verb, as JSON."""
     try:
         report = cast("object", json.loads(path.read_text(encoding="utf-8")))
@@ -282,7 +286,7 @@ def included(path: Path) -> dict[str, object]:
     return table
 
 
-def kept(path: Path, report: dict[str, object], folder: Path) -> Included:
+def copy_report(path: Path, report: dict[str, object], folder: Path) -> Included:
     """The report of another verb, copied into the folder of this one."""
     name = f"included/{path.parent.name}-{path.name}"
     write_text(folder / name, json.dumps(report, indent=1))
@@ -298,7 +302,7 @@ def not_modelled() -> str:
     return text[start : text.index(" Rules that", start)]
 
 
-def bounds_said(found: Matrix, name: str) -> str:
+def bounds_said(cell_matrix: Matrix, name: str) -> str:
     """The values of one bound in all cells, as a list in words."""
-    values = {c["constants"].get(name) for c in found["cells"]}
+    values = {c["constants"].get(name) for c in cell_matrix["cells"]}
     return ", ".join(sorted(str(v) for v in values if v is not None))

@@ -29,11 +29,11 @@ from isr_trace.replay import Replay, run_of, trace_of
 from isr_trace.trace import Trace
 from isr_visual.document import Document
 from isr_visual.page import page as visual_page
-from isr_visual.schedule import counterfactual, kept
+from isr_visual.schedule import counterfactual, keeps_promise
 
 MATRIX, CASES, CELLS, GALLERY = "matrix", "cases", "cells", "gallery.html"
 TODAY = "kip-966"
-TRIED = 4
+CELLS_TRIED = 4
 """Of the cells where a promise holds, how many are tried for one that stops the schedule."""
 
 
@@ -46,13 +46,17 @@ class Shelf:
     one: bool
     documents: list[tuple[Document, str]] = attrs.field(factory=list[tuple[Document, str]])
 
-    def put(self, made: Document, itf: str, target: str, title: str) -> str:
+    def put(self, document: Document, itf: str, target: str, title: str) -> str:
         """Where the page is then, relative to the folder."""
         if not self.one:
-            write_text(self.folder / target, visual_page([(made, itf)], title))
+            write_text(self.folder / target, visual_page([(document, itf)], title))
             return target
-        self.documents.append((made, itf))
-        place = {"t": str(len(made["states"]) - 1), "model": made["model_hash"] or "none", "trace": made["digest"][:12]}
+        self.documents.append((document, itf))
+        place = {
+            "t": str(len(document["states"]) - 1),
+            "model": document["model_hash"] or "none",
+            "trace": document["digest"][:12],
+        }
         return f"{GALLERY}#{urlencode(place)}"
 
     def close(self) -> None:
@@ -69,7 +73,7 @@ def story(case: Case, corpus: Path, running: options.RunningEach, shelf: Shelf) 
     terminal.make_folder(folder / CASES)
     shutil.copyfile(source, folder / itf)
     trace = read_itf(source)
-    target = shelf.put(pages.described(source, trace), itf_text(trace), target, case.title)
+    target = shelf.put(pages.trace_document(source, trace), itf_text(trace), target, case.title)
     found = control(case.command, f"{CASES}/{case.name}-broken.json", running, folder)
     fixed = control(case.fixed_command, f"{CASES}/{case.name}-mended.json", running, folder) if case.fixed_by else None
     return Story(case, trace, target, itf, found, fixed)
@@ -79,25 +83,25 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     """Run `insync check ...` of a case, judged as that command judges; its run file goes into the report's folder."""
     from insync_cli.model import check
 
-    asked = options.read(check.Options, check.USAGE, shlex.split(command)[2:])
-    design = asked.world.design
-    instance, family = registry.instance_with_room(design, asked.world.constants), family_of(design)
-    premises = family.premises(asked.properties)
-    probed, wanted = instance.promising(*premises), (*asked.properties, *(p.name for p in premises))
+    invocation = options.read(check.Options, check.USAGE, shlex.split(command)[2:])
+    design = invocation.world.design
+    instance, family = registry.instance_with_room(design, invocation.world.constants), family_of(design)
+    premises = family.premises(invocation.properties)
+    probed, wanted = instance.promising(*premises), (*invocation.properties, *(p.name for p in premises))
     engine = running.engine_name
     explore, workers = registry.engine_named(engine, running.workers or 1)
-    found = explore(probed, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
+    result = explore(probed, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
     judge, _ = registry.engine_named(registry.default_engine(), workers)
-    found, left = family.worth(instance, found, asked.properties, judge, Limits())
+    result, room_left = family.worth(instance, result, invocation.properties, judge, Limits())
     answer = runfile.run_file(
         instance,
-        found,
+        result,
         command=shlex.split(command),
         version=version(),
         engine=engine,
         workers=workers,
-        room=room_line(left),
-        findings=found.findings,
+        room=room_line(room_left),
+        findings=result.findings,
         traces={},
     )
     terminal.write_json(str(folder / target), answer)
@@ -105,10 +109,10 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     return Control(design.name, command, line["verdict"], line["depth"], answer["stats"]["distinct"], target)
 
 
-def cell_pages(found: Matrix, folder: Path, ticker: Ticker) -> dict[str, str]:
+def cell_pages(cell_matrix: Matrix, folder: Path, ticker: Ticker) -> dict[str, str]:
     """A page for the first promise that each cell breaks; cells whose stories are the same share it."""
     pages, stories = dict[str, str](), dict[object, str]()
-    every = [(c, p) for c in found["cells"] for p in c["promises"] if p["trace"] and not is_probe(p)]
+    every = [(c, p) for c in cell_matrix["cells"] for p in c["promises"] if p["trace"] and not is_probe(p)]
     broken = [(c, p) for c, p in every if p["verdict"] == VIOLATED]
     for n, (cell, promise) in enumerate(broken, 1):
         ticker.count(n, len(broken), "counterexamples")
@@ -119,7 +123,7 @@ def cell_pages(found: Matrix, folder: Path, ticker: Ticker) -> dict[str, str]:
         if same not in stories:
             stories[same] = f"{CELLS}/{cell['name']}-{promise['name']}.html"
             if promise is next(p for p in cell["promises"] if p["verdict"] == VIOLATED):
-                page_of_cell(source, trace, folder / stories[same], mended(found, cell, promise["name"]))
+                page_of_cell(source, trace, folder / stories[same], mending_cells(cell_matrix, cell, promise["name"]))
             else:
                 del stories[same]
         if same in stories:
@@ -127,10 +131,10 @@ def cell_pages(found: Matrix, folder: Path, ticker: Ticker) -> dict[str, str]:
     return pages
 
 
-def mended(found: Matrix, cell: CellEntry, promise: str) -> list[CellEntry]:
+def mending_cells(cell_matrix: Matrix, cell: CellEntry, promise: str) -> list[CellEntry]:
     """The cells under the same fault and bounds where the promise holds, the nearest first: this design or a later one,
     with as few settings as possible changed, then as few designs as possible passed over."""
-    names = [d["name"] for d in found["designs"]]
+    names = [d["name"] for d in cell_matrix["designs"]]
 
     def settings_apart(c: CellEntry) -> int:
         return sum(c["settings"].get(n) != v for n, v in cell["settings"].items())
@@ -142,27 +146,27 @@ def mended(found: Matrix, cell: CellEntry, promise: str) -> list[CellEntry]:
         later = names.index(c["design"]) >= names.index(cell["design"])
         return later and same_world and c["fault"] == cell["fault"] and said is not None and said["verdict"] in HOLDS
 
-    good = [c for c in found["cells"] if comparable(c)]
+    good = [c for c in cell_matrix["cells"] if comparable(c)]
     return sorted(good, key=lambda c: (settings_apart(c), names.index(c["design"])))
 
 
 def page_of_cell(source: Path, trace: Trace, target: Path, others: Sequence[CellEntry] = ()) -> None:
     """With the first of the other cells whose design, at its settings, does not come to the same end."""
-    for other in others[:TRIED]:
+    for other in others[:CELLS_TRIED]:
         settings = {n: other["constants"][n] for n in other["settings"]}
-        shown = pages.described(source, trace, against=other["design"], settings=settings)
-        against = shown["against"]
-        if against is not None and kept(against, trace.property_name):
+        document = pages.trace_document(source, trace, against=other["design"], settings=settings)
+        against = document["against"]
+        if against is not None and keeps_promise(against, trace.property_name):
             break
     else:
-        shown = pages.described(source, trace)
-    write_text(target, visual_page([(shown, itf_text(trace))], f"{trace.design}: {trace.property_name}"))
+        document = pages.trace_document(source, trace)
+    write_text(target, visual_page([(document, itf_text(trace))], f"{trace.design}: {trace.property_name}"))
 
 
-def witness_pages(found: Matrix, folder: Path) -> dict[str, str]:
+def witness_pages(cell_matrix: Matrix, folder: Path) -> dict[str, str]:
     """A page for the shortest witness of each probe."""
     pages: dict[str, str] = {}
-    for probe in probes(found):
+    for probe in probes(cell_matrix):
         if probe.shortest is not None and probe.shortest["trace"]:
             source = folder / MATRIX / probe.shortest["trace"]
             pages[probe.shortest["trace"]] = f"{CELLS}/witness-{probe.name}.html"
@@ -170,7 +174,7 @@ def witness_pages(found: Matrix, folder: Path) -> dict[str, str]:
     return pages
 
 
-def played(s: Scene, shelf: Shelf) -> Played:
+def played_scene(s: Scene, shelf: Shelf) -> Played:
     trace = scenes.trace_of(s)
     target = shelf.put(scenes.document_of(s, trace), itf_text(trace), f"scenes/{s.name}.html", s.title)
     there = scenes.beside(s, trace)
@@ -190,23 +194,23 @@ def side_by_side(trace: Trace, here: Evaluator, there: Evaluator, page: str) -> 
     """A schedule under its own design and under another one, or at other settings."""
     states = run_of(trace, Replay(here)).states
     turns = counterfactual(trace, states, here, there)["turns"]
-    refused = [t["refused"]["text"] if t["refused"] is not None else "" for t in turns]
+    refusals = [t["refused"]["text"] if t["refused"] is not None else "" for t in turns]
     off = {s.action for s in trace.steps} & set(there.instance.off_actions)
-    refused[1:] = [
+    refusals[1:] = [
         f"{step.action} is switched off at these settings" if step.action in off else said
-        for step, said in zip(trace.steps, refused[1:], strict=True)
+        for step, said in zip(trace.steps, refusals[1:], strict=True)
     ]
     replay = Replay(there)
-    moves = [m for m, no in zip(run_of(trace, Replay(here)).moves, refused[1:], strict=True) if not no]
+    moves = [m for m, no in zip(run_of(trace, Replay(here)).moves, refusals[1:], strict=True) if not no]
     run = replay.lenient(tuple(trace.initial.values()), moves)
-    upto = [i - sum(bool(r) for r in refused[1 : i + 1]) for i in range(len(refused))]
+    upto = [i - sum(bool(r) for r in refusals[1 : i + 1]) for i in range(len(refusals))]
     return Together(
         here=trace,
         there=trace_of(run, there.instance),
         here_label=f"{here.instance.design.name}, {settings_said(here)}",
         there_label=f"{there.instance.design.name}, {settings_said(there)}",
         upto=tuple(upto),
-        refused=tuple(refused),
+        refusals=tuple(refusals),
         page=page,
     )
 

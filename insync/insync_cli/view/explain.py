@@ -65,31 +65,31 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    trace, evaluator = replayable(given.trace)
-    with saying_which(given.trace), given.output.ticker().meanwhile("asking what would have been"):
-        found = explain(trace, evaluator)
+    invocation = options.read(Options, USAGE, argv)
+    trace, evaluator = replayable(invocation.trace)
+    with saying_which(invocation.trace), invocation.output.ticker().meanwhile("asking what would have been"):
+        explanation = explain(trace, evaluator)
         run = run_of(trace, Replay(evaluator))
-        why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), found.steps)
-    given.output.write(report(found, why))
-    if given.output.for_people:
-        out = given.output.console()
-        for line in story_lines(story(trace, why, found.promise)):
+        why = cause_of(trace, run, evaluator, roomier(evaluator.instance.design, trace.constants), explanation.steps)
+    invocation.output.write(report(explanation, why))
+    if invocation.output.for_people:
+        out = invocation.output.console()
+        for line in story_lines(story(trace, why, explanation.promise)):
             out.print(line, soft_wrap=True)
-        own, todo = registry.own_option(evaluator.instance.design), what_to_do(given.trace, trace, evaluator)
-        for line in (*explanation_lines(found), *remedy_lines(todo, str(given.trace), own)):
+        own, todo = registry.own_option(evaluator.instance.design), what_to_do(invocation.trace, trace, evaluator)
+        for line in (*explanation_lines(explanation), *remedy_lines(todo, str(invocation.trace), own)):
             out.print(line, soft_wrap=True)
     return Exit.HOLDS
 
 
-def report(found: Explanation, why: Cause | None) -> ExplainReport:
+def report(explanation: Explanation, why: Cause | None) -> ExplainReport:
     return ExplainReport(
         schema="insync/explain/1",
-        property=found.property_name,
-        verdict=found.verdict,
-        promise=found.promise,
-        at=found.at,
+        property=explanation.property_name,
+        verdict=explanation.verdict,
+        promise=explanation.promise,
+        at=explanation.at,
         cause=CauseLine(step=why.step, too_late=why.too_late, first=why.first) if why is not None else None,
-        reason=entry(found.reason),
-        steps=[RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in found.steps],
+        reason=entry(explanation.reason),
+        steps=[RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in explanation.steps],
     )

@@ -44,15 +44,15 @@ class _Source(Protocol):
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    design = given.world.design
-    evaluator = Evaluator(registry.instance_of(design, given.world.constants))
-    most = given.states or (WHOLE_AT_MOST if given.whole else STATES_AT_MOST)
+    invocation = options.read(Options, USAGE, argv)
+    design = invocation.world.design
+    evaluator = Evaluator(registry.instance_of(design, invocation.world.constants))
+    most = invocation.states or (WHOLE_AT_MOST if invocation.whole else STATES_AT_MOST)
     try:
-        with given.output.ticker() as ticker:
-            found = state_graph(
+        with invocation.output.ticker() as ticker:
+            graph = state_graph(
                 evaluator,
-                whole=given.whole,
+                whole=invocation.whole,
                 states_at_most=most,
                 progress=lambda explored, known: ticker.count(explored, known, "states explored", grows=True),
             )
@@ -60,31 +60,31 @@ def run(argv: Sequence[str]) -> int:
         raise Inconclusive(
             f"{design.name} has more than {most} states at these bounds; give smaller ones, or --states"
         ) from None
-    text = dot(found)
-    broken = sum(group.breaking for group in found.groups)
+    text = dot(graph)
+    broken_states = sum(group.breaking for group in graph.groups)
     report = {
         "schema": "insync/graph/1",
         "design": design.name,
-        "states": found.states,
-        "nodes": [attrs.asdict(group) for group in found.groups],
-        "arrows": [{"from": a, "to": b, "actions": list(names)} for (a, b), names in found.arrows.items()],
+        "states": graph.states,
+        "nodes": [attrs.asdict(group) for group in graph.groups],
+        "arrows": [{"from": a, "to": b, "actions": list(names)} for (a, b), names in graph.arrows.items()],
     }
-    given.output.write(report)
-    if given.svg is None:
-        if given.output.for_people:
+    invocation.output.write(report)
+    if invocation.svg is None:
+        if invocation.output.for_people:
             print(text, end="")
         return Exit.HOLDS
     try:
-        write_text(given.svg, drawn(text))
+        write_text(invocation.svg, svg_of(text))
     except TraceError as problem:
         raise UsageError(str(problem)) from None
-    if given.output.for_people:
-        marked = f", {count(broken, 'state')} break a promise" if broken else ", no promise is broken"
-        print(f"{given.svg}: {count(found.states, 'state')} in {count(len(found.groups), 'node')}{marked}")
+    if invocation.output.for_people:
+        marked = f", {count(broken_states, 'state')} break a promise" if broken_states else ", no promise is broken"
+        print(f"{invocation.svg}: {count(graph.states, 'state')} in {count(len(graph.groups), 'node')}{marked}")
     return Exit.HOLDS
 
 
-def drawn(text: str) -> str:
+def svg_of(text: str) -> str:
     """The picture of a graph as SVG; UsageError where there is nothing to draw it with."""
     graphviz = import_module("graphviz")
     try:

@@ -42,19 +42,21 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    path = given.trace
+    invocation = options.read(Options, USAGE, argv)
+    path = invocation.trace
     folder = Path() if path.is_relative_to(CHECKOUT / CORPUS) else path.parent  # a wheel's own files stay as they are
-    to = given.out or folder / f"{path.name.removesuffix(SUFFIX)}.minimal{SUFFIX}"
+    to = invocation.out or folder / f"{path.name.removesuffix(SUFFIX)}.minimal{SUFFIX}"
     trace, evaluator = replayable(path)
     what = f"minimising {terminal.count(len(trace.steps), 'step')}"
-    with saying_which(path), given.output.ticker().meanwhile(what) as tell:
-        short = minimise(trace, evaluator, given.effort, tell)
+    with saying_which(path), invocation.output.ticker().meanwhile(what) as tell:
+        short = minimise(trace, evaluator, invocation.effort, tell)
     write(short, to)
     before, after = len(trace.steps), len(short.steps)
-    sure = short.minimised is not None and short.minimised.shortest
+    sure = short.minimisation is not None and short.minimisation.shortest
     report = {"schema": "insync/minimise/1", "from": before, "to": after, "shortest": sure, "file": str(to)}
     why = "no shorter one exists" if sure else "no step can be left out"
     summary = f"from {terminal.count(before, 'step')} to {after}; {why}; written to {to}"
-    given.output.answer(report | dict(steps_of(short)), lambda out: print_short(out, to), f"insync minimise: {summary}")
+    invocation.output.answer(
+        report | dict(steps_of(short)), lambda out: print_short(out, to), f"insync minimise: {summary}"
+    )
     return Exit.HOLDS

@@ -29,25 +29,27 @@ if TYPE_CHECKING:
 CASES = "cases.toml"
 
 
-def write_page(shown: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None, tell: Tell = silent) -> str:
+def write_page(
+    traces: Sequence[tuple[Path, Trace, str]], target: Path, against: str | None, tell: Tell = silent
+) -> str:
     """Write the page of traces, each with its file and why the model of today cannot vouch for it, if so; says what
     was written. `tell`: how many of several are made, or how far the one is."""
-    each, within = (silent, tell) if len(shown) == 1 else (tell, silent)
-    made = [
-        (described(path, trace, mismatch, against, tell=within), itf_text(trace))
-        for path, trace, mismatch in telling(shown, "traces", each)
+    each, within = (silent, tell) if len(traces) == 1 else (tell, silent)
+    documents = [
+        (trace_document(path, trace, mismatch, against, tell=within), itf_text(trace))
+        for path, trace, mismatch in telling(traces, "traces", each)
     ]
-    first = made[0][0]
+    first = documents[0][0]
     title = first["case"]["title"] if first["case"] is not None else first["story"]["headline"] or first["name"]
     try:
-        text = page(made, title if len(made) == 1 else f"{len(made)} traces")
+        text = page(documents, title if len(documents) == 1 else f"{len(documents)} traces")
         write_text(target, text)
     except TraceError as problem:
         raise UsageError(str(problem)) from None
-    return f"{target}: {count(len(made), 'trace')}, {len(text.encode()) // 1000} KB; any browser opens it, offline"
+    return f"{target}: {count(len(documents), 'trace')}, {len(text.encode()) // 1000} KB; any browser opens it, offline"
 
 
-def described(
+def trace_document(
     path: Path,
     trace: Trace,
     mismatch: str = "",
@@ -86,32 +88,36 @@ def strip_of(trace: Trace, evaluator: reference.Evaluator | None) -> dict[str, d
     return {"properties": {p["name"]: p["holds"] for p in Strip(evaluator).over(states)}}
 
 
-def _model(path: Path, trace: Trace, case: Case | None, against: str | None, given: Mapping[str, Value]) -> Model:
+def _model(path: Path, trace: Trace, case: Case | None, against: str | None, settings: Mapping[str, Value]) -> Model:
     _, evaluator = replayable(path)
     more = roomier(evaluator.instance.design, trace.constants)
     if against is not None:
-        return Model(evaluator, more, at(registry.design_named(against), {**trace.constants, **given}, trace.without))
-    return Model(evaluator, more, mended(trace, evaluator, case, given))
+        return Model(
+            evaluator, more, at(registry.design_named(against), {**trace.constants, **settings}, trace.without)
+        )
+    return Model(evaluator, more, mending_evaluator(trace, evaluator, case, settings))
 
 
-def mended(trace: Trace, evaluator: Evaluator, case: Case | None, given: Mapping[str, Value]) -> Evaluator | None:
+def mending_evaluator(
+    trace: Trace, evaluator: Evaluator, case: Case | None, settings: Mapping[str, Value]
+) -> Evaluator | None:
     """The design and settings that keep the promise under these steps: of a curated case the fix, if it has one."""
     if case is None:
         return mender(trace, evaluator)
     by = case.fixed_by
     if by is None:
         return None
-    return at(registry.design_named(by.design), {**trace.constants, **by.settings, **given}, trace.without)
+    return at(registry.design_named(by.design), {**trace.constants, **by.settings, **settings}, trace.without)
 
 
-def what_to_do(path: Path, trace: Trace, evaluator: Evaluator, tried: Evaluator | None = None) -> Remedy | None:
+def what_to_do(path: Path, trace: Trace, evaluator: Evaluator, known_fix: Evaluator | None = None) -> Remedy | None:
     """What somebody can do about the promise that breaks in a trace of ours, in the file; None where none does.
 
-    `evaluator`: its design at its bounds. `tried`: the design that mends it, where that is known already.
+    `evaluator`: its design at its bounds. `known_fix`: the design that mends it, where that is known already.
     """
     if trace.verdict != Verdict.VIOLATED:
         return None
-    there = tried if tried is not None else mended(trace, evaluator, case_of(path, trace), {})
+    there = known_fix if known_fix is not None else mending_evaluator(trace, evaluator, case_of(path, trace), {})
     return remedy(trace, evaluator, there if there is not None else mender(trace, evaluator))
 
 

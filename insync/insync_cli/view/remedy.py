@@ -16,7 +16,7 @@ from isr_check import reference
 from isr_trace.cases import command
 from isr_trace.replay import Evaluator, Replay, run_of
 from isr_trace.trace import Trace, TraceError
-from isr_visual.schedule import counterfactual, kept, mending
+from isr_visual.schedule import counterfactual, keeps_promise, mending
 
 if TYPE_CHECKING:
     from isr_lang import Design, Value
@@ -37,7 +37,7 @@ ALTER = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type top
 FOLLOWING = ("epochs", "isr_changes")
 """Bounds that follow the faults where they are not given."""
 RELEASES = "docs/versions.md says which releases of Kafka have this design"
-UNRELEASED = "no release of Kafka has this design"
+NO_RELEASE = "no release of Kafka has this design"
 NOTHING = "No safer setting and no other design that was tried keeps the promise under these steps."
 
 
@@ -58,21 +58,29 @@ def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remed
     if promised is None or promised.kind not in ("always", "step") or trace.anywhere or trace.verdict != "VIOLATED":
         return None
     states = run_of(trace, Replay(evaluator)).states
-    found = counterfactual(trace, states, evaluator, there) if there is not None and _promises(there, trace) else None
-    if there is None or found is None or any(trace.property_name in turn["broken"] for turn in found["turns"]):
+    comparison = (
+        counterfactual(trace, states, evaluator, there) if there is not None and _promises(there, trace) else None
+    )
+    if (
+        there is None
+        or comparison is None
+        or any(trace.property_name in turn["broken"] for turn in comparison["turns"])
+    ):
         return Remedy(NOTHING, ())
     constants, design = there.instance.constants, there.instance.design
     changed = {n: v for n, v in trace.constants.items() if n in constants and constants[n] != v}
     add = [TOPIC[n].format(constants[n]) for n in changed if n in TOPIC]
-    told = [("set it", f"{ALTER} {','.join(add)}")] if add else []
-    told += [("set it", "acks=all in the configuration of every producer")] if "acks" in changed else []
-    told += [] if design.name == trace.design else [("which Kafka", RELEASES if _was_kafkas(design) else UNRELEASED)]
-    told.append(("ask whether that is always so", _asked(design, constants, trace)))
-    in_the_same_states = f"{found['label']} keeps the promise: {found['summary'].rstrip('.')}."
-    return Remedy(mending(trace, found) or in_the_same_states, tuple(told))
+    commands = [("set it", f"{ALTER} {','.join(add)}")] if add else []
+    commands += [("set it", "acks=all in the configuration of every producer")] if "acks" in changed else []
+    commands += (
+        [] if design.name == trace.design else [("which Kafka", RELEASES if _was_kafkas(design) else NO_RELEASE)]
+    )
+    commands.append(("ask whether that is always so", _check_command(design, constants, trace)))
+    in_the_same_states = f"{comparison['label']} keeps the promise: {comparison['summary'].rstrip('.')}."
+    return Remedy(mending(trace, comparison) or in_the_same_states, tuple(commands))
 
 
-def _asked(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
+def _check_command(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
     """`insync check` of the promise there. Bounds that would follow the faults to as much, or more, are not named."""
     usual = {c.name: design.defaults.get(c.name, c.default) for c in design.constants()}
     given = {n: v for n, v in constants.items() if v != usual[n]}
@@ -83,14 +91,14 @@ def _asked(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
     return command(design.name, named, gone, trace.property_name) + registry.own_option(design)
 
 
-def remedy_lines(found: Remedy | None, path: str, own: str) -> Iterator[Text]:
+def remedy_lines(advice: Remedy | None, path: str, own: str) -> Iterator[Text]:
     """The remedy for the terminal, with the way to the page of the trace; `own`: what else that command needs."""
-    if found is None:
+    if advice is None:
         return
     yield Text("What to do now", style="bold")
-    yield Text(f"  {found.says}")
+    yield Text(f"  {advice.says}")
     page = ("see it on a page", f"insync show {quote(path)}{own} --html page.html")
-    for what, typed in (*found.commands, page):
+    for what, typed in (*advice.commands, page):
         yield Text(f"  {what}: ").append(typed)
     yield Text()
 
@@ -109,7 +117,7 @@ def mender(trace: Trace, evaluator: Evaluator) -> reference.Evaluator | None:
         try:
             there = at(design, constants, trace.without)
             found = counterfactual(trace, states, evaluator, there)
-            if _promises(there, trace) and kept(found, trace.property_name):
+            if _promises(there, trace) and keeps_promise(found, trace.property_name):
                 return there
         except (TraceError, UsageError):
             continue  # it cannot be asked there
@@ -135,18 +143,20 @@ def _nearest(design: Design, constants: Mapping[str, Value]) -> Iterator[tuple[D
 def _others(design: Design) -> Iterator[Design]:
     """Of a design that was Kafka's those that came after it, the next one first; of any other those that it was made
     from, those that were made from it, and today's."""
-    known = registry.designs()
-    names = list(known)
+    designs = registry.designs()
+    names = list(designs)
     if _was_kafkas(design):
-        yield from (known[name] for name in reversed(names[: names.index(design.name)]))
+        yield from (designs[name] for name in reversed(names[: names.index(design.name)]))
         return
     base = design.based_on
     while base is not None:
-        if base.name in known:
-            yield known[base.name]
+        if base.name in designs:
+            yield designs[base.name]
         base = base.based_on
-    yield from (other for other in known.values() if other.based_on is not None and other.based_on.name == design.name)
-    yield known[names[0]]
+    yield from (
+        other for other in designs.values() if other.based_on is not None and other.based_on.name == design.name
+    )
+    yield designs[names[0]]
 
 
 def _was_kafkas(design: Design) -> bool:

@@ -15,7 +15,7 @@ from insync_cli.terminal import Output
 from insync_cli.tracefiles import steps_of, write
 from insync_cli.view.remedy import at
 from isr_check.reference import Evaluator
-from isr_report.scenes import STANDARD, Scene, load_scenes, played
+from isr_report.scenes import STANDARD, Scene, load_scenes, play_scene
 from isr_trace.itf import itf_text, write_text
 from isr_trace.scene import LEGEND, scene
 from isr_trace.trace import Trace, TraceError
@@ -44,22 +44,22 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
-    known, name = loaded(given.scenes), given.scene
-    given.output.check()
-    if name is None and (given.html or given.itf):
-        raise UsageError(f"which scene? They are {', '.join(s.name for s in known)}")
-    chosen = [s for s in known if name in (None, s.name)]
-    if not chosen:
-        raise UsageError(f"there is no scene '{name}'{did_you_mean(str(name), [s.name for s in known])}")
-    traces = {s.name: trace_of(s) for s in chosen}
-    given.output.write({"schema": "insync/scenes/1", "scenes": [entry(s, traces[s.name]) for s in chosen]})
-    if given.output.for_people:
-        tell(chosen, traces, given.output.console(), one=name is not None)
-    if given.itf:
-        write(traces[chosen[0].name], given.itf)
-    if given.html:
-        write_page(chosen[0], traces[chosen[0].name], given.html)
+    invocation = options.read(Options, USAGE, argv)
+    all_scenes, name = loaded(invocation.scenes), invocation.scene
+    invocation.output.check()
+    if name is None and (invocation.html or invocation.itf):
+        raise UsageError(f"which scene? They are {', '.join(s.name for s in all_scenes)}")
+    chosen_scenes = [s for s in all_scenes if name in (None, s.name)]
+    if not chosen_scenes:
+        raise UsageError(f"there is no scene '{name}'{did_you_mean(str(name), [s.name for s in all_scenes])}")
+    traces = {s.name: trace_of(s) for s in chosen_scenes}
+    invocation.output.write({"schema": "insync/scenes/1", "scenes": [entry(s, traces[s.name]) for s in chosen_scenes]})
+    if invocation.output.for_people:
+        tell(chosen_scenes, traces, invocation.output.console(), one=name is not None)
+    if invocation.itf:
+        write(traces[chosen_scenes[0].name], invocation.itf)
+    if invocation.html:
+        write_page(chosen_scenes[0], traces[chosen_scenes[0].name], invocation.html)
     return Exit.HOLDS
 
 
@@ -69,16 +69,16 @@ def entry(s: Scene, trace: Trace) -> dict[str, object]:
     return {**about, "says": [b.says for b in s.beats], "trace": steps_of(trace)}
 
 
-def tell(chosen: Sequence[Scene], traces: Mapping[str, Trace], out: Console, *, one: bool) -> None:
+def tell(chosen_scenes: Sequence[Scene], traces: Mapping[str, Trace], out: Console, *, one: bool) -> None:
     """The list of them, or one with all its captions."""
-    for s in chosen:
+    for s in chosen_scenes:
         out.print(f"{s.name}: {s.title}", style="bold", soft_wrap=True)
         terminal.print_wrapped(out, " ".join(s.lesson.split()), 2)
         if not one:
             out.print(f"  {s.design}, {terminal.count(len(s.beats), 'step')}, played on the model\n", soft_wrap=True)
             continue
         out.print(f"  {LEGEND}\n", style="dim", soft_wrap=True)
-        for line in told(s, traces[s.name]):
+        for line in caption_lines(s, traces[s.name]):
             out.print(line, soft_wrap=True)
 
 
@@ -103,12 +103,12 @@ def evaluator_of(s: Scene) -> Evaluator:
 def trace_of(s: Scene) -> Trace:
     """The scene, played; InputError where the model does not do what it says."""
     try:
-        return played(s, evaluator_of(s))
+        return play_scene(s, evaluator_of(s))
     except TraceError as problem:
         raise InputError(str(problem)) from None
 
 
-def told(s: Scene, trace: Trace) -> list[str]:
+def caption_lines(s: Scene, trace: Trace) -> list[str]:
     """The captions, each above the state that it speaks of."""
     lines: list[str] = []
     for i, beat in enumerate(s.beats, 1):
@@ -117,7 +117,7 @@ def told(s: Scene, trace: Trace) -> list[str]:
         lines += [f"      {line}" for line in drawn.lines()] if drawn is not None else []
         lines.append("")
     ending = f"{s.breaks} is broken now, and was not before" if s.breaks else "no promise is broken at any step"
-    refused = [f"refused here: {step}" for step in s.refused]
+    refused = [f"refused here: {step}" for step in s.refused_steps]
     return [*lines, ending, *refused]
 
 

@@ -65,28 +65,30 @@ class Options:
 
 def read(argv: Sequence[str]) -> Options:
     """The options; UsageError for those that contradict each other."""
-    given = options.read(Options, USAGE, argv)
-    if given.against is not None and given.html is None:
+    invocation = options.read(Options, USAGE, argv)
+    if invocation.against is not None and invocation.html is None:
         raise UsageError("insync show: --against is for --html (see insync show --help)")
-    if given.step is not None and given.svg is None:
+    if invocation.step is not None and invocation.svg is None:
         raise UsageError("insync show: --step is for --svg (see insync show --help)")
-    if len(given.traces) > 1 and given.html is None:
+    if len(invocation.traces) > 1 and invocation.html is None:
         raise UsageError("insync show: several traces fit on a page only: add --html FILE (see insync show --help)")
-    return given
+    return invocation
 
 
 def run(argv: Sequence[str]) -> int:
-    given = read(argv)
-    together = [vouched(path) for path in given.traces]
-    if given.html is not None:
-        with given.output.ticker().meanwhile(f"{given.html}: {count(len(together), 'trace')}") as tell:
-            written = write_page([(s.path, s.trace, s.mismatch) for s in together], given.html, given.against, tell)
-        print(written, file=sys.stdout if given.output.for_people else sys.stderr)
+    invocation = read(argv)
+    together = [checked_trace(path) for path in invocation.traces]
+    if invocation.html is not None:
+        with invocation.output.ticker().meanwhile(f"{invocation.html}: {count(len(together), 'trace')}") as tell:
+            written = write_page(
+                [(s.path, s.trace, s.mismatch) for s in together], invocation.html, invocation.against, tell
+            )
+        print(written, file=sys.stdout if invocation.output.for_people else sys.stderr)
     else:
-        show(given, together[0])
-    if given.output.json is not None:
+        show(invocation, together[0])
+    if invocation.output.json is not None:
         reports = [{"schema": "insync/show/1", **steps_of(s.trace), **strip_of(s.trace, s.evaluator)} for s in together]
-        given.output.write(reports[0] if len(reports) == 1 else reports)
+        invocation.output.write(reports[0] if len(reports) == 1 else reports)
     odd = [s for s in together if s.mismatch]
     for s in odd:
         print(f"insync: {s.path}: {s.mismatch}", file=sys.stderr)
@@ -103,7 +105,7 @@ class Shown:
     evaluator: Evaluator | None
 
 
-def vouched(path: Path) -> Shown:
+def checked_trace(path: Path) -> Shown:
     """The trace in a file; InputError where the model does otherwise."""
     trace = load(path)
     mismatch = other_version(trace)
@@ -111,26 +113,32 @@ def vouched(path: Path) -> Shown:
     return Shown(path, trace, mismatch, evaluator)
 
 
-def show(given: Options, shown: Shown) -> None:
+def show(invocation: Options, trace_file: Shown) -> None:
     """One trace in the form that was asked for."""
-    path, trace = shown.path, shown.trace
-    if given.mermaid or given.plantuml or given.shiviz:
+    path, trace = trace_file.path, trace_file.trace
+    if invocation.mermaid or invocation.plantuml or invocation.shiviz:
         with saying_which(path):
-            print(mermaid(trace) if given.mermaid else plantuml(trace) if given.plantuml else shiviz(trace), end="")
-    elif given.svg is not None:
-        print(_draw(trace, given.svg, given.step), file=sys.stdout if given.output.for_people else sys.stderr)
-    elif given.interactive:
-        if not given.output.for_people:
+            print(
+                mermaid(trace) if invocation.mermaid else plantuml(trace) if invocation.plantuml else shiviz(trace),
+                end="",
+            )
+    elif invocation.svg is not None:
+        print(
+            _draw(trace, invocation.svg, invocation.step),
+            file=sys.stdout if invocation.output.for_people else sys.stderr,
+        )
+    elif invocation.interactive:
+        if not invocation.output.for_people:
             raise UsageError("--interactive and --json - both want the terminal; give --json a file")
-        browse(trace, given.output.console())
-    elif given.output.for_people:
-        out = given.output.console()
+        browse(trace, invocation.output.console())
+    elif invocation.output.for_people:
+        out = invocation.output.console()
         _open(path, trace, out)
-        print_trace(trace, out, scenes=not given.no_scenes, full=given.full)
-        if shown.evaluator is not None:
-            own = registry.own_option(shown.evaluator.instance.design)
+        print_trace(trace, out, scenes=not invocation.no_scenes, full=invocation.full)
+        if trace_file.evaluator is not None:
+            own = registry.own_option(trace_file.evaluator.instance.design)
             out.print()
-            for line in remedy_lines(what_to_do(path, trace, shown.evaluator), str(path), own):
+            for line in remedy_lines(what_to_do(path, trace, trace_file.evaluator), str(path), own):
                 out.print(line, soft_wrap=True)
 
 

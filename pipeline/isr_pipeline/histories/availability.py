@@ -21,7 +21,17 @@ from isr_anomalies import Claims
 from isr_anomalies.operations import NEVER, Fault
 from isr_anomalies.results import Tally
 from isr_anomalies.times import SECOND, WINDOWS, Availability, Window, silence_around, too_long, windows_to_progress
-from isr_pipeline.histories.rows import DDL, Numbers, Row, collected, each, kept, numbered, numbers, table
+from isr_pipeline.histories.rows import (
+    DDL,
+    Numbers,
+    Row,
+    collect_rows,
+    each,
+    numbers,
+    part_numbers,
+    read_columns,
+    table,
+)
 from isr_pipeline.locations import Location
 
 if TYPE_CHECKING:
@@ -109,7 +119,7 @@ class Figures:
 
 
 def sends_of(file: Location) -> Sends:
-    at = kept(file, _COLUMNS)
+    at = read_columns(file, _COLUMNS)
     chosen = (at["f"] == "produce") | (at["f"] == "txn")
     return Sends(*(cast("Numbers", at[name])[chosen] for name in _COLUMNS[1:]))
 
@@ -124,10 +134,10 @@ def leading(values: Numbers) -> Numbers:
 class Measure:
     """The first pass over a file of operations: figures, and latencies by leading bits."""
 
-    asked: dict[int, Asked]
+    questions: dict[int, Asked]
 
     def __call__(self, bucket: Bucket) -> Iterator[Row]:
-        sends, asked = sends_of(bucket.file), self.asked[bucket.history]
+        sends, question = sends_of(bucket.file), self.questions[bucket.history]
         acks = np.sort(sends.completed_at[sends.ok])
         took = (sends.completed_at - sends.invoked_at)[sends.ok]
         figures = Figures(acked=len(acks))
@@ -142,14 +152,14 @@ class Measure:
             figures.first = (int(sends.invoked[0]), int(sends.invoked_at[0]))
             latest = int(sends.invoked_at.argmax())
             figures.last = (int(sends.invoked_at[latest]), -int(sends.invoked[latest]))
-        figures.latencies = _counted(leading(took))
+        figures.latencies = _value_counts(leading(took))
         marks = np.unique(acks)
-        for fault in asked.faults:
+        for fault in question.faults:
             after = int(np.searchsorted(marks, fault.time, side="right"))
             since = int(np.searchsorted(marks, fault.time))
             near = marks[max(0, after - 2) : after], marks[after : after + 2], marks[since : since + 1]
             figures.near.append((near[0].tolist(), near[1].tolist(), near[2].tolist()))
-        for fault, until in asked.windows:
+        for fault, until in question.windows:
             figures.progress.append(tuple(_within(t, fault.time, until) for t in (sends.invoked_at, acks)))  # type: ignore[arg-type]
         yield Row(bucket.history, "", pickle.dumps(figures))
 
@@ -158,7 +168,7 @@ def _within(times: Numbers, begin: int, end: int) -> int:
     return int(((times >= begin) & (times <= end)).sum())
 
 
-def _counted(values: Numbers) -> Counter[int]:
+def _value_counts(values: Numbers) -> Counter[int]:
     found, many = np.unique(values, return_counts=True)
     return Counter(dict(zip(found.tolist(), many.tolist(), strict=True)))
 
@@ -169,7 +179,7 @@ class Details:
 
     begin: int
     width: int
-    wanted: tuple[int, ...]
+    exact_keys: tuple[int, ...]
 
 
 @attrs.frozen
@@ -181,14 +191,14 @@ class Detail:
     def __call__(self, bucket: Bucket) -> Iterator[Row]:
         sends, details = sends_of(bucket.file), self.of[bucket.history]
         took = (sends.completed_at - sends.invoked_at)[sends.ok]
-        exact = _counted(took[np.isin(leading(took), details.wanted)])
+        exact = _value_counts(took[np.isin(leading(took), details.exact_keys)])
         ended = sends.completed_at != NEVER
         at = (sends.completed_at[ended] - details.begin) // details.width
         windows = Counter(zip(sends.outcome[ended].tolist(), at.tolist(), strict=True))
         yield Row(bucket.history, "", pickle.dumps((exact, windows)))
 
 
-def ranked(counts: Counter[int], rank: int) -> tuple[int, int]:
+def key_at_rank(counts: Counter[int], rank: int) -> tuple[int, int]:
     """The key at a place in the sorted list of all keys, and the place among the keys equal to it."""
     values = sorted(counts)
     ends = list(accumulate(counts[value] for value in values))
@@ -243,7 +253,7 @@ class Between:
     limits: dict[int, int | None]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found: dict[tuple[int, str], Gaps] = {}
+        gaps_by_key: dict[tuple[int, str], Gaps] = {}
         for batch in batches:
             histories, times, lines, tags = numbers(batch, 4)
             for history in np.unique(histories).tolist():
@@ -253,9 +263,9 @@ class Between:
                 for key, rows, most in chosen:
                     if rows.any():
                         new = gaps(times[rows], lines[rows], most)
-                        before = found.get((history, key))
-                        found[history, key] = joined([before, new], most) if before else new
-        for (history, key), one in found.items():
+                        before = gaps_by_key.get((history, key))
+                        gaps_by_key[history, key] = join_gaps([before, new], most) if before else new
+        for (history, key), one in gaps_by_key.items():
             yield from table([Row(history, key, pickle.dumps(one))]).to_batches()
 
 
@@ -271,7 +281,7 @@ def gaps(times: Numbers, lines: Numbers, limit: int | None) -> Gaps:
     return Gaps(ends[0], ends[1], int(steps.max(initial=0)), tally)
 
 
-def joined(parts: Sequence[Gaps], limit: int | None) -> Gaps:
+def join_gaps(parts: Sequence[Gaps], limit: int | None) -> Gaps:
     """The gaps of consecutive ranges together, with those between one range and the next."""
     tally, longest = Tally(), max(part.longest for part in parts)
     for part in parts:
@@ -301,50 +311,52 @@ class Given(NamedTuple):
 
 def availability(spark: SparkSession, buckets: list[Bucket], of: dict[int, Given]) -> dict[int, Answered]:
     """The figures of every history, from the files of its operations."""
-    asked = {
+    questions = {
         h: Asked(tuple(g.faults), tuple(windows_to_progress(g.faults, g.ends_at, g.claims))) for h, g in of.items()
     }
     totals = {history: Figures() for history in of}
-    for row in collected(each(spark, Measure(asked), buckets)):
+    for row in collect_rows(each(spark, Measure(questions), buckets)):
         totals[row.history].add(cast("Figures", pickle.loads(row.payload)))
     details = {history: _details(totals[history], of[history]) for history in of}
     exact = {history: (Counter[int](), Counter[tuple[str, int]]()) for history in of}
-    for row in collected(each(spark, Detail(details), buckets)):
+    for row in collect_rows(each(spark, Detail(details), buckets)):
         latencies, windows = cast("tuple[Counter[int], Counter[tuple[str, int]]]", pickle.loads(row.payload))
         exact[row.history][0].update(latencies)
         exact[row.history][1].update(windows)
     between = _gaps(spark, buckets, totals, {history: given.claims.max_unavailable for history, given in of.items()})
     answers: dict[int, Answered] = {}
-    for history, given in of.items():
+    for history, terms in of.items():
         total, found = totals[history], between.get((history, FIGURE))
         longest = 0
         if found is not None:
             longest = max(found.longest, found.first[0] - total.begin)
         limit = between.get((history, LIMIT))
-        progress = [(fault, *many) for (fault, _), many in zip(asked[history].windows, total.progress, strict=True)]
-        figures = _figures(total, given, details[history].width, *exact[history], longest)
+        progress = [(fault, *many) for (fault, _), many in zip(questions[history].windows, total.progress, strict=True)]
+        figures = _figures(total, terms, details[history].width, *exact[history], longest)
         answers[history] = Answered(figures, limit.tally if limit else Tally(), progress)
     return answers
 
 
-def _details(total: Figures, given: Given) -> Details:
+def _details(total: Figures, terms: Given) -> Details:
     begin = total.begin if total.begin != NEVER else 0
-    wanted = {ranked(total.latencies, total.acked * per // 100)[0] for per in (50, 99)} if total.acked else set[int]()
-    return Details(begin, max(SECOND, (given.ends_at - begin) // WINDOWS), tuple(wanted))
+    wanted = (
+        {key_at_rank(total.latencies, total.acked * per // 100)[0] for per in (50, 99)} if total.acked else set[int]()
+    )
+    return Details(begin, max(SECOND, (terms.ends_at - begin) // WINDOWS), tuple(wanted))
 
 
 def _figures(
-    total: Figures, given: Given, width: int, exact: Counter[int], ends: Counter[tuple[str, int]], longest: int
+    total: Figures, terms: Given, width: int, exact: Counter[int], ends: Counter[tuple[str, int]], longest: int
 ) -> Availability:
     sends = total.begin != NEVER
     begin = total.begin if sends else 0
-    count = range((given.ends_at - begin) // width + 1) if sends else range(0)
+    count = range((terms.ends_at - begin) // width + 1) if sends else range(0)
     windows = (Window(begin + n * width, ends["ok", n], ends["fail", n], ends["info", n]) for n in count)
     p50, p99 = (_percentile(total.latencies, exact, total.acked * per // 100) for per in (50, 99))
     around: list[tuple[int, str, int]] = []
     first: list[tuple[int, str, int | None]] = []
     marks = [begin, total.last[0]] if sends else []
-    for fault, (up_to, after, since) in zip(given.faults, total.near, strict=True):
+    for fault, (up_to, after, since) in zip(terms.faults, total.near, strict=True):
         points = sorted({*up_to, *after, *marks})
         # the first and the last send are marks, too, so keep only the marks next to the fault
         at = sum(point <= fault.time for point in points)
@@ -360,10 +372,10 @@ def _percentile(coarse: Counter[int], exact: Counter[int], rank: int) -> int:
     """The latency at a place in the sorted list: `coarse` says which key it has, `exact` counts that key's values."""
     if not coarse:
         return 0
-    leads, within = ranked(coarse, rank)
+    leads, within = key_at_rank(coarse, rank)
     values = np.array(sorted(exact), dtype=np.int64)
     mine = Counter({int(value): exact[int(value)] for value in values[leading(values) == leads]})
-    return ranked(mine, within)[0]
+    return key_at_rank(mine, within)[0]
 
 
 def _gaps(
@@ -374,13 +386,13 @@ def _gaps(
     marks += [(h, t.first[1], t.first[0], 1) for h, t in totals.items() if t.begin != NEVER]
     if not marks:
         return {}
-    rows = numbered(spark, len(buckets)).mapInArrow(Acks(tuple(buckets)), MARKS)
+    rows = part_numbers(spark, len(buckets)).mapInArrow(Acks(tuple(buckets)), MARKS)
     rows = rows.union(spark.createDataFrame(marks, MARKS))
     spread = rows.repartitionByRange("history", "time").sortWithinPartitions("history", "time", "line")
     parts: dict[tuple[int, str], list[Gaps]] = {}
-    for row in collected(spread.mapInArrow(Between(limits), DDL)):
+    for row in collect_rows(spread.mapInArrow(Between(limits), DDL)):
         parts.setdefault((row.history, row.key), []).append(cast("Gaps", pickle.loads(row.payload)))
     return {
-        (history, key): joined(sorted(found, key=lambda one: one.first), limits[history] if key == LIMIT else None)
+        (history, key): join_gaps(sorted(found, key=lambda one: one.first), limits[history] if key == LIMIT else None)
         for (history, key), found in parts.items()
     }

@@ -77,7 +77,7 @@ def chunks_of(history: int, place: Location, size: int = SIZE) -> list[Chunk]:
         names = sorted(inside, key=lambda name: name.split("/"))
         return _row_groups(history, [place / name for name in names] or [place])
     cuts = [0]
-    with place.opened() as file:
+    with place.open_for_reading() as file:
         length = file.seek(0, os.SEEK_END)
         while cuts[-1] + size < length:
             cuts.append(_line_end(file, cuts[-1] + size - 1))
@@ -97,16 +97,16 @@ def _line_end(file: BinaryIO, at: int) -> int:
 
 
 def _row_groups(history: int, files: list[Location]) -> list[Chunk]:
-    found: list[Chunk] = []
+    pieces: list[Chunk] = []
     line = 1
     for file in files:
-        with file.opened() as stream:
+        with file.open_for_reading() as stream:
             meta = _parquet_file(stream).metadata
         for group in range(meta.num_row_groups):
             rows = meta.row_group(group).num_rows
-            found.append(Chunk(history, file, group, group + 1, line, rows, parquet=True))
+            pieces.append(Chunk(history, file, group, group + 1, line, rows, parquet=True))
             line += rows
-    return found
+    return pieces
 
 
 def count(chunk: Chunk) -> Iterator[Row]:
@@ -116,22 +116,22 @@ def count(chunk: Chunk) -> Iterator[Row]:
     yield Row(chunk.history, str(chunk.begin), lines.to_bytes(8, "little"))
 
 
-def numbered(chunks: list[Chunk], counts: dict[tuple[int, int], int]) -> list[Chunk]:
+def number_lines(chunks: list[Chunk], counts: dict[tuple[int, int], int]) -> list[Chunk]:
     """The pieces with the numbers of their first lines; `counts` has lines by history and begin of a piece."""
-    found: list[Chunk] = []
+    pieces: list[Chunk] = []
     line: dict[int, int] = {}
     for chunk in chunks:
         if chunk.parquet:
-            found.append(chunk)
+            pieces.append(chunk)
         else:
             first, lines = line.get(chunk.history, 1), counts[chunk.history, chunk.begin]
-            found.append(attrs.evolve(chunk, line=first, lines=lines))
+            pieces.append(attrs.evolve(chunk, line=first, lines=lines))
             line[chunk.history] = first + lines
-    return found
+    return pieces
 
 
 def _bytes(chunk: Chunk) -> bytes:
-    with chunk.file.opened() as file:
+    with chunk.file.open_for_reading() as file:
         file.seek(chunk.begin)
         return file.read(chunk.end - chunk.begin)
 
@@ -156,7 +156,7 @@ def objects(chunk: Chunk) -> Iterator[tuple[int, Object]]:
             if text.strip():
                 yield line, parsed(line, text)
         return
-    with chunk.file.opened() as stream:
+    with chunk.file.open_for_reading() as stream:
         rows = _parquet_file(stream).read_row_group(chunk.begin).to_pylist()
     for line, row in enumerate(rows, chunk.line):
         yield line, {name: _unpacked(line, name, value) for name, value in row.items() if value is not None}

@@ -17,7 +17,7 @@ from isr_anomalies import ANOMALIES, Claims, History
 from isr_anomalies.cycles import Graphs, realtime_edges
 from isr_anomalies.operations import NEVER, NOTHING, Operation
 from isr_anomalies.results import Tally
-from isr_pipeline.histories.rows import Column, Numbers, Row, kept
+from isr_pipeline.histories.rows import Column, Numbers, Row, read_columns
 from isr_pipeline.histories.shares import BLOCKS, EDGES, OUTCOMES
 from isr_pipeline.locations import Location
 
@@ -83,9 +83,9 @@ class Select:
     def __call__(self, source: Source) -> Iterator[Row]:
         of = self.stretches[source.history]
         if source.operations:
-            pieces = self.operations_of(kept(source.file, _OF_OPERATIONS), of)
+            pieces = self.operations_of(read_columns(source.file, _OF_OPERATIONS), of)
         else:
-            pieces = self.edges_of(source.name, cast("dict[str, Numbers]", kept(source.file, EDGES.names)), of)
+            pieces = self.edges_of(source.name, cast("dict[str, Numbers]", read_columns(source.file, EDGES.names)), of)
         for group, piece in pieces:
             yield Row(source.history, str(group), pickle.dumps(piece))
 
@@ -105,17 +105,17 @@ class Select:
     def operations_of(self, at: Mapping[str, Column], of: Stretches) -> Iterator[tuple[int, Piece]]:
         """The operations that began or ended in a stretch, and the order of their processes."""
         names = ("invoked", "completed", "after", "after_completed")
-        invoked, completed, after, ended = (cast("Numbers", at[name]) for name in names)
+        invoked, completed, after, after_completed = (cast("Numbers", at[name]) for name in names)
         outcome = _codes(at["outcome"])
-        begun, done = of.at(invoked), of.at(completed)
-        follows = (begun >= 0) & (begun == of.at(ended)) & (after >= 0)
+        begin_stretches, end_stretches = of.at(invoked), of.at(completed)
+        follows = (begin_stretches >= 0) & (begin_stretches == of.at(after_completed)) & (after >= 0)
         ok = np.zeros(len(invoked), dtype=np.int64)
         kind = np.full(len(invoked), PROCESS)
-        edges = np.stack([kind, np.arange(len(kind)), after, ended, ok, invoked, completed, outcome], axis=1)
+        edges = np.stack([kind, np.arange(len(kind)), after, after_completed, ok, invoked, completed, outcome], axis=1)
         ops = np.stack([invoked, completed, outcome], axis=1)
-        by_begin, by_end = of.group(begun), of.group(done)
-        for group in np.unique(np.concatenate((by_begin[begun >= 0], by_end[done >= 0]))).tolist():
-            near = ((begun >= 0) & (by_begin == group)) | ((done >= 0) & (by_end == group))
+        by_begin, by_end = of.group(begin_stretches), of.group(end_stretches)
+        for group in np.unique(np.concatenate((by_begin[begin_stretches >= 0], by_end[end_stretches >= 0]))).tolist():
+            near = ((begin_stretches >= 0) & (by_begin == group)) | ((end_stretches >= 0) & (by_end == group))
             yield group, Piece("", edges[follows & (by_begin == group)], ops[near])
 
 
@@ -131,23 +131,23 @@ class Find:
     """Look for cycles in one group of stretches: a tally for each anomaly."""
 
     claims: dict[int, Claims]
-    wanted: tuple[str, ...]
+    anomaly_names: tuple[str, ...]
 
     def __call__(self, history: int, group: str, payloads: list[bytes]) -> Iterator[Row]:
         pieces = [cast("Piece", pickle.loads(payload)) for payload in payloads]
-        yield Row(history, group, pickle.dumps(tallies(pieces, self.claims[history], self.wanted)))
+        yield Row(history, group, pickle.dumps(tallies(pieces, self.claims[history], self.anomaly_names)))
 
 
-def tallies(pieces: list[Piece], claims: Claims, wanted: tuple[str, ...]) -> dict[str, Tally]:
+def tallies(pieces: list[Piece], claims: Claims, anomaly_names: tuple[str, ...]) -> dict[str, Tally]:
     """The findings of each kind of cycle."""
     history, graphs = graph(pieces)
-    found: dict[str, Tally] = {}
+    tally_by_name: dict[str, Tally] = {}
     for anomaly in ANOMALIES:
-        if anomaly.name in wanted and anomaly.across is not None and anomaly.number < 28:
-            tally = found[anomaly.name] = Tally()
+        if anomaly.name in anomaly_names and anomaly.across is not None and anomaly.number < 28:
+            tally = tally_by_name[anomaly.name] = Tally()
             for finding in anomaly.across(history, graphs, claims):
                 tally.add(finding)
-    return found
+    return tally_by_name
 
 
 def graph(pieces: list[Piece]) -> tuple[History, Graphs]:

@@ -30,7 +30,7 @@ from isr_pipeline.histories import chunks
 from isr_pipeline.histories.availability import Answered, Bucket, Given, availability
 from isr_pipeline.histories.cycles import Find, Select, Source, stretches
 from isr_pipeline.histories.pairing import Pair, Parse, Summary
-from isr_pipeline.histories.rows import Row, collected, each, file_of, grouped, rows_of
+from isr_pipeline.histories.rows import Row, collect_rows, each, each_group, file_of, rows_of
 from isr_pipeline.histories.shares import BLOCKS, Judge, Judged, Terms, prove
 from isr_pipeline.locations import Location
 
@@ -42,7 +42,7 @@ LINES_PER_BUCKET = 500_000
 LINES_PER_TASK = 500_000
 KINDS = ("operations", "shares", "edges")
 
-Said = Callable[[str, float], None]
+JobReport = Callable[[str, float], None]
 """Called after each job with its name and its seconds."""
 
 
@@ -72,16 +72,16 @@ def check_files(
     spark: SparkSession,
     files: Sequence[Path | Location],
     folder: Path | Location | None = None,
-    wanted: tuple[Anomaly, ...] = ANOMALIES,
+    anomalies: tuple[Anomaly, ...] = ANOMALIES,
     claims: Callable[[Claims | None], Claims] = lambda said: said or Claims(),
-    said: Said = _unheard,
+    report_job: JobReport = _unheard,
     tell: session.Tell = session.silent,
 ) -> list[Checked]:
     """Check all files at once, each a history of its own. Raises Unreadable, or OSError.
 
     `folder` is where tables go, for every executor to see: in a store, or in a folder that all of them have. Without
-    one, all executors must be on this machine. `claims` makes of those in a file's header what counts. `said` hears of
-    each job that is done, and `tell` of the tasks of those that are not.
+    one, all executors must be on this machine. `claims` makes of those in a file's header what counts. `report_job`
+    hears of each job that is done, and `tell` of the tasks of those that are not.
     """
     with ExitStack() as closing:
         if folder is None:
@@ -90,7 +90,7 @@ def check_files(
         for kind in KINDS:
             (place / kind).delete_folder()
         closing.enter_context(session.plainly())
-        return _Check(spark, list(files), place, wanted, claims, said, tell).run(closing)
+        return _Check(spark, list(files), place, anomalies, claims, report_job, tell).run(closing)
 
 
 @attrs.define
@@ -98,46 +98,46 @@ class _Check:
     spark: SparkSession
     files: list[Path | Location]
     folder: Location
-    wanted: tuple[Anomaly, ...]
+    anomalies: tuple[Anomaly, ...]
     claims_of: Callable[[Claims | None], Claims]
-    said: Said
+    report_job: JobReport
     tell: session.Tell
     buckets: dict[int, int] = attrs.field(factory=dict[int, int])
     lines: dict[int, int] = attrs.field(factory=dict[int, int])
-    paired: dict[int, list[str]] = attrs.field(factory=dict[int, list[str]])
+    bucket_keys: dict[int, list[str]] = attrs.field(factory=dict[int, list[str]])
     """The buckets of each history that have operations, and shares of partitions."""
     summaries: dict[int, Summary] = attrs.field(factory=dict[int, Summary])
     claims: dict[int, Claims] = attrs.field(factory=dict[int, Claims])
 
     def run(self, closing: ExitStack) -> list[Checked]:
-        pieces = self.timed("count", self.pieces)
+        pieces = self.time_job("count", self.pieces)
         tasks = max(4, min(400, sum(self.lines.values()) // LINES_PER_TASK))
         settings = {"spark.sql.shuffle.partitions": str(tasks), "spark.sql.execution.arrow.maxRecordsPerBatch": "256"}
-        closing.enter_context(session.configured(self.spark, settings))
-        self.timed("parse", lambda: self.pair(pieces))
-        judged = self.timed("judge", self.judge)
-        across = self.timed("cycles", lambda: self.cycles(judged))
-        figures = self.timed("measure", self.measure)
+        closing.enter_context(session.use_settings(self.spark, settings))
+        self.time_job("parse", lambda: self.pair(pieces))
+        judged = self.time_job("judge", self.judge)
+        across = self.time_job("cycles", lambda: self.cycles(judged))
+        figures = self.time_job("measure", self.measure)
         answers = {h: self.conclude(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
-        quotes = self.timed("quote", lambda: self.quotes(answers, pieces))
+        quotes = self.time_job("quote", lambda: self.quotes(answers, pieces))
         return [Checked(path, self.claims[h], answers[h], quotes[h]) for h, path in enumerate(self.files)]
 
-    def timed(self, name: str, job: Callable[[], T]) -> T:
+    def time_job(self, name: str, job: Callable[[], T]) -> T:
         begin = time.monotonic()
-        with session.watched(self.spark, f"{name} {sum(self.lines.values()):,} lines", self.tell):
+        with session.watch_jobs(self.spark, f"{name} {sum(self.lines.values()):,} lines", self.tell):
             answer = job()
-        self.said(name, time.monotonic() - begin)
+        self.report_job(name, time.monotonic() - begin)
         return answer
 
     def pieces(self) -> list[chunks.Chunk]:
         """Divide all files into pieces, and number their lines."""
         places = list(enumerate(map(Location.of, self.files)))
-        found = [piece for history, place in places for piece in chunks.chunks_of(history, place)]
-        text = [piece for piece in found if not piece.parquet]
+        all_pieces = [piece for history, place in places for piece in chunks.chunks_of(history, place)]
+        text = [piece for piece in all_pieces if not piece.parquet]
         counts: dict[tuple[int, int], int] = {}
-        for row in collected(each(self.spark, chunks.count, text)) if text else ():
+        for row in collect_rows(each(self.spark, chunks.count, text)) if text else ():
             counts[row.history, int(row.key)] = int.from_bytes(row.payload, "little")
-        numbered = chunks.numbered(found, counts)
+        numbered = chunks.number_lines(all_pieces, counts)
         for history in range(len(self.files)):
             self.lines[history] = sum(piece.lines for piece in numbered if piece.history == history)
             self.buckets[history] = 1 + self.lines[history] // LINES_PER_BUCKET
@@ -147,9 +147,9 @@ class _Check:
         """Write operations and the shares of partitions to files; keep the claims and faults of the histories."""
         parsed = each(self.spark, Parse(self.buckets), pieces)
         found: dict[int, list[Summary]] = {history: [] for history in range(len(self.files))}
-        for row in collected(grouped(parsed, Pair(self.folder))):
+        for row in collect_rows(each_group(parsed, Pair(self.folder))):
             found[row.history].append(cast("Summary", pickle.loads(row.payload)))
-            self.paired.setdefault(row.history, []).append(row.key)
+            self.bucket_keys.setdefault(row.history, []).append(row.key)
         for history, parts in found.items():
             problems = [part.problem for part in parts if part.problem]
             if problems:
@@ -167,62 +167,68 @@ class _Check:
             )
 
     def shares(self) -> DataFrame:
-        return each(self.spark, rows_of, [file for history in self.paired for file in self.kept("shares", history)])
+        return each(
+            self.spark, rows_of, [file for history in self.bucket_keys for file in self.bucket_files("shares", history)]
+        )
 
     def judge(self) -> dict[int, dict[str, Judged]]:
         """Check every partition."""
-        names = tuple(anomaly.name for anomaly in self.wanted)
+        names = tuple(anomaly.name for anomaly in self.anomalies)
         terms: dict[int, Terms] = {}
         for history, summary in self.summaries.items():
             per_block = 1 + self.lines[history] // BLOCKS
             claims = self.claims[history]
-            terms[history] = Terms(claims, summary.transactional, names, per_block, needs_graphs(self.wanted))
+            terms[history] = Terms(claims, summary.transactional, names, per_block, needs_graphs(self.anomalies))
         shares = self.shares()
         joint = [str(history) for history, summary in self.summaries.items() if summary.joint]
         if joint:
-            shares = shares.union(grouped(shares.where(f"history IN ({', '.join(joint)})"), prove))
+            shares = shares.union(each_group(shares.where(f"history IN ({', '.join(joint)})"), prove))
         found: dict[int, dict[str, Judged]] = {history: {} for history in self.summaries}
-        for row in collected(grouped(shares, Judge(self.folder, terms))):
+        for row in collect_rows(each_group(shares, Judge(self.folder, terms))):
             found[row.history][row.key] = cast("Judged", pickle.loads(row.payload))
         return found
 
-    def cycles(self, judged: dict[int, dict[str, Judged]]) -> dict[int, dict[str, Tally]]:
+    def cycles(self, partition_results: dict[int, dict[str, Judged]]) -> dict[int, dict[str, Tally]]:
         """Look for cycles in each stretch of blocks that partitions have named."""
-        names = tuple(anomaly.name for anomaly in self.wanted)
-        found: dict[int, dict[str, Tally]] = {history: {} for history in judged}
-        if not needs_graphs(self.wanted):
-            return found
+        names = tuple(anomaly.name for anomaly in self.anomalies)
+        tallies: dict[int, dict[str, Tally]] = {history: {} for history in partition_results}
+        if not needs_graphs(self.anomalies):
+            return tallies
         where = {
             history: stretches([one.blocks for one in parts.values()], 1 + self.lines[history] // BLOCKS)
-            for history, parts in judged.items()
+            for history, parts in partition_results.items()
         }
         where = {history: one for history, one in where.items() if one.many}
         sources: list[Source] = []
         for history in where:
-            edges = [name for name, one in judged[history].items() if one.edges]
+            edges = [name for name, one in partition_results[history].items() if one.edges]
             sources += [Source(history, p, file_of(self.folder, "edges", history, p), False) for p in edges]
-            sources += [Source(history, "", file, True) for file in self.kept("operations", history)]
+            sources += [Source(history, "", file, True) for file in self.bucket_files("operations", history)]
         if sources:
             selected = each(self.spark, Select(where), sources)
-            for row in collected(grouped(selected, Find(self.claims, names))):
+            for row in collect_rows(each_group(selected, Find(self.claims, names))):
                 for name, tally in cast("dict[str, Tally]", pickle.loads(row.payload)).items():
-                    found[row.history].setdefault(name, Tally()).merge(tally)
-        return found
+                    tallies[row.history].setdefault(name, Tally()).merge(tally)
+        return tallies
 
-    def kept(self, kind: str, history: int) -> list[Location]:
+    def bucket_files(self, kind: str, history: int) -> list[Location]:
         """The files of all buckets of a history."""
-        return [file_of(self.folder, kind, history, bucket) for bucket in sorted(self.paired.get(history, ()), key=int)]
+        return [
+            file_of(self.folder, kind, history, bucket) for bucket in sorted(self.bucket_keys.get(history, ()), key=int)
+        ]
 
     def measure(self) -> dict[int, Answered]:
-        buckets = [Bucket(h, file) for h in self.summaries for file in self.kept("operations", h)]
+        buckets = [Bucket(h, file) for h in self.summaries for file in self.bucket_files("operations", h)]
         given = {h: Given(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
         return availability(self.spark, buckets, given)
 
-    def conclude(self, history: int, judged: dict[str, Judged], cycles: dict[str, Tally], times: Answered) -> Answer:
+    def conclude(
+        self, history: int, partition_results: dict[str, Judged], cycles: dict[str, Tally], times: Answered
+    ) -> Answer:
         """The verdicts of one history, put together as the local checker does."""
         summary, claims = self.summaries[history], self.claims[history]
         parts: dict[str, Part] = {}
-        for anomaly in self.wanted:
+        for anomaly in self.anomalies:
             if anomaly.across is None:
                 continue
             part = parts[anomaly.name] = Part(cycles.get(anomaly.name, Tally()))
@@ -233,14 +239,16 @@ class _Check:
             elif anomaly.name == "unavailability":
                 part.tally = times.too_long
                 part.missing = (
-                    None if any(one.result.counts.attempted for one in judged.values()) else NoVerdict(True, "no sends")
+                    None
+                    if any(one.result.counts.attempted for one in partition_results.values())
+                    else NoVerdict(True, "no sends")
                 )
             elif anomaly.name == "ordered-cycle":
                 part.missing = None if summary.operations else NoVerdict(True, "no operation at all")
             else:
                 part.missing = None if summary.several else NoVerdict(True, "no operation of several steps")
-        results = [judged[name].result for name in sorted(judged)]
-        return conclude(self.wanted, claims, results, parts, times.figures, summary.operations)
+        results = [partition_results[name].result for name in sorted(partition_results)]
+        return conclude(self.anomalies, claims, results, parts, times.figures, summary.operations)
 
     def quotes(self, answers: dict[int, Answer], pieces: list[chunks.Chunk]) -> dict[int, dict[int, str]]:
         """The text of the lines that witnesses quote."""
@@ -252,7 +260,7 @@ class _Check:
             piece for piece in pieces if any(piece.line <= n < piece.line + piece.lines for n in lines[piece.history])
         ]
         quotes: dict[int, dict[int, str]] = {history: {} for history in answers}
-        for row in collected(each(self.spark, _Quote(lines), near)) if near else ():
+        for row in collect_rows(each(self.spark, _Quote(lines), near)) if near else ():
             quotes[row.history] |= dict(cast("list[tuple[int, str]]", json.loads(row.payload)))
         return quotes
 

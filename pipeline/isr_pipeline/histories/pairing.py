@@ -152,9 +152,9 @@ class _Boxes:
         self.buckets = buckets
         self.boxes: dict[int, Box] = {}
         self.whole = self.box(0)
-        self.done: list[Operation] = []
-        self.open: dict[Who, Event | plain.Begun] = {}
-        self.known: set[Who] = set()
+        self.operations: list[Operation] = []
+        self.open: dict[Who, Event | plain.Invocation] = {}
+        self.seen_invocations: set[Who] = set()
         self.of_process: dict[str, Box] = {}
         self.ends_at = 0
 
@@ -167,29 +167,29 @@ class _Boxes:
     def of(self, name: str) -> Box:
         return self.box(crc32(name.encode()) % self.buckets)
 
-    def plainly(self, line: int, told: plain.Line) -> bool:
+    def plainly(self, line: int, plain_line: plain.Line) -> bool:
         """Take a plain line, unless something about it is not: then nothing has happened."""
-        process = str(told.process)
-        who = (process, told.id)
-        begun = self.open.get(who)
-        if begun is None:
-            if not plain.begins(told):
+        process = str(plain_line.process)
+        who = (process, plain_line.id)
+        invocation = self.open.get(who)
+        if invocation is None:
+            if not plain.begins(plain_line):
                 return False
-            self.open[who] = (line, told)
-            self.known.add(who)
-        elif isinstance(begun, Event):
+            self.open[who] = (line, plain_line)
+            self.seen_invocations.add(who)
+        elif isinstance(invocation, Event):
             return False
         else:
-            op = plain.ended(begun, line, told)
+            op = plain.operation_of_lines(invocation, line, plain_line)
             if op is None:
                 return False
             box = self.of_process.get(process)
             if box is None:
                 box = self.of_process[process] = self.of(process)
-            cast("list[object]", box["polls" if told.f == "poll" else "sends"]).append(op)
+            cast("list[object]", box["polls" if plain_line.f == "poll" else "sends"]).append(op)
             del self.open[who]
-        if told.time > self.ends_at:
-            self.ends_at = told.time
+        if plain_line.time > self.ends_at:
+            self.ends_at = plain_line.time
         return True
 
     def read(self, line: int, table: dict[str, object]) -> None:
@@ -202,17 +202,17 @@ class _Boxes:
         if isinstance(item, Event):
             self.ends_at = max(self.ends_at, item.time)
             who: Who = (item.process, item.token)
-            if item.kind != "invoke" and who not in self.known:
+            if item.kind != "invoke" and who not in self.seen_invocations:
                 self.of(item.process).setdefault("events", []).append(_packed_event(item))  # begun in a piece before
             else:
                 begun = self.open.get(who)
-                open_one: dict[Who, Event] = {} if begun is None else {who: _begun(begun)}
-                pair(self.done, open_one, item)  # if that refuses, the invocation goes on being open
+                open_one: dict[Who, Event] = {} if begun is None else {who: _invocation_event(begun)}
+                pair(self.operations, open_one, item)  # if that refuses, the invocation goes on being open
                 self.open.pop(who, None)
                 self.open |= open_one
-            self.known.add(who)
-            if self.done:
-                op = self.done.pop()
+            self.seen_invocations.add(who)
+            if self.operations:
+                op = self.operations.pop()
                 self.of(op.process).setdefault("ops", []).append((_packed_operation(op), item.token))
         elif isinstance(item, Fault):
             self.ends_at = max(self.ends_at, item.time)
@@ -225,12 +225,12 @@ class _Boxes:
     def close(self) -> None:
         self.whole["ends_at"] = self.ends_at
         for begun in self.open.values():
-            event = _begun(begun)
+            event = _invocation_event(begun)
             self.of(event.process).setdefault("events", []).append(_packed_event(event))
 
 
-def _begun(begun: Event | plain.Begun) -> Event:
-    return begun if isinstance(begun, Event) else plain.event(begun)
+def _invocation_event(invocation: Event | plain.Invocation) -> Event:
+    return invocation if isinstance(invocation, Event) else plain.event(invocation)
 
 
 @attrs.frozen
@@ -250,20 +250,20 @@ class Pair:
         ends_at = max((box.get("ends_at", 0) for box in boxes), default=0)
         summary = Summary(ends_at=ends_at, faults=tuple(faults), settings=settings)
         try:
-            paired = all_paired(boxes)
+            bucket_operations = all_paired(boxes)
         except Malformed as problem:
             problems.append((problem.line, str(problem)))
-            paired = Paired([], [], [])
+            bucket_operations = Paired([], [], [])
         if problems:
-            yield Row(history, bucket, _summarised(attrs.evolve(summary, problem=min(problems))))
+            yield Row(history, bucket, _summary_bytes(attrs.evolve(summary, problem=min(problems))))
             return
-        shares = shares_of(paired, boxes, int(bucket) << 40)
+        shares = shares_of(bucket_operations, boxes, int(bucket) << 40)
         keys = list(shares)
         given = {"history": [history] * len(keys), "key": keys, "payload": [_dumps(shares[key]) for key in keys]}
         keep(file_of(self.folder, "shares", history, bucket), given, SCHEMA)
-        ran = sorted(paired.rows())
+        ran = sorted(bucket_operations.rows())
         keep(file_of(self.folder, "operations", history, bucket), columns(history, ran), OPERATIONS)
-        transactions = [op for op in paired.ops if op.f == "txn"]
+        transactions = [op for op in bucket_operations.ops if op.f == "txn"]
         summary = attrs.evolve(
             summary,
             operations=len(ran),
@@ -271,14 +271,14 @@ class Pair:
             several=any(len(op.micro) > 1 for op in transactions),
             joint=any(_joint(op) for op in transactions),
         )
-        yield Row(history, bucket, _summarised(summary))
+        yield Row(history, bucket, _summary_bytes(summary))
 
 
 def _fault(packed: Packed) -> Fault:
     return cast("Callable[..., Fault]", Fault)(*packed)
 
 
-def _summarised(summary: Summary) -> bytes:
+def _summary_bytes(summary: Summary) -> bytes:
     return pickle.dumps(summary)
 
 
@@ -327,30 +327,30 @@ def all_paired(boxes: list[Box]) -> Paired:
             mine.append(op.invoked)
     for mine in lines.values():
         mine.sort()
-    done, problems = list[Operation](), list[Malformed]()
+    operations, problems = list[Operation](), list[Malformed]()
     open_ones: dict[Who, Event] = {}
 
-    def look(begun: Event, until: int) -> None:
+    def look(invocation: Event, until: int) -> None:
         """Note a problem if its process invoked anything else before this line."""
-        mine = lines[begun.process, begun.token]
-        at = bisect_right(mine, begun.line)
+        mine = lines[invocation.process, invocation.token]
+        at = bisect_right(mine, invocation.line)
         if at < len(mine) and mine[at] < until:
-            problems.append(still_open(mine[at], begun))
+            problems.append(still_open(mine[at], invocation))
 
     for event in events:
-        if (begun := open_ones.get((event.process, event.token))) is not None:
-            look(begun, event.line)
+        if (invocation := open_ones.get((event.process, event.token))) is not None:
+            look(invocation, event.line)
         try:
-            pair(done, open_ones, event)
+            pair(operations, open_ones, event)
         except Malformed as problem:
             problems.append(problem)
             break
-    for begun in open_ones.values():
-        look(begun, NEVER)
+    for invocation in open_ones.values():
+        look(invocation, NEVER)
     if problems:
         raise min(problems, key=lambda problem: problem.line)
-    done += [operation_of(event, None) for event in open_ones.values()]
-    return Paired(sends, polls, [op for op, _ in ops] + [op._replace(number=op.invoked) for op in done])
+    operations += [operation_of(event, None) for event in open_ones.values()]
+    return Paired(sends, polls, [op for op, _ in ops] + [op._replace(number=op.invoked) for op in operations])
 
 
 def _targets(op: Operation) -> set[str]:
@@ -361,7 +361,7 @@ def _joint(op: Operation) -> bool:
     return op.outcome == "info" and len(_targets(op)) > 1
 
 
-def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
+def shares_of(bucket_operations: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
     """Partition -> its share, by kind of row.
 
     `plain sends`: as they are; `plain batches`: those of plain polls. `multi`: operations of several steps with a send;
@@ -369,11 +369,11 @@ def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[s
     """
     partitions = dict[str, Partition]()
     explode = OperationIndexer(partitions, acks="", stints=stints)
-    ops = sorted(paired.ops, key=lambda op: op.invoked)
+    ops = sorted(bucket_operations.ops, key=lambda op: op.invoked)
     batches: dict[str, list[Packed]] = {}
     moves = iter([op for op in ops if op.f != "produce"])
     move = next(moves, None)
-    for poll in sorted(paired.polls, key=itemgetter(0)):
+    for poll in sorted(bucket_operations.polls, key=itemgetter(0)):
         while move is not None and move.invoked < poll[0]:
             explode.consumed(move)
             move = next(moves, None)
@@ -387,7 +387,7 @@ def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[s
         move = next(moves, None)
     for op in ops:
         if op.f in ("produce", "txn"):
-            explode.sent(op, op.outcome == "ok")
+            explode.index_sends(op, op.outcome == "ok")
     shares: dict[str, dict[str, object]] = {}
     for name, partition in partitions.items():
         shares[name] = {
@@ -397,7 +397,7 @@ def shares_of(paired: Paired, boxes: list[Box], stints: int) -> dict[str, dict[s
             "rewinds": list(map(tuple, partition.rewinds)),
         }
     sends: dict[str, list[plain.Sending]] = {}
-    for send in paired.sends:
+    for send in bucket_operations.sends:
         sends.setdefault(send[7], []).append(send)
     for name, mine in sends.items():
         shares.setdefault(name, {})["plain sends"] = mine

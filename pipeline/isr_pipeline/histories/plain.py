@@ -56,7 +56,7 @@ class Told(Struct, Generic[R], gc=False):
 
 
 Line = Told[Pair] | Told[Triple]
-Begun = tuple[int, Line]
+Invocation = tuple[int, Line]
 """An invocation: its number as a line, and the line."""
 Sending = tuple[int, int, int, int, str, int | str | None, Outcome, str, Value, int | None, str]
 """An operation of one send: lines and times of invocation and completion, process, token, outcome; partition, value,
@@ -79,45 +79,78 @@ def line_of(text: str) -> Line | None:
     return None
 
 
-def _records(told: Line) -> dict[str, list[Record]]:
+def _records(plain_line: Line) -> dict[str, list[Record]]:
     found: dict[str, list[Record]] = {}
-    given: dict[str, list[Pair]] | dict[str, list[Triple]] = told.records or {}
+    given: dict[str, list[Pair]] | dict[str, list[Triple]] = plain_line.records or {}
     for name, some in given.items():
         found[name] = [(one[0], one[1], one[2] if len(one) == 3 else NO_EPOCH) for one in some]
     return found
 
 
-def begins(told: Line) -> bool:
+def begins(plain_line: Line) -> bool:
     """Whether this is a whole invocation."""
-    return told.type == "invoke" and (told.f == "poll" or (told.partition is not UNSET and told.value is not UNSET))
+    return plain_line.type == "invoke" and (
+        plain_line.f == "poll" or (plain_line.partition is not UNSET and plain_line.value is not UNSET)
+    )
 
 
-def ended(begun: Begun, line: int, told: Line) -> Sending | Polling | None:
+def operation_of_lines(invocation: Invocation, line: int, plain_line: Line) -> Sending | Polling | None:
     """The operation of two lines; None if something is unusual about it."""
-    at, first = begun
-    if first.f != told.f or told.type == "invoke" or told.time < first.time:
+    at, first = invocation
+    if first.f != plain_line.f or plain_line.type == "invoke" or plain_line.time < first.time:
         return None
-    if told.f == "poll":
-        records, group = _records(first if told.records is None else told), told.group or first.group or ""
-        return at, line, first.time, told.time, str(told.process), told.id, told.type, records, group
-    offset, where, what = told.offset, first.partition, first.value
-    if told.partition is UNSET:
+    if plain_line.f == "poll":
+        records, group = (
+            _records(first if plain_line.records is None else plain_line),
+            plain_line.group or first.group or "",
+        )
+        return (
+            at,
+            line,
+            first.time,
+            plain_line.time,
+            str(plain_line.process),
+            plain_line.id,
+            plain_line.type,
+            records,
+            group,
+        )
+    offset, where, what = plain_line.offset, first.partition, first.value
+    if plain_line.partition is UNSET:
         offset = first.offset if offset is None else offset
-    elif told.partition != where or told.value != what:
+    elif plain_line.partition != where or plain_line.value != what:
         return None
     if where is UNSET or what is UNSET:
         return None
-    acks = told.acks or first.acks or ""
-    return at, line, first.time, told.time, str(told.process), told.id, told.type, where, what, offset, acks
+    acks = plain_line.acks or first.acks or ""
+    return (
+        at,
+        line,
+        first.time,
+        plain_line.time,
+        str(plain_line.process),
+        plain_line.id,
+        plain_line.type,
+        where,
+        what,
+        offset,
+        acks,
+    )
 
 
-def event(begun: Begun) -> Event:
+def event(invocation: Invocation) -> Event:
     """The invocation as isr_anomalies has it."""
-    line, told = begun
+    line, plain_line = invocation
     micro: tuple[Micro, ...] = ()
-    if told.partition is not UNSET and told.value is not UNSET and told.f == "produce":
-        micro = (Sent(told.partition, told.value, told.offset),)
-    elif told.records is not None and told.f == "poll":
-        micro = (Polled(_records(told)),)
-    extra = None if told.acks is told.group is None else Extra(acks=told.acks, group=told.group or "")
-    return Event(line, told.type, told.f, str(told.process), told.time, told.id, micro, extra)
+    if plain_line.partition is not UNSET and plain_line.value is not UNSET and plain_line.f == "produce":
+        micro = (Sent(plain_line.partition, plain_line.value, plain_line.offset),)
+    elif plain_line.records is not None and plain_line.f == "poll":
+        micro = (Polled(_records(plain_line)),)
+    extra = (
+        None
+        if plain_line.acks is plain_line.group is None
+        else Extra(acks=plain_line.acks, group=plain_line.group or "")
+    )
+    return Event(
+        line, plain_line.type, plain_line.f, str(plain_line.process), plain_line.time, plain_line.id, micro, extra
+    )

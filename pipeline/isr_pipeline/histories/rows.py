@@ -115,10 +115,10 @@ def _together(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 def each(spark: SparkSession, work: Callable[[T], Iterator[Row]], parts: Sequence[T]) -> DataFrame:
     """Run `work` on each part, and return its rows."""
-    return numbered(spark, len(parts)).mapInArrow(_Each(work, tuple(parts)), DDL)
+    return part_numbers(spark, len(parts)).mapInArrow(_Each(work, tuple(parts)), DDL)
 
 
-def numbered(spark: SparkSession, parts: int) -> DataFrame:
+def part_numbers(spark: SparkSession, parts: int) -> DataFrame:
     """The numbers of this many parts, divided among as many tasks as these are worth."""
     return spark.range(0, parts, 1, max(1, min(parts, FEW), parts // PER_TASK))
 
@@ -132,7 +132,7 @@ class _Grouped:
             return table(self.work(*payloads(group)))
 
 
-def grouped(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[Row]]) -> DataFrame:
+def each_group(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[Row]]) -> DataFrame:
     """Run `work` on the payloads of each history and key, and return its rows."""
     task = _Grouped(work)
 
@@ -142,7 +142,7 @@ def grouped(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[R
     return cast("_Groups", frame.groupBy("history", "key")).applyInArrow(group, DDL)
 
 
-def collected(frame: DataFrame) -> list[Row]:
+def collect_rows(frame: DataFrame) -> list[Row]:
     return [Row(row[0], row[1], bytes(row[2])) for row in frame.collect()]
 
 
@@ -163,15 +163,15 @@ def keep(file: Location, columns: Mapping[str, object], schema: pa.Schema) -> No
     file.put(content.getvalue())
 
 
-def kept(file: Location, names: Sequence[str]) -> dict[str, Column]:
+def read_columns(file: Location, names: Sequence[str]) -> dict[str, Column]:
     """Read these columns of a table that `keep` has written."""
-    with file.opened() as stream:
+    with file.open_for_reading() as stream:
         found = _read_table(stream, columns=list(names), partitioning=None)
     return {name: found.column(name).to_numpy(False) for name in names}
 
 
 def rows_of(file: Location) -> Iterator[Row]:
     """The rows of a table with SCHEMA that `keep` has written."""
-    at = kept(file, SCHEMA.names)
+    at = read_columns(file, SCHEMA.names)
     for history, key, payload in zip(*(at[name].tolist() for name in SCHEMA.names), strict=True):
         yield Row(history, key, payload)

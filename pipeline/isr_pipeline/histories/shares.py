@@ -47,7 +47,7 @@ class Terms:
 
     claims: Claims
     transactional: bool
-    wanted: tuple[str, ...]
+    anomaly_names: tuple[str, ...]
     per_block: int
     """The number of lines in a block."""
     graphs: bool
@@ -77,7 +77,7 @@ def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
     def of(what: str) -> Iterator[tuple[object, ...]]:
         return (one for box in boxes for one in box.get(what, ()))
 
-    def made(kind: type[T], rows: Iterable[tuple[object, ...]]) -> list[T]:
+    def make_rows(kind: type[T], rows: Iterable[tuple[object, ...]]) -> list[T]:
         return cast("list[T]", list(map(partial(_make, kind), rows)))
 
     sends = [row if row[-1] else (*row[:-1], acks) for row in of("sends")]
@@ -88,12 +88,12 @@ def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
     sends.sort()
     partition = Partition(
         name,
-        made(Send, sends),
-        made(Batch, sorted((*of("batches"), *of("plain batches")))),
-        made(Scan, sorted(of("scans"))),
-        made(Rewind, sorted(of("rewinds"))),
-        made(Dump, sorted(of("dumps"))),
-        made(Held, sorted(of("held"))),
+        make_rows(Send, sends),
+        make_rows(Batch, sorted((*of("batches"), *of("plain batches")))),
+        make_rows(Scan, sorted(of("scans"))),
+        make_rows(Rewind, sorted(of("rewinds"))),
+        make_rows(Dump, sorted(of("dumps"))),
+        make_rows(Held, sorted(of("held"))),
     )
     multi, proved = (set(cast("Iterator[int]", of(what))) for what in ("multi", "proved"))
     return Share(partition, multi, list(cast("Iterator[tuple[int, list[str]]]", of("joint"))), proved)
@@ -134,7 +134,7 @@ class Judge:
         for n, send in enumerate(partition.sends) if proved else ():
             if not send.committed and send.op in proved:
                 partition.sends[n] = send._replace(committed=True)
-        wanted = tuple(anomaly for anomaly in ANOMALIES if anomaly.name in terms.wanted)
+        wanted = tuple(anomaly for anomaly in ANOMALIES if anomaly.name in terms.anomaly_names)
         result = check_partition(partition, terms.claims, wanted)
         blocks, edges = b"", 0
         if terms.graphs:
@@ -187,13 +187,15 @@ class Reach:
         yield after[~onward], before[~onward]
         late = (self.outcome == 0) & (self.latest > self.completed)
         yield self.completed[late], self.latest[late]
-        found = [(reader, reach) for _, reader, reach, _, _, own in self.reads if reader in self.multi and own <= reach]
-        found += [
+        read_spans = [
+            (reader, reach) for _, reader, reach, _, _, own in self.reads if reader in self.multi and own <= reach
+        ]
+        read_spans += [
             (completed, own)
             for _, reader, _, completed, _, own in self.reads
             if reader not in self.multi and own > completed
         ]
-        pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+        pairs = np.array(read_spans, dtype=np.int64).reshape(-1, 2)
         yield pairs[:, 0], pairs[:, 1]
 
     def blocks(self, per_block: int) -> bytes:

@@ -35,10 +35,10 @@ AVAILABILITY: Final = schema(
 Rows = Iterable[dict[str, object]]
 
 
-def write(folder: Location, found: list[Checked]) -> None:
+def write(folder: Location, histories: list[Checked]) -> None:
     """Write the three tables, beside that of operations, and remove files that only passed data between jobs."""
-    who = [{"history": number, "file": str(one.path)} for number, one in enumerate(found)]
-    pairs = list(zip(who, found, strict=True))
+    who = [{"history": number, "file": str(one.path)} for number, one in enumerate(histories)]
+    pairs = list(zip(who, histories, strict=True))
     anomalies: Rows = (
         {
             **at,
@@ -46,7 +46,7 @@ def write(folder: Location, found: list[Checked]) -> None:
             "verdict": j.verdict.value,
             "why": j.why,
             "number": j.number,
-            "found": j.found,
+            "found": j.finding_count,
             "forbidden": j.forbidden,
             "largest": j.largest,
         }
@@ -59,7 +59,7 @@ def write(folder: Location, found: list[Checked]) -> None:
             "anomaly": j.name,
             "partition": w.partition or None,
             "says": w.says,
-            "permitted": w.permitted,
+            "permitted": w.is_permitted,
             "lines": list(w.lines),
             "texts": [one.quotes.get(line, "") for line in w.lines],
         }

@@ -166,17 +166,17 @@ def fetching_goes_on(old: Calmed, new: Calmed) -> Bool:
     def nearer(q: Replica, f: Replica) -> Bool:
         first = heard(new, q, f) & ~heard(old, q, f)
         grows = (log_end(old, f) < log_end(new, f)) & (log_end(new, f) <= log_end(new, q))
-        moved = when(heard(old, q, f), grows, log_end(new, f) < log_end(old, f))
+        log_moves = when(heard(old, q, f), grows, log_end(new, f) < log_end(old, f))
         stays = log_end(old, f) == log_end(new, f)
-        spent = told_too_early(old, q, f) & ~told_too_early(new, q, f)
-        kept = told_too_early(old, q, f) == told_too_early(new, q, f)
+        early_answer_expires = told_too_early(old, q, f) & ~told_too_early(new, q, f)
+        early_answer_stays = told_too_early(old, q, f) == told_too_early(new, q, f)
         later = (idle(old, f) & ~idle(new, f)) | (~told(old, f) & told(new, f))
         same = (idle(old, f) == idle(new, f)) & (told(old, f) == told(new, f))
         waits = same & (
             idle(old, f) | ((old.fetch[f] == new.fetch[f]) & (continues(old, q, f) == continues(new, q, f)))
         )
         again = (heard(old, q, f) == heard(new, q, f)) & (log_end(old, q) == log_end(new, q))
-        return first | (again & (moved | (stays & (spent | (kept & (later | waits))))))
+        return first | (again & (log_moves | (stays & (early_answer_expires | (early_answer_stays & (later | waits))))))
 
     return forall(
         (healthy_follower(old, q, f) & ~seen_at_end(old, q, f)).implies(seen_at_end(new, q, f) | nearer(q, f))
@@ -234,8 +234,8 @@ def phase_of(s: State, q: Replica) -> Phase:
     asks, waits = s.alter[q] == Alter.REQUESTED, ~s.pending_isr[q].is_empty()
     nothing = s.alter[q] == Alter.NONE
     next_version = (s.alter[q] == Alter.ACCEPTED) & (s.partition_epoch[q] + 1 == s.controller_partition_epoch)
-    known = when(asks, Phase.of(2), when(free_to_ask(s, q), Phase.of(0), Phase.of(1)))
-    outdated = when(
+    phase_up_to_date = when(asks, Phase.of(2), when(free_to_ask(s, q), Phase.of(0), Phase.of(1)))
+    phase_behind = when(
         next_version,
         Phase.of(1),
         when(
@@ -244,7 +244,7 @@ def phase_of(s: State, q: Replica) -> Phase:
             when(waits & asks, Phase.of(4), when(~waits & nothing, Phase.of(5), Phase.of(6))),
         ),
     )
-    return when(up_to_date(s, q), known, outdated)
+    return when(up_to_date(s, q), phase_up_to_date, phase_behind)
 
 
 @define

@@ -112,13 +112,13 @@ def controller_sets_minimum_and_clears(old: Adjusted, new: Adjusted, value: Mini
 @action
 def controller_sets_minimum_and_keeps(old: Adjusted, new: Adjusted, value: Minimum) -> Step:
     """The same; the ELR stays while the ISR is under the new value, for then nothing commits without its members."""
-    reached = old.controller_isr.size() >= value
+    enough_members = old.controller_isr.size() >= value
     return (
         value > 0,
         old.controller_partition_epoch < ISR_CHANGES,
         value != old.minimum,
         new.minimum == value,
-        new.controller_elr == when(reached, blank(old.controller_elr), old.controller_elr),
+        new.controller_elr == when(enough_members, blank(old.controller_elr), old.controller_elr),
         new.controller_partition_epoch == old.controller_partition_epoch + 1,
     )
 

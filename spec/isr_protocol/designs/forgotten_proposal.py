@@ -21,7 +21,7 @@ from isr_protocol.promises.safety import (
     strong_isr,
     weak_isr,
 )
-from isr_protocol.replication import acknowledged, advanced, commits, replicated
+from isr_protocol.replication import acknowledged, advanced_watermark, commits, replicated
 from isr_protocol.state import Replica, leads, log_end
 
 
@@ -72,7 +72,7 @@ def leader_hears_known_version(old: Answered, new: Answered, leader: Replica) ->
     """
     isr, end = old.isr[leader], log_end(old, leader)
     up_to = replicated(old, leader, end, old.follower_end[leader], isr)
-    watermark = advanced(old, leader, up_to, isr, news=True)
+    watermark = advanced_watermark(old, leader, up_to, isr, news=True)
     return (
         *hears_known_version(old, new, leader),
         new.pending_isr[leader] == blank(new.controller_isr),

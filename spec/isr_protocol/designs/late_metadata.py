@@ -11,7 +11,7 @@ from __future__ import annotations
 from isr_lang import Bool, Design, Map, Maybe, Set, Step, action, define, initial, var, when
 from isr_lang.blank import blank
 from isr_protocol.metadata import News, answers_who_waited, enters_epoch, fetch_in_new_epoch, follows
-from isr_protocol.replication import advanced, commits
+from isr_protocol.replication import advanced_watermark, commits
 from isr_protocol.state import Fetch, LeaderEpoch, PartitionEpoch, Replica, State, leads, log_end
 
 
@@ -93,7 +93,7 @@ def replaced_leader_begins_to_lead(old: Elected, new: Elected, r: Replica) -> St
     isr, epoch = old.elected_isr[r], old.elected_epoch[r]
     news = News(Maybe.of(r), epoch)
     up_to = when(isr == Set.of(r), log_end(old, r), old.high_watermark[r])
-    watermark = advanced(old, r, up_to, isr, news=True)
+    watermark = advanced_watermark(old, r, up_to, isr, news=True)
     return (
         old.alive.has(r),
         old.leader_epoch[r] < epoch,

@@ -26,21 +26,21 @@ from isr_protocol.promises.safety import (
     strong_isr,
     weak_isr,
 )
-from isr_protocol.replication import advanced, commits, replicated
+from isr_protocol.replication import advanced_watermark, commits, replicated
 from isr_protocol.state import EPOCHS, Alter, Fetch, Replica, State, leads, log_end
 
 
 def becomes_leader_with(old: State, new: State, r: Replica, keeps: Bool) -> Step:
     """A replica learns that it leads in a new epoch, and keeps its followers' positions or forgets them."""
     isr, ends, epochs = old.controller_isr, old.follower_end[r], old.follower_broker_epoch[r]
-    kept = when(keeps, ends, blank(ends))
-    up_to = replicated(old, r, log_end(old, r), kept, isr, away(old))
-    watermark = advanced(old, r, up_to, isr, news=True)
+    positions = when(keeps, ends, blank(ends))
+    up_to = replicated(old, r, log_end(old, r), positions, isr, away(old))
+    watermark = advanced_watermark(old, r, up_to, isr, news=True)
     return (
         behind(old, r),
         old.controller_leader == r,
         *takes_over(old, new, r),
-        new.follower_end[r] == kept,
+        new.follower_end[r] == positions,
         new.follower_broker_epoch[r] == when(keeps, epochs, blank(epochs)),
         new.isr[r] == isr,
         new.partition_epoch[r] == old.controller_partition_epoch,

@@ -14,7 +14,7 @@ from isr_protocol.promises.safety import (
     maximal_isr_covers,
     strong_isr,
 )
-from isr_protocol.replication import acknowledged, advanced, commits, replicated
+from isr_protocol.replication import acknowledged, advanced_watermark, commits, replicated
 from isr_protocol.state import REPLICAS, Replica, State, log_end
 
 JEPSEN_BOUNDED_HALT = attrs.evolve(
@@ -65,7 +65,7 @@ def leader_evicts_alone(old: State, new: State, leader: Replica, lagging: Set[Re
     """A leader takes the members that lag out of its own in-sync set, and commits without them; it asks nobody."""
     isr = old.isr[leader] - lagging
     up_to = replicated(old, leader, log_end(old, leader), old.follower_end[leader], isr)
-    watermark = advanced(old, leader, up_to, isr)
+    watermark = advanced_watermark(old, leader, up_to, isr)
     return (
         free_to_ask(old, leader),
         ~lagging.is_empty(),

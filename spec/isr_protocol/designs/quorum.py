@@ -38,11 +38,11 @@ V = TypeVar("V", bound=Expr)
 def on_majority(old: State, leader: Replica, end: Offset, ends: Map[Replica, Maybe[Offset]]) -> Offset:
     """The largest log end that a majority has reached, the leader's own being `end`."""
 
-    def reached(o: Offset) -> Bool:
+    def has_majority(o: Offset) -> Bool:
         number = count((o <= when(q == leader, end, ends[q].or_else(0))) for q in Replica.all())
         return number + number > REPLICAS
 
-    return largest((when(reached(o), o, 0) for o in Offset.all()), or_else=0)
+    return largest((when(has_majority(o), o, 0) for o in Offset.all()), or_else=0)
 
 
 def majority_commits(old: State, leader: Replica, up_to: Offset, own: Bool) -> Offset:
@@ -104,7 +104,7 @@ def majority_elects(old: State, new: State, candidate: Replica, voters: Set[Repl
         """The voters enter the new epoch with their vote, the others stay as they are."""
         return Map.build(Replica, lambda r: when(voters.has(r), vote, as_before[r]))
 
-    def forgotten(field: Map[Replica, V]) -> Map[Replica, V]:
+    def blank_for_voters(field: Map[Replica, V]) -> Map[Replica, V]:
         """Blank for the voters."""
         return Map.build(Replica, lambda r: when(voters.has(r), blank(field[r]), field[r]))
 
@@ -121,15 +121,15 @@ def majority_elects(old: State, new: State, candidate: Replica, voters: Set[Repl
         new.leader == after(Maybe.of(candidate), old.leader),
         new.leader_epoch == after(old.controller_epoch + 1, old.leader_epoch),
         new.leading_since == after(old.controller_epoch + 1, old.leading_since),
-        new.follower_end == forgotten(old.follower_end),
-        new.follower_broker_epoch == forgotten(old.follower_broker_epoch),
-        new.fetch == forgotten(old.fetch),
-        new.fetch_to == forgotten(old.fetch_to),
-        new.fetch_epoch == forgotten(old.fetch_epoch),
-        new.fetch_offset == forgotten(old.fetch_offset),
-        new.fetch_last_epoch == forgotten(old.fetch_last_epoch),
-        new.fetch_record == forgotten(old.fetch_record),
-        new.fetch_watermark == forgotten(old.fetch_watermark),
+        new.follower_end == blank_for_voters(old.follower_end),
+        new.follower_broker_epoch == blank_for_voters(old.follower_broker_epoch),
+        new.fetch == blank_for_voters(old.fetch),
+        new.fetch_to == blank_for_voters(old.fetch_to),
+        new.fetch_epoch == blank_for_voters(old.fetch_epoch),
+        new.fetch_offset == blank_for_voters(old.fetch_offset),
+        new.fetch_last_epoch == blank_for_voters(old.fetch_last_epoch),
+        new.fetch_record == blank_for_voters(old.fetch_record),
+        new.fetch_watermark == blank_for_voters(old.fetch_watermark),
     )
 
 

@@ -139,7 +139,7 @@ def elr_beside_of_minimum(s: Adjusted, isr: Set[Replica]) -> Set[Replica]:
     return when(isr.size() >= s.minimum, blank(s.controller_elr), (s.controller_elr | s.controller_isr) - isr)
 
 
-def _adjusted() -> Design:
+def _adjusted_design() -> Design:
     wider = KIP_966.in_state(Adjusted, set_everywhere)
     # It speaks of one number, and the producer is promised the leader's.
     kept = tuple(p for p in wider.properties if p.name != acks_meet_minimum.name)
@@ -155,7 +155,7 @@ _COMMITS_ALONE = "a leader commits under an old min.insync.replicas what a membe
 _BREAKS = (acked_survives, committed_on_new_leader, leaders_complete, maximal_isr_covers, strong_isr)
 
 KAFKA_RAISED_MIN_INSYNC = (
-    _adjusted()
+    _adjusted_design()
     .replacing(
         "kafka-raised-min-insync",
         "KIP-966 where min.insync.replicas changes, and a leader applies a new ISR before it, as Kafka's code does",

@@ -105,12 +105,12 @@ def ends(
 
     PartitionChangeBuilder.completeReassignmentIfNeeded, triggerLeaderEpochBumpForReplicaReassignmentIfNeeded (4.3.1).
     """
-    left = isr - removing
+    remaining_isr = isr - removing
     stays = old.controller_leader == leader
     return (
-        left.has(leader),
+        remaining_isr.has(leader),
         stays | (available(old, leader) & removing.has(old.controller_leader.or_else(leader))),
-        *elects(old, new, leader, left, elr_beside(old, left) - removing),
+        *elects(old, new, leader, remaining_isr, elr_beside(old, remaining_isr) - removing),
         new.replicas == replicas - removing,
         new.adding == blank(old.adding),
         new.removing == blank(old.removing),
@@ -199,7 +199,7 @@ def reassignment_is_not_held_up(s: Moving) -> Bool:
     return ~(added & (s.removing.size() <= s.adding.size()))
 
 
-PROMISED = (
+MEMBERSHIP_PROMISES = (
     one_leader_per_epoch,
     leader_in_isr,
     elected_is_available,
@@ -223,7 +223,9 @@ def _reassigning() -> Design:
     own = {u.variable for u in one_spare.updates}
     kept = tuple(u for u in wider.initial.updates if u.variable not in own)
     start = attrs.evolve(one_spare, updates=(*kept, *one_spare.updates))
-    wider = attrs.evolve(wider, state=Moving, initial=start, properties=tuple(map(wider.restated, PROMISED)))
+    wider = attrs.evolve(
+        wider, state=Moving, initial=start, properties=tuple(map(wider.restated_property, MEMBERSHIP_PROMISES))
+    )
     return wider.adding(
         controller_starts_reassignment, controller_reassigns_at_once, controller_accepts_and_completes
     ).promising(reassignment_keeps_minimum, reassignment_is_not_held_up)

@@ -43,16 +43,16 @@ def assigned_to_all(new: Reassigned, first: Replica) -> Step:
 
 def removes(old: Reassigned, new: Reassigned, r: Replica, elr: Set[Replica]) -> Step:
     """The controller takes a replica away, in a new leader epoch of the same leader."""
-    left = old.replicas.excluding(r)
+    remaining_replicas = old.replicas.excluding(r)
     return (
         old.controller_leader != NONE,
         old.controller_leader != r,
         old.replicas.has(r),
-        left <= old.controller_isr,
+        remaining_replicas <= old.controller_isr,
         old.controller_epoch < EPOCHS,
         *metadata_changes(old, new, old.controller_isr.excluding(r), elr),
         new.controller_epoch == old.controller_epoch + 1,
-        new.replicas == left,
+        new.replicas == remaining_replicas,
     )
 
 

@@ -17,7 +17,7 @@ from isr_protocol.membership import (
 from isr_protocol.metadata import makes_follower
 from isr_protocol.replication import (
     acknowledged,
-    advanced,
+    advanced_watermark,
     answers_epoch_end,
     commits,
     may_fetch,
@@ -55,7 +55,7 @@ def knows_version(s: State, leader: Replica) -> Bool:
 def writes_isr(old: State, new: State, leader: Replica, isr: Set[Replica]) -> Step:
     """A conditional write of the in-sync set; the watermark moves under the new one."""
     up_to = replicated(old, leader, log_end(old, leader), old.follower_end[leader], isr)
-    watermark = advanced(old, leader, up_to, isr)
+    watermark = advanced_watermark(old, leader, up_to, isr)
     return (
         knows_version(old, leader),
         old.controller_partition_epoch < ISR_CHANGES,

@@ -11,7 +11,7 @@ from isr_protocol.faults import stops, struck
 from isr_protocol.membership import current, elects, elr_beside, isr_without, metadata_changes, no_alter, replies
 from isr_protocol.replication import (
     acknowledged,
-    advanced,
+    advanced_watermark,
     answers_epoch_end,
     commits,
     continues,
@@ -91,7 +91,7 @@ def leader_counts_refused_fetch(old: State, new: State, leader: Replica, followe
     end = smaller(old.fetch_offset[follower], log_end(old, leader))
     ends, members = old.follower_end[leader].put(follower, Maybe.of(end)), maximal_isr(old, leader)
     up_to = replicated(old, leader, log_end(old, leader), ends, members)
-    watermark = advanced(old, leader, up_to, old.isr[leader])
+    watermark = advanced_watermark(old, leader, up_to, old.isr[leader])
     return (
         old.fetch[follower] == Fetch.REQUESTED,
         leads(old, leader) & (old.fetch_to[follower] == leader),
@@ -144,13 +144,13 @@ def leader_forgets_request(old: State, new: State, leader: Replica) -> Step:
 def controller_replaces_leader_by_anybody(old: State, new: State, r: Replica, successor: Replica) -> Step:
     """The controller fences the leader, or relieves it, and elects any available replica."""
     isr = isr_without(old, r)
-    chosen = when(isr.is_empty(), Set.of(successor), isr)
+    new_isr = when(isr.is_empty(), Set.of(successor), isr)
     return (
         *departs(old, new, r),
         old.controller_leader == r,
         successor != r,
         available(old, successor),
-        *elects(old, new, successor, chosen, elr_beside(old, chosen)),
+        *elects(old, new, successor, new_isr, elr_beside(old, new_isr)),
     )
 
 

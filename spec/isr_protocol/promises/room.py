@@ -182,12 +182,13 @@ def record_commits_after_them(s: Observed) -> Bool:
 @action
 def observes(old: Observed, new: Observed) -> Step:
     """Taken with every step: the history variables follow the state before it."""
-    spent = (old.stage == Stage.FAULTS) & budgets_are_spent(old)
+    faults_end = (old.stage == Stage.FAULTS) & budgets_are_spent(old)
     elected = (old.stage == Stage.SPENT) & leader_is_new(old)
     joined = (old.stage == Stage.ELECTED) & follower_has_rejoined(old)
     return (
-        new.stage == when(spent, Stage.SPENT, when(elected, Stage.ELECTED, when(joined, Stage.REJOINED, old.stage))),
-        new.epoch_then == when(spent, old.controller_epoch, old.epoch_then),
+        new.stage
+        == when(faults_end, Stage.SPENT, when(elected, Stage.ELECTED, when(joined, Stage.REJOINED, old.stage))),
+        new.epoch_then == when(faults_end, old.controller_epoch, old.epoch_then),
         new.committed_then
         == when((old.stage == Stage.FAULTS) | (old.stage == Stage.SPENT), old.committed.length(), old.committed_then),
         new.in_sync_since
@@ -244,12 +245,14 @@ def _without_records(milestone: Property) -> Property:
 
 def observed(design: Design) -> Design:
     """The design, watched for MILESTONES."""
-    watched = design.observed(watched_state(design.state), unobserved, observes, MILESTONES)
+    watched_design = design.observed(watched_state(design.state), unobserved, observes, MILESTONES)
     if not any(u.variable == "written_in" for a in design.actions for u in a.updates):
-        watched = attrs.evolve(watched, properties=tuple(map(_without_records, watched.properties)))
+        watched_design = attrs.evolve(
+            watched_design, properties=tuple(map(_without_records, watched_design.properties))
+        )
     if any(u.variable == "controller_isr" for a in design.actions for u in a.updates):
-        return watched
-    return watched.replacing(
+        return watched_design
+    return watched_design.replacing(
         design.name, design.summary, because="its quorum does not move", follower_has_rejoined=nobody_leaves
     )
 
@@ -272,13 +275,13 @@ def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     }
 
 
-def following(design: Design, given: Mapping[str, Value]) -> dict[str, Value]:
+def following(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     """What is given, and bounds that follow the fault budgets where those, or the replicas, are not the design's own.
 
     A bound that is given stays as it is. At its own budgets a design has bounds of its own.
     """
-    complete, own = check_constants(design, given), check_constants(design, {})
+    complete, own = check_constants(design, constants), check_constants(design, {})
     budgets = [c.name for c in design.constants() if c.budget]
     if all(complete[name] == own[name] for name in (*budgets, "replicas")):
-        return dict(given)
-    return {**larger(design, complete), **given}
+        return dict(constants)
+    return {**larger(design, complete), **constants}

@@ -29,7 +29,7 @@ Slack = Mapping[str, int]
 """The name of a bound -> how much of it is left, at most, when the promise comes to pass; 0 is none."""
 
 NEW = State(primed=True)
-SPENT: Mapping[str, tuple[Number, Count]] = {
+BOUND_COUNTERS: Mapping[str, tuple[Number, Count]] = {
     "epochs": (NEW.controller_epoch, EPOCHS),
     "isr_changes": (NEW.controller_partition_epoch, ISR_CHANGES),
 }
@@ -51,40 +51,43 @@ AFTERMATH = reduce(
 """All faults have happened, and the leader was changed."""
 
 
-def probes(instance: Instance, wanted: Collection[str]) -> dict[str, list[Property]]:
+def probes(instance: Instance, property_names: Collection[str]) -> dict[str, list[Property]]:
     """For each promise of liveness that is wanted: a step with which it comes to pass, and so much of a bound left."""
-    found: dict[str, list[Property]] = {}
+    promise_probes: dict[str, list[Property]] = {}
     for p in instance.design.properties:
-        if p.kind == "eventually" and p.name in wanted:
-            found[p.name] = [
-                _probe(p, bound, left) for bound in SPENT for left in range(1, int(instance.constants[bound]) + 1)
+        if p.kind == "eventually" and p.name in property_names:
+            promise_probes[p.name] = [
+                _probe(p, bound, left)
+                for bound in BOUND_COUNTERS
+                for left in range(1, int(instance.constants[bound]) + 1)
             ]
-    return found
+    return promise_probes
 
 
-def name_of(promise: str, bound: str, left: int) -> str:
-    return f"{promise}-with-{left}-of-{bound}-left"
+def name_of(promise: str, bound: str, remainder: int) -> str:
+    return f"{promise}-with-{remainder}-of-{bound}-left"
 
 
-def _probe(p: Property, bound: str, left: int) -> Property:
+def _probe(p: Property, bound: str, remainder: int) -> Property:
     assert p.trigger is not None, "a liveness property has a trigger"
     pending = [AFTERMATH, p.trigger, apply("not", p.condition)]
-    room = [_left(b, left if b == bound else 1) for b in SPENT]
+    room = [_room_condition(b, remainder if b == bound else 1) for b in BOUND_COUNTERS]
     comes = reduce(lambda a, b: apply("and", a, b), [*pending, after(p.condition), *room])
-    name = name_of(p.name, bound, left)
+    name = name_of(p.name, bound, remainder)
     return Property(name, "sometimes-step", comes, f"{p.name} comes to pass with bounds to spare.", p.where, p.when)
 
 
-def _left(bound: str, least: int) -> Node:
-    spent, most = SPENT[bound]
+def _room_condition(bound: str, least: int) -> Node:
+    spent, most = BOUND_COUNTERS[bound]
     return apply("at_most", apply("plus", spent.node, literal(least, COUNT)), most.node)
 
 
-def slack_of(instance: Instance, promise: str, met: Collection[str]) -> Slack:
+def slack_of(instance: Instance, promise: str, witnessed_probes: Collection[str]) -> Slack:
     """The slack of a promise, by the names of the probes that have a witness."""
     return {
         bound: max(
-            (n for n in range(1, int(instance.constants[bound]) + 1) if name_of(promise, bound, n) in met), default=0
+            (n for n in range(1, int(instance.constants[bound]) + 1) if name_of(promise, bound, n) in witnessed_probes),
+            default=0,
         )
-        for bound in SPENT
+        for bound in BOUND_COUNTERS
     }

@@ -20,7 +20,7 @@ from isr_protocol.promises.room import MILESTONES, larger, observed
 from isr_protocol.promises.slack import Slack, probes, slack_of
 
 if TYPE_CHECKING:
-    from isr_check.best_first import Looked
+    from isr_check.best_first import SearchProgress
 
 PROMISES = ("always", "step", "eventually")
 UNSEEN = Verdict.BUDGETED
@@ -32,59 +32,59 @@ def premises(names: Iterable[str]) -> tuple[Property, ...]:
     return tuple({PREMISES[name].name: PREMISES[name] for name in names if name in PREMISES}.values())
 
 
-def with_premises(instance: Instance, wanted: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
+def with_premises(instance: Instance, property_names: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
     """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
-    more = premises(wanted)
-    return instance.promising(*more), (*wanted, *(p.name for p in more))
+    more = premises(property_names)
+    return instance.promising(*more), (*property_names, *(p.name for p in more))
 
 
 def with_every_premise(design: Design) -> Design:
     """The design with the premises of its promises as properties of their own."""
     more = premises(p.name for p in design.properties)
-    return attrs.evolve(design, properties=(*design.properties, *map(design.restated, more)))
+    return attrs.evolve(design, properties=(*design.properties, *map(design.restated_property, more)))
 
 
-def without_premises(found: Exploration, wanted: Sequence[str]) -> Exploration:
+def without_premises(exploration: Exploration, property_names: Sequence[str]) -> Exploration:
     """The findings on what was wanted: a promise that holds, while its premise has no witness, is vacuous."""
-    own = {p.name for p in PREMISES.values()} - set(wanted)
-    unmet = {f.name for f in found.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
+    own = {p.name for p in PREMISES.values()} - set(property_names)
+    unmet = {f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
     findings = [
         attrs.evolve(f, verdict=Verdict.VACUOUS)
         if f.verdict in (Verdict.HOLDS, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet
         else f
-        for f in found.findings
+        for f in exploration.findings
         if f.name not in own
     ]
-    return attrs.evolve(found, findings=tuple(findings))
+    return attrs.evolve(exploration, findings=tuple(findings))
 
 
 def worth(
     instance: Instance,
-    found: Exploration,
-    wanted: Sequence[str],
+    exploration: Exploration,
+    property_names: Sequence[str],
     engine: Engine,
     limits: Limits,
     progress: Callable[[Progress], None] = silent,
-    looked: Looked = lambda expanded, most: None,
+    search_progress: SearchProgress = lambda expanded, most: None,
 ) -> tuple[Exploration, Room | None]:
     """The findings on what was wanted, each with the verdict that it deserves, and the room that the bounds leave.
 
-    `found` is the exploration of what `with_premises` made of the instance; the engine looks for room, where something
-    is said to hold in every state. `progress` and `looked` are those of `isr_check.room`.
+    `exploration` is the exploration of what `with_premises` made of the instance; the engine looks for room, where
+    something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room`.
     """
-    found = without_premises(found, wanted)
-    if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in found.findings):
-        return found, None
+    exploration = without_premises(exploration, property_names)
+    if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
+        return exploration, None
     design, constants = instance.design, instance.constants
-    most = attrs.evolve(limits, max_states=4 * found.distinct + 100_000)
+    most = attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
     bounds = larger(design, constants)
-    left = room(observed(design), MILESTONES, constants, bounds, engine, most, progress, looked)
-    return attrs.evolve(found, findings=judged(found.findings, left)), left
+    left = room(observed(design), MILESTONES, constants, bounds, engine, most, progress, search_progress)
+    return attrs.evolve(exploration, findings=judge_findings(exploration.findings, left)), left
 
 
-def judged(findings: Sequence[Finding], left: Room) -> tuple[Finding, ...]:
+def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Finding, ...]:
     """The findings; a promise that holds where there is no room for the faults says too little."""
-    if left.witness is not None:
+    if room_answer.witness is not None:
         return tuple(findings)
     return tuple(
         attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
@@ -92,10 +92,12 @@ def judged(findings: Sequence[Finding], left: Room) -> tuple[Finding, ...]:
     )
 
 
-def slack(instance: Instance, found: Exploration, wanted: Sequence[str]) -> tuple[Exploration, Mapping[str, Slack]]:
+def slack(
+    instance: Instance, result: Exploration, property_names: Sequence[str]
+) -> tuple[Exploration, Mapping[str, Slack]]:
     """The exploration without the findings on `slack.probes`, and the slack of each promise of liveness that holds."""
-    names = {p.name for of in probes(instance, wanted).values() for p in of}
-    met = {f.name for f in found.findings if f.name in names and f.path is not None}
-    held = [f.name for f in found.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
-    left = attrs.evolve(found, findings=tuple(f for f in found.findings if f.name not in names))
+    names = {p.name for of in probes(instance, property_names).values() for p in of}
+    met = {f.name for f in result.findings if f.name in names and f.path is not None}
+    held = [f.name for f in result.findings if f.kind == "eventually" and f.verdict is Verdict.HOLDS]
+    left = attrs.evolve(result, findings=tuple(f for f in result.findings if f.name not in names))
     return left, {name: slack_of(instance, name, met) for name in held}

@@ -110,10 +110,13 @@ _WHO = Override({definition_of(candidates): definition_of(candidates_up)})
 def within_envelope(conjuncts: tuple[Conjunct, ...]) -> tuple[Conjunct, ...]:
     """The same invariant where unclean stops may lose records; conjuncts keep their names, for others name them."""
 
-    def restated(c: Conjunct) -> Conjunct:
+    def restate_conjunct(c: Conjunct) -> Conjunct:
         other: Property | None = _INSTEAD.get(c.name)
         if other is not None:
             return attrs.evolve(c, promise=attrs.evolve(other, name=c.name))
         return c if c.name in _OF_SETS else attrs.evolve(c, promise=_WHO.property(c.promise))
 
-    return (*map(Conjunct, (incarnations_are_not_ahead, members_are_known_as_they_are)), *map(restated, conjuncts))
+    return (
+        *map(Conjunct, (incarnations_are_not_ahead, members_are_known_as_they_are)),
+        *map(restate_conjunct, conjuncts),
+    )

@@ -82,7 +82,7 @@ def _names(*bounds: Count | Bool) -> tuple[str, ...]:
 OPEN: tuple[str, ...] = _names(LOG, RECORDS, EPOCHS, ISR_CHANGES, CRASHES, SESSIONS_LOST)
 """Bounds for every value of which the proof is meant to hold."""
 
-GIVEN: dict[str, int] = {
+FIXED_CONSTANTS: dict[str, int] = {
     **dict.fromkeys(_names(REPLICAS), 3),
     **dict.fromkeys(_names(LOSSY_CRASHES, SHUTDOWNS, UNNOTICED), 0),
     **dict.fromkeys(_names(CONSUMERS), 1),

@@ -46,7 +46,7 @@ from isr_lang import Bool, Conjunct, Property, always, exists
 from isr_lang.types import Scalar, SetType, SortType
 from isr_model import KIP_966
 from isr_protocol.proof.invariant import INVARIANT
-from isr_protocol.proof.questions import GIVEN, OPEN
+from isr_protocol.proof.questions import FIXED_CONSTANTS, OPEN
 from isr_protocol.state import Replica, State
 
 pytestmark = pytest.mark.solver
@@ -71,7 +71,7 @@ def somebody_is_dead(s: State) -> Bool:
 
 WITH = [
     *(
-        KIP_966.restated(c.promise)
+        KIP_966.restated_property(c.promise)
         for c in INVARIANT
         if c.name in {"somebody-may-be-elected", "zombies-commit-nothing-new", "leaders-agree-with-committed"}
     ),
@@ -82,7 +82,7 @@ REPLICA = next(t for t in KIP_966.types() if isinstance(t, SortType))
 
 
 def status(t: Translation, truths: Sequence[Truth]) -> str:
-    asked = [term(x) for x in (*t.assumed, *truths)]
+    asked = [term(x) for x in (*t.assumptions, *truths)]
     return ask([("", x) for x in (*asked, *t.defining(asked, asked))], 20.0).status
 
 
@@ -117,7 +117,7 @@ def agrees_of_three() -> None:
     three, seen = Three(), set[bool]()
     folded = {f.name: f for f in three.compared.instance.properties}
     for state in three.states():
-        lifted = three.free.lifted(three.lifted(state))
+        lifted = three.free.lifted_state(three.lifted(state))
         for p in STATED:
             said = cast("Truth", three.free.evaluate(p.condition, lifted))
             holds = three.compared.evaluator.holds(folded[p.name], state, state)
@@ -127,7 +127,7 @@ def agrees_of_three() -> None:
 
 
 def test_of_three_replicas_it_says_what_the_reference_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "NAMED", FEW)
+    monkeypatch.setattr(shapes, "WRITTEN_ELEMENTS", FEW)
     agrees_of_three()
 
 
@@ -152,7 +152,7 @@ def agrees_under_every_name() -> None:
     evaluator, folded = three.compared.evaluator, {f.name: f for f in three.compared.instance.properties}
     symmetry, goals = Symmetry(three.compared.instance), Goals(three.free, frozenset([REPLICA]))
     for state in three.states():
-        images = [three.free.lifted(three.lifted(image)) for image in symmetry.images(state)]
+        images = [three.free.lifted_state(three.lifted(image)) for image in symmetry.images(state)]
         for p in STATED:
             parts = [x for image in images for x in goals.parts(p.condition, Scope(image, None, {}), {})]
             assert three.must_be(all_of(parts), evaluator.holds(folded[p.name], state, state)), p.name
@@ -195,7 +195,7 @@ def can_be_called_so(step: int) -> int:
             for renaming, image in zip(symmetry.group, symmetry.images(state), strict=True)
             if not first_stays or renaming[REPLICA][0] == 0
         ]
-        known = [three.free.lifted(three.lifted(image)) for image in images]
+        known = [three.free.lifted_state(three.lifted(image)) for image in images]
         said = [list(asked.witnesses(about, Choice({}, ()), [(c, old) for c in WITH])) for old in known]
         for together in zip(*said, strict=True):
             true = next((k for k, w in enumerate(together) if three.must_be(w.term, True)), None)
@@ -229,7 +229,7 @@ def test_to_call_two_of_them_the_next_one_is_noticed(monkeypatch: pytest.MonkeyP
 
 def true_of_small_sets() -> None:
     """Whatever two sets of three elements are, nothing that is said of their sizes is false."""
-    t = Translation(KIP_966, {**GIVEN, **dict.fromkeys(OPEN), "replicas": None})
+    t = Translation(KIP_966, {**FIXED_CONSTANTS, **dict.fromkeys(OPEN), "replicas": None})
     a, b = (cast("Members", t.shapes.symbol(SetType(REPLICA), name)) for name in "ab")
     both = Members(lambda x: or_(a.has(x), b.has(x)))
     sizes = [t.shapes.sizes.of(REPLICA, x) for x in (a, b, both)]
@@ -250,7 +250,7 @@ def test_a_planted_false_axiom_about_sizes_is_noticed(monkeypatch: pytest.Monkey
     def all_alike(_: Sizes, a: Size, b: Size) -> list[Term]:
         return [term(at_most(a.number, b.number))]
 
-    monkeypatch.setattr(Sizes, "_compared", all_alike)
+    monkeypatch.setattr(Sizes, "_comparison", all_alike)
     with pytest.raises(AssertionError):
         true_of_small_sets()
 
@@ -285,7 +285,9 @@ ACTIONS = ["leader_learns_isr", "broker_restarts"]
 
 def of_sets(conjuncts: Sequence[Conjunct]) -> tuple[Induction, list[Obligation]]:
     asked = Induction(
-        KIP_966, {**GIVEN, **dict.fromkeys(OPEN), "replicas": None}, [KIP_966.restated(c.promise) for c in conjuncts]
+        KIP_966,
+        {**FIXED_CONSTANTS, **dict.fromkeys(OPEN), "replicas": None},
+        [KIP_966.restated_property(c.promise) for c in conjuncts],
     )
     return asked, list(asked.obligations((), [c.name for c in conjuncts], ACTIONS))
 
@@ -301,7 +303,7 @@ def test_a_conjunct_that_is_missing_is_noticed() -> None:
     asked, some = of_sets([c for c in SETS if c.name != "no-elr-beside-enough"])
     goal = next(o for o in some if o.name == "leaders-count-candidates / leader_learns_isr")
     assert Strategy(asked, HINTS).decide(goal, goal.queries[0], 0.2).status != "unsat"
-    guide = Guide(KIP_966, asked.translation.given, asked.conjuncts)
+    guide = Guide(KIP_966, asked.translation.settings, asked.conjuncts)
     assert isinstance(decide(asked, goal, 10.0, guide=guide), Counterexample)
 
 

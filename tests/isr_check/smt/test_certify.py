@@ -374,4 +374,4 @@ def test_no_answer_in_time_is_no_agreement() -> None:
     hard += "(assert (= (+ (* x x x x x) (* y y y y y)) (* z z z z z)))\n(check-sat)\n"
     for solver in opinions.SOLVERS:
         (opinion,) = opinions.opinions([StoredQuery("hard", hard, ())], solver, 0.3, 1)
-        assert opinion.said == "unknown"
+        assert opinion.answer == "unknown"

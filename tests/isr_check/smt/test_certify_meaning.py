@@ -69,7 +69,7 @@ def test_stored_queries_say_what_the_reference_says_of_states() -> None:
     for state in some_states(evaluator, 200):
         if not all(evaluator.evaluate(c, state) for c in conditions.values()):
             continue  # what the step leaves alone is not part of the goal
-        lifted = i.translation.lifted(dict(zip(names, state, strict=True)))
+        lifted = i.translation.lifted_state(dict(zip(names, state, strict=True)))
         bindings = [pair for n in names for pair in same_symbols(i.old[n], lifted[n])]
         after = {(k, p): s for k, p, s in evaluator.successors(state)}
         for o, text in texts:
@@ -84,14 +84,14 @@ def test_stored_queries_say_what_the_reference_says_of_states() -> None:
 
 def test_two_solvers_agree_on_some_of_the_protocol(tmp_path: Path) -> None:
     free = dict.fromkeys(("log", "records", "epochs", "isr_changes", "crashes", "sessions_lost"))
-    conjuncts = [KIP_966.restated(c.promise) for c in INVARIANT]
+    conjuncts = [KIP_966.restated_property(c.promise) for c in INVARIANT]
     i = Induction(KIP_966, {"replicas": 2, **free}, conjuncts)
     keeping = Keeping(i, Strategy(i, {c.name: c.by for c in INVARIANT}).decide, tmp_path)
     stored: list[StoredQuery] = []
     for o in i.obligations((), ["logs-match", "leaders-count-candidates"], ["leader_appends", "becomes_leader"]):
         for q in o.queries:
             assert keeping(o, q, 20.0, False).status == "unsat", o.name
-            kept = keeping.kept(o, q)
+            kept = keeping.stored_parts(o, q)
             assert kept, "the strategy tells what was refuted"
             for part in kept:
                 text = (tmp_path / str(part["file"])).read_text(encoding="utf-8")
@@ -100,4 +100,4 @@ def test_two_solvers_agree_on_some_of_the_protocol(tmp_path: Path) -> None:
     assert len(stored) >= 2
     for solver in SOLVERS:
         for opinion in opinions(stored, solver, 20.0, 2):
-            assert opinion.said == "unsat", opinion
+            assert opinion.answer == "unsat", opinion

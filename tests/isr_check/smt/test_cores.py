@@ -12,7 +12,7 @@ from tests.isr_check.smt.test_smt import CONJUNCTS, prepared_stays
 from tests.support.models import two_phase_commit as tpc
 
 from isr_check.smt import Induction, Obligation, Proved, prove
-from isr_check.smt.cores import GUARDS, KEPT, BadCores, Core, Cores
+from isr_check.smt.cores import GUARDS, MOST_CORES, BadCores, Core, Cores
 from isr_check.smt.induction import Query
 from isr_check.smt.learning import Learning
 from isr_check.smt.obligations import Failure, Unknown
@@ -21,7 +21,7 @@ from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms.logic import Term, z3
 from isr_lang import Instance, Property
 from isr_model import KIP_966
-from isr_protocol.proof.questions import CORES, GIVEN, OPEN, invariant
+from isr_protocol.proof.questions import CORES, FIXED_CONSTANTS, OPEN, invariant
 
 pytestmark = pytest.mark.solver
 
@@ -54,7 +54,7 @@ def test_the_cores_learnt_last_come_first_and_few_are_kept(tmp_path: Path) -> No
         cores.learn([("a question", part, Core(((GUARDS, (place,)),))) for part in (0, 2)])
     cores.write(tmp_path / "cores.json")
     read = Cores.read(tmp_path / "cores.json")
-    assert [c.uses[0][1] for c in read.of("a question", 2)] == [(4,), (3,), (2,)][:KEPT]
+    assert [c.uses[0][1] for c in read.of("a question", 2)] == [(4,), (3,), (2,)][:MOST_CORES]
     assert read.missing("a question", 3) == 1
     assert read.missing("another", 3) == 3
 
@@ -138,7 +138,7 @@ def with_wrong_ones(asked: Induction, some: list[Obligation]) -> Strategy:
     strategy = Strategy(asked, {}, cores=Cores())
     for o, q in each(some):
         for number, wrong in enumerate(WRONG):
-            strategy.cores.learn([(strategy.question(o, q), number // KEPT, wrong)])
+            strategy.cores.learn([(strategy.question(o, q), number // MOST_CORES, wrong)])
     return strategy
 
 
@@ -160,7 +160,7 @@ def test_who_names_an_element_is_told_of_a_core_that_had_to_be_widened_too(monke
     def named(*given: object) -> list[tuple[str, Term]] | None:
         return [("nothing is so", z3.BoolVal(False))] if given[-1] is True else None
 
-    monkeypatch.setattr(Strategy, "named", named)
+    monkeypatch.setattr(Strategy, "core_assertions", named)
     assert {p.named_by for p in strategy.decide(o, q, SECONDS).proofs} == {("a-conjunct",)}
 
 
@@ -182,7 +182,7 @@ def test_no_core_proves_what_is_false() -> None:
     strategy, false, conjunct = a_false_one()
     query = false.queries[0]
     core = everything(strategy, false, query, "typed", conjunct, GUARDS)
-    assert strategy.named(false, query, core) is not None
+    assert strategy.core_assertions(false, query, core) is not None
     strategy.cores.learn([(strategy.question(false, query), part, core) for part in range(9)])
     assert Strategy(strategy.induction, {}, cores=strategy.cores).decide(false, query, 1.0).status != "unsat"
 
@@ -193,7 +193,7 @@ def proves_in_a_circle() -> bool:
     query = false.queries[0]
     circular = Core(((f"{conjunct}'", (0,)),))
     named = Core((), some=((f"{conjunct}'",), 0))
-    assert strategy.named(false, query, named) is None
+    assert strategy.core_assertions(false, query, named) is None
     strategy.cores.learn([(strategy.question(false, query), part, circular) for part in range(9)])
     return Strategy(strategy.induction, {}, cores=strategy.cores).decide(false, query, 1.0).status == "unsat"
 
@@ -230,8 +230,8 @@ def test_what_takes_longest_is_begun_first() -> None:
 
 @pytest.mark.slow
 def test_what_is_stored_still_proves_todays_design_for_any_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    constants = Instance(KIP_966, GIVEN).constants | dict.fromkeys(["replicas", *OPEN])
-    asked = Induction(KIP_966, constants, [KIP_966.restated(c.promise) for c in invariant(KIP_966)])
+    constants = Instance(KIP_966, FIXED_CONSTANTS).constants | dict.fromkeys(["replicas", *OPEN])
+    asked = Induction(KIP_966, constants, [KIP_966.restated_property(c.promise) for c in invariant(KIP_966)])
     monkeypatch.setattr(Strategy, "_goal", gives_up)
     strategy = Strategy(asked, {}, cores=Cores.read(CORES))
     some = [o for o in asked.obligations((), (), ["leader_appends"]) if o.queries]

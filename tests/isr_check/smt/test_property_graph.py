@@ -132,7 +132,7 @@ def test_what_holds_only_where_bounds_are_small_is_refused() -> None:
     assert small.trivial == ("at-most-3", "at-most-5")
     found = property_graph(GAUGE, {"top": None}, asked)
     assert found.trivial == ()
-    assert found.undecided == ()
+    assert found.undecided_edges == ()
     assert found.alone == (Edge(("at-most-2",), "at-most-3"), Edge(("at-most-3",), "at-most-5"))
 
 
@@ -143,7 +143,7 @@ def test_what_is_undecided_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(proofs, "decide", no_answer)
     found = property_graph(GAUGE, {"top": None}, [at_most(2), at_most(4)])
     assert found.edges() == []
-    assert Edge(("at-most-2",), "at-most-4") in found.undecided
+    assert Edge(("at-most-2",), "at-most-4") in found.undecided_edges
 
 
 def test_transitive_reduction() -> None:

@@ -70,7 +70,7 @@ class Comparison:
         self.folded = {a.name: i for i, a in enumerate(self.instance.actions)}
 
     def bindings(self, state: State, symbols: dict[str, Value]) -> list[tuple[Term, Term]]:
-        lifted = self.terms.lifted(dict(zip(self.types, state, strict=True)))
+        lifted = self.terms.lifted_state(dict(zip(self.types, state, strict=True)))
         return [pair for name in self.types for pair in same_symbols(symbols[name], lifted[name])]
 
     def ask(self, bindings: list[tuple[Term, Term]]) -> Callable[[Truth | Whole], bool | int]:
@@ -182,12 +182,12 @@ def test_without_bounds_the_protocol_means_the_same() -> None:
     free = Translation(KIP_966, {**compared.instance.constants, **dict.fromkeys(BOUNDS)})
     given = [same_whole(free.bounds[name], cast("int", value)) for name, value in BOUNDS.items()]
     for state, after in sampled(compared.instance, compared.evaluator, 2)[::4]:
-        old, new = (free.lifted(dict(zip(compared.types, s, strict=True))) for s in (state, after))
+        old, new = (free.lifted_state(dict(zip(compared.types, s, strict=True))) for s in (state, after))
         for folded in compared.instance.properties:
             if folded.kind != "eventually":
                 found = free.evaluate(KIP_966.property_named(folded.name).condition, old, new)
                 differs = not_(same_truth(cast("Truth", found), compared.evaluator.holds(folded, state, after)))
-                asked = [term(t) for t in (*given, *free.assumed, differs)]
+                asked = [term(t) for t in (*given, *free.assumptions, differs)]
                 asked += free.defining(asked, asked)
                 assert ask([("", t) for t in asked], 20.0).status == "unsat", folded.name
 

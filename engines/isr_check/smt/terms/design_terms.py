@@ -14,7 +14,7 @@ from isr_check.smt.terms.logic import Term, Truth, Whole, all_of, and_, any_of, 
 from isr_check.smt.terms.operators import MEANING, can_be_written_out, candidates, look_up, put
 from isr_check.smt.terms.ranges import typed
 from isr_check.smt.terms.shapes import Shapes
-from isr_check.smt.terms.values import Key, Members, Table, Value, key, remembered
+from isr_check.smt.terms.values import Key, Members, Table, Value, key, with_memory
 from isr_lang import Action, Constant, Definition, Design, Node, text
 from isr_lang import Value as Setting
 from isr_lang.instance import check_constants
@@ -33,7 +33,7 @@ class Scope:
     names: Environment
 
 
-def named(values: Mapping[str, Value]) -> Environment:
+def environment_of(values: Mapping[str, Value]) -> Environment:
     """An environment that has the values of parameters only."""
     return cast("Environment", values)
 
@@ -42,13 +42,13 @@ def named(values: Mapping[str, Value]) -> Environment:
 class Choice:
     """A choice of an action's parameters: for a sort one element, for another type an unknown value.
 
-    `ranges` says that the values are in range. `named`: how many elements of each sort the parameters name; they are
-    the first ones of the sort.
+    `ranges` says that the values are in range. `environment_of`: how many elements of each sort the parameters name;
+    they are the first ones of the sort.
     """
 
     values: dict[str, Value]
     ranges: tuple[Truth, ...]
-    named: Mapping[SortType, int] = attrs.field(factory=dict[SortType, int])
+    named_elements: Mapping[SortType, int] = attrs.field(factory=dict[SortType, int])
 
     def text(self) -> str:
         """The parameters as text: an element by its number, any other value as `?`."""
@@ -66,17 +66,17 @@ class Step:
 class Translation:
     """Translates a design to terms, under constants that have values, or None where a bound is left open.
 
-    `assumed` is known of the open bounds. `axioms` define the symbols that stand for the least or the greatest of many
-    values; their number grows with what is translated.
+    `assumptions` is known of the open bounds. `axioms` define the symbols that stand for the least or the greatest of
+    many values; their number grows with what is translated.
     """
 
     def __init__(self, design: Design, constants: Mapping[str, Setting | None]) -> None:
         self.design = design
         known = check_constants(design, {k: v for k, v in constants.items() if v is not None})
-        self.given = {**known, **constants}
+        self.settings = {**known, **constants}
         self._constants: dict[str, Value] = {}
         self.bounds: dict[str, Term] = {}
-        self.assumed: list[Truth] = []
+        self.assumptions: list[Truth] = []
         self.axioms: list[tuple[Term, Term]] = []
         self.shapes = Shapes(lambda node: cast("Whole", self.evaluate(cast("Node", node), {})))
         self.special: dict[str, Callable[[Node, Scope], Value]] = {
@@ -102,30 +102,30 @@ class Translation:
         self._read: dict[Definition, tuple[str, ...]] = {}
         for constant in design.constants():
             self._value_of(constant)
-        self.assumed += [cast("Truth", self.evaluate(a.condition, {})) for a in design.assumptions]
+        self.assumptions += [cast("Truth", self.evaluate(a.condition, {})) for a in design.assumptions]
         self.exists: dict[str, Truth] = {
             v.name: True if v.when is None else cast("Truth", self.evaluate(v.when, {})) for v in design.variables
         }
         start = {u.variable: u.value for u in design.initial.updates}
         self.absent = {v: self.evaluate(start[v], {}) for v, there in self.exists.items() if there is not True}
 
-    def defining(self, terms: Sequence[Term], compared: Sequence[Term] = ()) -> list[Term]:
+    def defining(self, terms: Sequence[Term], compared_terms: Sequence[Term] = ()) -> list[Term]:
         """The axioms about all symbols that occur in these terms, or in the axioms themselves.
 
-        Sizes of sets are compared only if they occur in the terms `compared`.
+        Sizes of sets are compared only if they occur in the terms `compared_terms`.
         """
-        found, waiting = dict[int, Term](), list(terms)
+        axioms_by_id, waiting = dict[int, Term](), list(terms)
         used, symbols = set[int](), set[int]()
-        sizes = set[int]().union(*map(self._occurring.symbols, compared))
+        sizes = set[int]().union(*map(self._occurring.symbols, compared_terms))
         while waiting:
             for t in waiting:
                 used |= self._occurring.functions(t)
                 symbols |= self._occurring.symbols(t)
             more = [a for f, a in self.axioms if logic.function(f) in used]
             more += self.shapes.sizes.defining(symbols, sizes)
-            waiting = [a for a in more if logic.identity(a) not in found]
-            found |= {logic.identity(a): a for a in waiting}
-        return list(found.values())
+            waiting = [a for a in more if logic.identity(a) not in axioms_by_id]
+            axioms_by_id |= {logic.identity(a): a for a in waiting}
+        return list(axioms_by_id.values())
 
     # states
 
@@ -138,7 +138,7 @@ class Translation:
             for v in self.design.variables
         }
 
-    def lifted(self, values: Mapping[str, object]) -> dict[str, Value]:
+    def lifted_state(self, values: Mapping[str, object]) -> dict[str, Value]:
         """A state, given by variable with Python values (isr_lang.types), as terms; absent variables may be missing."""
         return {
             v.name: self.shapes.lift(v.type, values[v.name]) if v.name in values else self.absent[v.name]
@@ -147,15 +147,15 @@ class Translation:
 
     def typed(self, state: State, unlike: State | None = None) -> list[Truth]:
         """The formulas that say that a state's values are in range, for the variables that differ from `unlike`."""
-        found: list[Truth] = []
+        formulas: list[Truth] = []
         for v in self.design.variables:
             there, value = self.exists[v.name], state[v.name]
             if there is False or (unlike is not None and unlike[v.name] is value):
                 continue
-            found += typed(self.shapes, v.type, value)
+            formulas += typed(self.shapes, v.type, value)
             if there is not True:
-                found.append(or_(there, self.shapes.same(v.type, value, self.absent[v.name])))
-        return [t for t in found if t is not True]
+                formulas.append(or_(there, self.shapes.same(v.type, value, self.absent[v.name])))
+        return [t for t in formulas if t is not True]
 
     # steps
 
@@ -165,25 +165,27 @@ class Translation:
         `apart` are the sorts whose elements some expression can tell apart (orbits.told_apart).
         """
         ways: list[Choice] = []
-        sorts = [(name, t) for name, t in action.parameters if isinstance(t, SortType) and self._chosen(t, apart)]
+        sorts = [
+            (name, t) for name, t in action.parameters if isinstance(t, SortType) and self._names_element(t, apart)
+        ]
         others = [(name, t) for name, t in action.parameters if (name, t) not in sorts]
-        for chosen in product(*(self._elements(t, sorts) for _, t in sorts)):
+        for elements in product(*(self._elements(t, sorts) for _, t in sorts)):
             used: dict[SortType, int] = {}
             least = True
-            for (_, sort), k in zip(sorts, chosen, strict=True):
+            for (_, sort), k in zip(sorts, elements, strict=True):
                 least &= k <= used.get(sort, 0) or not sort.symmetric or sort in apart
                 used[sort] = max(used.get(sort, 0), k + 1)
             if not least:
                 continue
-            values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, chosen, strict=True)}
-            ranges = [self.shapes.inside(t, k) for (_, t), k in zip(sorts, chosen, strict=True)]
+            values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, elements, strict=True)}
+            ranges = [self.shapes.inside(t, k) for (_, t), k in zip(sorts, elements, strict=True)]
             for name, t in others:
                 values[name] = self.shapes.symbol(t, self.shapes.fresh(name))
                 ranges += typed(self.shapes, t, values[name])
             ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges), used))
         return ways
 
-    def _chosen(self, sort: SortType, apart: Collection[SortType]) -> bool:
+    def _names_element(self, sort: SortType, apart: Collection[SortType]) -> bool:
         """Whether a parameter of the sort names an element: the elements are known, or nothing tells them apart."""
         return self.shapes.few(sort) or (sort.symmetric and sort not in apart)
 
@@ -193,7 +195,7 @@ class Translation:
         return range(sum(t == sort for _, t in sorts) if size is None else size)
 
     def step(self, action: Action, choice: Choice, old: State) -> Step:
-        scope = Scope(old, None, named(choice.values))
+        scope = Scope(old, None, environment_of(choice.values))
         guards = tuple((text(g.condition), cast("Truth", self.value(g.condition, scope))) for g in action.guards)
         types = {v.name: v.type for v in self.design.variables}
         new = dict(old)
@@ -202,21 +204,21 @@ class Translation:
             if there is False:
                 continue
             path = tuple(self.value(n, scope) for n in update.path)
-            changed = self._changed(types[name], old.get(name), path, self.value(update.value, scope))
+            changed = self._updated_value(types[name], old.get(name), path, self.value(update.value, scope))
             new[name] = changed if there is True else self.shapes.choose(types[name], there, changed, old[name])
         return Step(guards, new)
 
-    def _changed(self, type: Type, old: Value | None, path: tuple[Value, ...], value: Value) -> Value:
+    def _updated_value(self, type: Type, old: Value | None, path: tuple[Value, ...], value: Value) -> Value:
         if not path:
             return value
         assert isinstance(type, MapType)
         assert old is not None
-        inner = self._changed(type.value, look_up(self.shapes, type, old, path[0]), path[1:], value)
+        inner = self._updated_value(type.value, look_up(self.shapes, type, old, path[0]), path[1:], value)
         return put(self.shapes, type, old, path[0], inner)
 
     def start(self, choice: Choice) -> dict[str, Value]:
         """The initial state for a choice of its parameters."""
-        scope = Scope({}, None, named(choice.values))
+        scope = Scope({}, None, environment_of(choice.values))
         new = {u.variable: self.value(u.value, scope) for u in self.design.initial.updates}
         return {
             v.name: self.absent[v.name] if self.exists[v.name] is False else new[v.name] for v in self.design.variables
@@ -227,7 +229,7 @@ class Translation:
     def evaluate(
         self, node: Node, old: State, new: State | None = None, parameters: Mapping[str, Value] | None = None
     ) -> Value:
-        return self.value(node, Scope(old, new, named(parameters or {})))
+        return self.value(node, Scope(old, new, environment_of(parameters or {})))
 
     def value(self, node: Node, scope: Scope) -> Value:
         if node.op == "bound" or node.op == "parameter":
@@ -258,17 +260,17 @@ class Translation:
     def _footprint(self, node: Node) -> tuple[object, ...]:
         """What the value of an expression depends on: variables as (name, primed), names and binders."""
         if node not in self._footprints:
-            found: dict[object, None] = {}
+            dependencies: dict[object, None] = {}
             for a in node.args:
-                found |= dict.fromkeys(self._footprint(a))
+                dependencies |= dict.fromkeys(self._footprint(a))
             if node.op in ("variable", "parameter", "bound"):
-                found[node.attr] = None
+                dependencies[node.attr] = None
             elif node.op == "call":
                 definition, primed = node.attr
-                found |= dict.fromkeys((name, primed) for name in self._variables_of(definition))
+                dependencies |= dict.fromkeys((name, primed) for name in self._variables_of(definition))
             elif node.op in BINDERS:
-                found.pop(node.attr, None)
-            self._footprints[node] = tuple(found)
+                dependencies.pop(node.attr, None)
+            self._footprints[node] = tuple(dependencies)
         return self._footprints[node]
 
     def _variables_of(self, definition: Definition) -> tuple[str, ...]:
@@ -287,10 +289,10 @@ class Translation:
 
     def _value_of(self, constant: Constant) -> Value:
         if constant.name not in self._constants:
-            value = self.given[constant.name]
+            value = self.settings[constant.name]
             if value is None:
                 self.bounds[constant.name] = free = logic.int_symbol(constant.option)  # no variable's name begins so
-                self.assumed.append(at_most(constant.low, free))
+                self.assumptions.append(at_most(constant.low, free))
                 self._constants[constant.name] = free
             elif constant.choice is not None:
                 self._constants[constant.name] = constant.names.index(cast("str", value))
@@ -306,7 +308,7 @@ class Translation:
         actuals = (self.value(a, scope) for a in node.args)
         names = {name: value for (name, _), value in zip(definition.parameters, actuals, strict=True)}
         state = scope.new if primed else scope.old
-        return self.value(definition.body, Scope({} if state is None else state, None, named(names)))
+        return self.value(definition.body, Scope({} if state is None else state, None, environment_of(names)))
 
     # binders
 
@@ -328,9 +330,9 @@ class Translation:
                 return universal
             return logic.implies(guard, holds(x)) if universal else and_(guard, holds(x))
 
-        joined = all_of if universal else any_of
+        connective = all_of if universal else any_of
         if can_be_written_out(self.shapes, of, domain):
-            return joined(counts(x, guard) for x, guard in candidates(self.shapes, of, domain))
+            return connective(counts(x, guard) for x, guard in candidates(self.shapes, of, domain))
         members, inside = cast("Members", domain), self.shapes.inside
         if isinstance(of, SortType):
             return self.shapes.over(of, lambda x: counts(x, members.has(x)), node.attr.name, universal)
@@ -344,7 +346,7 @@ class Translation:
         x = self.shapes.bind(node.attr.name, *(() if end is None else (end,)))
         guard = and_(inside(of, x), True if end is None else less(x, end), members.has(x))
         parts.append((logic.forall if universal else logic.exists)(x, counts(x, guard)))
-        return joined(parts)
+        return connective(parts)
 
     def _count(self, node: Node, scope: Scope) -> Value:
         of, domain = self._domain(node, scope)
@@ -361,7 +363,7 @@ class Translation:
             return extreme(
                 [(cast("Whole", self._inner(node, scope, x)), m) for x, m in pairs if m is not False], otherwise, least
             )
-        found, axioms = unbounded(
+        symbol, axioms = unbounded(
             self.shapes,
             (node.op, node.attr.name, of),
             cast("Members", domain),
@@ -369,7 +371,7 @@ class Translation:
             otherwise,
         )
         self.axioms += axioms
-        return found
+        return symbol
 
     def _select(self, node: Node, scope: Scope) -> Value:
         of, domain = self._domain(node, scope)
@@ -378,7 +380,7 @@ class Translation:
             return member if member is False else and_(member, cast("Truth", self._inner(node, scope, x)))
 
         if isinstance(domain, Members):
-            has = remembered(lambda x: also(x, domain.has(x)))
+            has = with_memory(lambda x: also(x, domain.has(x)))
             return Members(cast("Callable[[Whole], Truth]", has), domain.below)
         pairs = candidates(self.shapes, of, domain)
         return tuple(also(x, m) for x, m in pairs)
@@ -386,7 +388,7 @@ class Translation:
     def _build(self, node: Node, scope: Scope) -> Value:
         of, domain = self._domain(node, scope)
         if isinstance(domain, Members):
-            return Table(remembered(lambda x: self._inner(node, scope, x)))
+            return Table(with_memory(lambda x: self._inner(node, scope, x)))
         return tuple(self._inner(node, scope, x) for x in self.shapes.elements(of))
 
 

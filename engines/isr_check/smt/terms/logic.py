@@ -72,7 +72,7 @@ def z3_equal(a: Term, b: Term) -> Term:
 # truth
 
 
-def _negated(a: Term) -> Term | None:
+def _negated_term(a: Term) -> Term | None:
     """The term whose negation this is, if `not_` made it; asking z3 would take longer."""
     return vars(a).get("negated")
 
@@ -80,7 +80,7 @@ def _negated(a: Term) -> Term | None:
 def not_(a: Truth) -> Truth:
     if isinstance(a, bool):
         return not a
-    inner = _negated(a)
+    inner = _negated_term(a)
     if inner is not None:
         return inner
     made = cast("Term", z3.Not(a))
@@ -89,33 +89,33 @@ def not_(a: Truth) -> Truth:
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:
-    return _joined(truths, False)
+    return _join_truths(truths, False)
 
 
 def any_of(truths: Iterable[Truth]) -> Truth:
-    return _joined(truths, True)
+    return _join_truths(truths, True)
 
 
-def _joined(truths: Iterable[Truth], decides: bool) -> Truth:
+def _join_truths(truths: Iterable[Truth], decides: bool) -> Truth:
     """The disjunction if `decides` is true, else the conjunction; one truth equal to `decides` decides it."""
     parts: dict[int, Term] = {}
-    joined = "any of" if decides else "all of"
+    parts_key = "any of" if decides else "all of"
     for t in truths:
         if isinstance(t, bool):
             if t is decides:
                 return decides
             continue
-        for piece in vars(t).get(joined, (t,)):
+        for piece in vars(t).get(parts_key, (t,)):
             parts[identity(piece)] = piece
     for piece in parts.values():
-        inner = _negated(piece)
+        inner = _negated_term(piece)
         if inner is not None and identity(inner) in parts:
             return decides
     if len(parts) < 2:
         return next(iter(parts.values()), not decides)
     chosen = list(parts.values())
     made = cast("Term", z3.Or(chosen) if decides else z3.And(chosen))
-    vars(made)[joined] = chosen
+    vars(made)[parts_key] = chosen
     return made
 
 
@@ -186,7 +186,7 @@ def same_term(a: Whole, b: Whole) -> bool:
     return bool(a.eq(b))
 
 
-def _counted(a: Whole) -> tuple[Truth, ...] | None:
+def _thresholds_of(a: Whole) -> tuple[Truth, ...] | None:
     found = None if isinstance(a, int) else _counts.get(identity(a))
     return found[1] if found else None
 
@@ -196,9 +196,9 @@ def at_most(a: Whole, b: Whole) -> Truth:
         return a <= b
     if same_term(a, b):
         return True
-    if (truths := _counted(b)) is not None:
+    if (truths := _thresholds_of(b)) is not None:
         return all_of(or_(t, at_most(a, k)) for k, t in enumerate((*truths, False)))
-    if (truths := _counted(a)) is not None:
+    if (truths := _thresholds_of(a)) is not None:
         return all_of(or_(not_(t), at_most(k, b)) for k, t in enumerate((True, *truths)))
     return cast("Term", cast("Any", term(a)) <= term(b))
 
@@ -212,7 +212,7 @@ def same_whole(a: Whole, b: Whole) -> Truth:
         return a == b
     if same_term(a, b):
         return True
-    if _counted(a) is not None or _counted(b) is not None:
+    if _thresholds_of(a) is not None or _thresholds_of(b) is not None:
         return and_(at_most(a, b), at_most(b, a))
     return z3_equal(term(a), term(b))
 
@@ -221,15 +221,15 @@ def plus(a: Whole, b: Whole) -> Whole:
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(b, int) and not isinstance(a, int):
-        return _shifted(a, b)
+        return _add_constant(a, b)
     return (
-        _shifted(b, a)
+        _add_constant(b, a)
         if isinstance(a, int) and not isinstance(b, int)
         else cast("Term", cast("Any", term(a)) + term(b))
     )
 
 
-def _shifted(a: Term, by: int) -> Whole:
+def _add_constant(a: Term, by: int) -> Whole:
     """a + by. Numbers in a sum are added up, so that equal sums become the same term."""
     if z3.is_add(a) and len(parts := children(a)) == 2 and z3.is_int_value(parts[1]):
         by += cast("Any", parts[1]).as_long()
@@ -246,7 +246,7 @@ def minus(a: Whole, b: Whole) -> Whole:
 # quantifiers
 
 
-def mentioned(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
+def constants_in(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
     """The constants in `among` that occur in the terms, in the order of `among`."""
     found: set[int] = set()
     for t in _below(terms):
@@ -264,7 +264,7 @@ class Occurring:
     """The functions and unknowns that occur in terms; each term is searched once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Term, frozenset[int], frozenset[int]]] = {}
+        self._occurrences: dict[int, tuple[Term, frozenset[int], frozenset[int]]] = {}
 
     def functions(self, t: Term) -> frozenset[int]:
         """The numbers (`function`) of all functions and constants in a term."""
@@ -276,10 +276,14 @@ class Occurring:
 
     def _of(self, t: Term) -> tuple[Term, frozenset[int], frozenset[int]]:
         i = identity(t)
-        if i not in self._known:
+        if i not in self._occurrences:
             apps = [x for x in _below([t]) if z3.is_app(x)]
-            self._known[i] = t, frozenset(map(function, apps)), frozenset(identity(x) for x in apps if is_symbol(x))
-        return self._known[i]
+            self._occurrences[i] = (
+                t,
+                frozenset(map(function, apps)),
+                frozenset(identity(x) for x in apps if is_symbol(x)),
+            )
+        return self._occurrences[i]
 
 
 OTHER = "other "
@@ -297,17 +301,17 @@ def about_others(t: Term) -> bool:
 
 def _below(terms: Iterable[Term]) -> Iterator[Term]:
     """These terms and all terms inside them, each once."""
-    waiting, seen = list(terms), set[int]()
+    waiting, visited = list(terms), set[int]()
     while waiting:
         t = waiting.pop()
-        if identity(t) in seen:
+        if identity(t) in visited:
             continue
-        seen.add(identity(t))
+        visited.add(identity(t))
         yield t
         waiting += [cast("Any", t).body()] if z3.is_quantifier(t) else children(t)
 
 
-def _applied(t: Term) -> bool:
+def _is_application(t: Term) -> bool:
     """Whether the term is an application of an unknown function."""
     return is_symbol(t) and bool(children(t))
 
@@ -317,13 +321,13 @@ def _patterns(x: Term, body: Term) -> list[Term]:
 
     The solver instantiates the quantifier only at terms that match one of them.
     """
-    found: list[Term] = []
+    patterns: list[Term] = []
     for t in _below([body]):
-        if not _applied(t) or not any(a.eq(x) for a in children(t)):
+        if not _is_application(t) or not any(a.eq(x) for a in children(t)):
             continue
         if not any(z3.is_var(below) or z3.is_bool(below) for a in children(t) for below in _below([a])):
-            found.append(t)
-    return sorted(found, key=str)
+            patterns.append(t)
+    return sorted(patterns, key=str)
 
 
 def forall(x: Term, body: Truth) -> Truth:
@@ -345,7 +349,7 @@ def exists(x: Term, body: Truth) -> Truth:
     return cast("Term", z3.Exists([x], body, patterns=_patterns(x, body)))
 
 
-def replaced(body: Truth, x: Term, by: Term) -> Truth:
+def replace_term(body: Truth, x: Term, by: Term) -> Truth:
     return body if isinstance(body, bool) else cast("Term", z3.substitute(body, (x, by)))
 
 

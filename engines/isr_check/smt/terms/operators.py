@@ -22,7 +22,7 @@ from isr_check.smt.terms.values import (
     Value,
     is_at,
     pick,
-    remembered,
+    with_memory,
 )
 from isr_lang import Node
 from isr_lang.types import ChoiceType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, SortType
@@ -147,7 +147,7 @@ def every(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
     if size is not None:
         return (True,) * size
     members = Members(lambda _: True)
-    s.sizes.known(members, lambda: logic.plus(s.bounds(of)[1], 1))
+    s.sizes.register_size(members, lambda: logic.plus(s.bounds(of)[1], 1))
     return members
 
 
@@ -184,7 +184,7 @@ def put(s: Shapes, t: MapType, m: Value, at: Value, value: Value) -> Value:
     """The map with another value at one key; the same map if it does not have the key."""
     if isinstance(m, Table):
         x = cast("Whole", at)
-        return Table(remembered(lambda y: s.choose(t.value, logic.same_whole(x, y), value, m.at(y))))
+        return Table(with_memory(lambda y: s.choose(t.value, logic.same_whole(x, y), value, m.at(y))))
     return tuple(
         s.choose(t.value, s.is_element(t.key, at, k), value, old) for k, old in enumerate(cast("tuple[Value, ...]", m))
     )
@@ -220,7 +220,7 @@ def _append(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:
             return s.item(t, before, i)
         return s.choose(t.of, logic.same_whole(i, end), last, s.item(t, before, i))
 
-    return Items(length, remembered(item))
+    return Items(length, with_memory(item))
 
 
 def _take(s: Shapes, n: Node, args: tuple[Value, ...]) -> Value:

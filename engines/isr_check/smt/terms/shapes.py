@@ -22,8 +22,8 @@ from isr_check.smt.terms.values import (
     Value,
     is_at,
     pick,
-    remembered,
     same_name,
+    with_memory,
 )
 from isr_lang.types import (
     BoolType,
@@ -38,7 +38,7 @@ from isr_lang.types import (
     Type,
 )
 
-NAMED = 5
+WRITTEN_ELEMENTS = 5
 """How many elements are written out of a sort that has any number of them."""
 OF_MANY = "[]"
 """A part of a function's name: once for each argument that is an element of a sort with any number of elements."""
@@ -150,7 +150,7 @@ class Shapes:
                 if self.size(type.key) is not None:
                     return values
                 low = self.bounds(type.key)[0]
-                return Table(remembered(lambda x: self.nth(type.value, values, logic.minus(x, low))))
+                return Table(with_memory(lambda x: self.nth(type.value, values, logic.minus(x, low))))
 
     def _lift_maybe(self, of: Scalar, value: int) -> Value:
         if self.few(of):
@@ -215,11 +215,11 @@ class Shapes:
         many = OF_MANY if isinstance(of, SortType) else ""
         members = Members(cast("Callable[[Whole], Truth]", self._function(BoolType(), name + many, args)))
         if many:
-            self.sizes.known(members, lambda: logic.int_symbol(f"|{name}|", args))
+            self.sizes.register_size(members, lambda: logic.int_symbol(f"|{name}|", args))
         return members
 
     def _function(self, type: Type, name: str, args: tuple[Term, ...]) -> Callable[[Whole], Value]:
-        return remembered(lambda x: self.symbol(type, name, (*args, logic.term(x))))
+        return with_memory(lambda x: self.symbol(type, name, (*args, logic.term(x))))
 
     def _pick_symbol(self, name: str, names: tuple[str, ...], args: tuple[Term, ...]) -> Value:
         if len(names) == 1:
@@ -267,7 +267,7 @@ class Shapes:
                 return self._each(BoolType(), c, a, b)
             case MapType():
                 if isinstance(a, Table) and isinstance(b, Table):
-                    return Table(remembered(lambda x: self.choose(type.value, c, a.at(x), b.at(x))))
+                    return Table(with_memory(lambda x: self.choose(type.value, c, a.at(x), b.at(x))))
                 return self._each(type.value, c, a, b)
             case SeqType():
                 return self._choose_items(type, c, cast("Items", a), cast("Items", b))
@@ -275,7 +275,7 @@ class Shapes:
     def _choose_members(self, of: Scalar, c: Truth, a: Members, b: Members) -> Members:
         chosen = Members(lambda x: logic.if_truth(c, a.has(x), b.has(x)))
         if isinstance(of, SortType):
-            self.sizes.known(chosen, lambda: logic.if_whole(c, self.sizes.of(of, a), self.sizes.of(of, b)))
+            self.sizes.register_size(chosen, lambda: logic.if_whole(c, self.sizes.of(of, a), self.sizes.of(of, b)))
         return chosen
 
     def _each(self, type: Type, c: Truth, a: Value, b: Value) -> Value:
@@ -293,7 +293,7 @@ class Shapes:
             shared = tuple(self.choose(type.of, c, x, y) for x, y in both)
             return Items(length, shared + longer[len(shared) :])
         return Items(
-            length, remembered(lambda i: self.choose(type.of, c, self.item(type, a, i), self.item(type, b, i)))
+            length, with_memory(lambda i: self.choose(type.of, c, self.item(type, a, i), self.item(type, b, i)))
         )
 
     def item(self, type: SeqType, s: Items, i: Whole) -> Value:
@@ -364,12 +364,12 @@ class Shapes:
 
         The first NAMED elements of a sort are written out: most questions are about these, and all others are alike.
         """
-        named = NAMED if isinstance(of, SortType) else 0
+        named_count = WRITTEN_ELEMENTS if isinstance(of, SortType) else 0
         quantified, parts = (logic.forall if universal else logic.exists), list[Truth]()
-        for k in range(named):
+        for k in range(named_count):
             parts += _guarded(self.inside(of, k), body(k), universal)
-        x = self.bind(f"{logic.OTHER}{name}" if named else name)
-        guard = and_(at_most(named, x) if named else True, self.inside(of, x))
+        x = self.bind(f"{logic.OTHER}{name}" if named_count else name)
+        guard = and_(at_most(named_count, x) if named_count else True, self.inside(of, x))
         parts += [quantified(x, p) for p in _guarded(guard, body(x), universal)]
         return (all_of if universal else any_of)(parts)
 

@@ -44,23 +44,27 @@ class Sizes:
     def __init__(self, shapes: Scope) -> None:
         self.shapes = shapes
         self._how: dict[int, tuple[Members, Callable[[], Whole]]] = {}
-        self._found: dict[int, Whole] = {}
+        self._size_numbers: dict[int, Whole] = {}
         self._symbols: dict[int, Size] = {}
         self._alike: dict[int, tuple[Term, Term]] = {}
-        self._said: dict[tuple[int, int], list[Term]] = {}
+        self._axioms: dict[tuple[int, int], list[Term]] = {}
 
-    def known(self, members: Members, how: Callable[[], Whole]) -> None:
+    def register_size(self, members: Members, how: Callable[[], Whole]) -> None:
         """Register how the size of this set is computed, if somebody asks for it."""
         self._how[id(members)] = members, how
 
     def of(self, of: Scalar, members: Members) -> Whole:
         """The size of a set."""
-        if id(members) in self._found:
-            return self._found[id(members)]
+        if id(members) in self._size_numbers:
+            return self._size_numbers[id(members)]
         _, how = self._how.get(id(members), (members, lambda: self._symbol(of, members)))
         self._how[id(members)] = members, how
-        number = self._found[id(members)] = how()
-        if not isinstance(number, int) and logic.is_symbol(number) and not logic.mentioned([number], self.shapes.bound):
+        number = self._size_numbers[id(members)] = how()
+        if (
+            not isinstance(number, int)
+            and logic.is_symbol(number)
+            and not logic.constants_in([number], self.shapes.bound)
+        ):
             self._symbols.setdefault(logic.identity(number), Size(of, members, number))
         return number
 
@@ -69,37 +73,37 @@ class Sizes:
         probe = logic.int_symbol("element")
         has = logic.term(members.has(probe))
         if logic.identity(has) not in self._alike:
-            outer = logic.mentioned([has], self.shapes.bound)
+            outer = logic.constants_in([has], self.shapes.bound)
             self._alike[logic.identity(has)] = has, logic.int_symbol(self.shapes.fresh("size"), outer)
         return self._alike[logic.identity(has)][1]
 
-    def defining(self, symbols: Collection[int], compared: Collection[int]) -> Iterator[Term]:
+    def defining(self, symbols: Collection[int], compared_sizes: Collection[int]) -> Iterator[Term]:
         """The axioms about the sizes among these symbols (identities), except sizes that depend on bound variables.
 
-        Axioms that name a member of a set are given only for sizes in `compared`: every further element makes the
+        Axioms that name a member of a set are given only for sizes in `compared_sizes`: every further element makes the
         solver slower.
         """
         sizes = [self._symbols[i] for i in sorted(self._symbols.keys() & symbols)]
         for a in sizes:
             for b in sizes:
                 i, j = logic.identity(a.number), logic.identity(b.number)
-                if a is b or i in compared or j in compared:
-                    if (i, j) not in self._said:
-                        self._said[i, j] = self._about(a) if a is b else self._compared(a, b)
-                    yield from self._said[i, j] if a is not b or i in compared else self._said[i, j][:-2]
+                if a is b or i in compared_sizes or j in compared_sizes:
+                    if (i, j) not in self._axioms:
+                        self._axioms[i, j] = self._about(a) if a is b else self._comparison(a, b)
+                    yield from self._axioms[i, j] if a is not b or i in compared_sizes else self._axioms[i, j][:-2]
 
     def _about(self, a: Size) -> list[Term]:
         shapes = self.shapes
         some = shapes.over(a.of, a.members.has, "x", universal=False)
-        counted = shapes.over(a.of, lambda x: logic.implies(a.members.has(x), at_most(1, a.number)), "x")
+        at_least_one = shapes.over(a.of, lambda x: logic.implies(a.members.has(x), at_most(1, a.number)), "x")
         one, two = (logic.int_symbol(shapes.fresh("member")) for _ in range(2))
         members = all_of(and_(shapes.inside(a.of, w), a.members.has(w)) for w in (one, two))
         several = and_(members, not_(logic.same_whole(one, two)))
         return _parts(
-            [at_most(0, a.number), counted, or_(at_most(a.number, 0), some), or_(at_most(a.number, 1), several)]
+            [at_most(0, a.number), at_least_one, or_(at_most(a.number, 0), some), or_(at_most(a.number, 1), several)]
         )
 
-    def _compared(self, a: Size, b: Size) -> list[Term]:
+    def _comparison(self, a: Size, b: Size) -> list[Term]:
         if a.of != b.of:
             return []
         w = logic.int_symbol(self.shapes.fresh("only_in"))

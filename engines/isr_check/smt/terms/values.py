@@ -83,15 +83,15 @@ def key(value: Value) -> Key:
     return ("term", identity(value))
 
 
-def remembered(function: Callable[[Whole], Value]) -> Callable[[Whole], Value]:
+def with_memory(function: Callable[[Whole], Value]) -> Callable[[Whole], Value]:
     """The same function with a memory, so that it computes each answer once."""
-    known: dict[Key, tuple[Whole, Value]] = {}
+    answers: dict[Key, tuple[Whole, Value]] = {}
 
     def answer(x: Whole) -> Value:
         k = key(x)
-        if k not in known:
-            known[k] = x, function(x)
-        return known[k][1]
+        if k not in answers:
+            answers[k] = x, function(x)
+        return answers[k][1]
 
     return answer
 

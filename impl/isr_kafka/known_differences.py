@@ -31,7 +31,7 @@ def _same_position(before: Values, parameters: Values, places: Sequence[Place]) 
     leader, follower = cast("str", parameters["leader"]), cast("str", parameters["follower"])
     ends = cast("Values", cast("Values", before["follower_end"])[leader])
     watermark = cast("Values", before["high_watermark"])[leader]
-    unmoved = {
+    expected_values = {
         f"high_watermark[{leader}]": watermark,
         f"fetch_watermark[{follower}]": watermark,
         "acked": before["acked"],
@@ -40,5 +40,5 @@ def _same_position(before: Values, parameters: Values, places: Sequence[Place]) 
     return (
         ends[follower] == cast("Values", before["fetch_offset"])[follower]
         and f"high_watermark[{leader}]" in {place for place, _, _ in places}
-        and all(place in unmoved and kafka == unmoved[place] for place, _, kafka in places)
+        and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
     )

@@ -1,7 +1,7 @@
 """Any broker as a system under test: a file says how one of its brokers is started, and what is done to it otherwise.
 
-`described` reads the file (docs/own-broker.md has its keys); `GivenProcesses` is the cluster. Each broker is a process
-in the foreground; what is not said is done by signals.
+`read_system_description` reads the file (docs/own-broker.md has its keys); `GivenProcesses` is the cluster. Each broker
+is a process in the foreground; what is not said is done by signals.
 """
 
 from __future__ import annotations
@@ -57,56 +57,56 @@ class Description:
         return any(f"{{{place}}}" in word for word in self.commands["start"])
 
 
-def described(path: Path) -> Description:
+def read_system_description(path: Path) -> Description:
     """The system that a file describes; BadDescription if it does not."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadDescription(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadDescription(f"{path} is not TOML: {error}") from None
-    for key in told:
+    for key in table:
         if key not in KEYS:
             raise BadDescription(f"{path} has a key '{key}'{_nearest(key, KEYS)}; they are {', '.join(KEYS)}")
-    commands = {key: _words(path, key, told[key]) for key in COMMANDS if key in told}
+    commands = {key: _words(path, key, table[key]) for key in COMMANDS if key in table}
     if not commands.get("start"):
         raise BadDescription(f'{path} does not say how to start a broker: start = ["program", "--port", "{{port}}"]')
     if ("pause" in commands) != ("resume" in commands):
         raise BadDescription(f"{path} needs both of pause and resume, or neither")
-    brokers = told.get("brokers", BROKERS)
+    brokers = table.get("brokers", BROKERS)
     if type(brokers) is not int or brokers not in (1, BROKERS):
         raise BadDescription(f"{path}: brokers is {BROKERS}, or 1 for a system that is one process, not {brokers!r}")
-    exits = told.get("orderly_exits", [0])
+    exits = table.get("orderly_exits", [0])
     if not isinstance(exits, list) or not all(isinstance(code, int) for code in cast("list[object]", exits)):
         raise BadDescription(f"{path}: orderly_exits is a list of exit codes, as [0, 143]")
-    logs, name = told.get("logs", ""), told.get("name", path.stem)
+    logs, name = table.get("logs", ""), table.get("name", path.stem)
     if not isinstance(logs, str) or not isinstance(name, str) or not name:
         raise BadDescription(f"{path}: name and logs are texts")
     _check_places(path, "logs", [logs])
-    cannot = _table(path, "cannot", told.get("cannot", {}))
+    cannot = _table(path, "cannot", table.get("cannot", {}))
     for fault in cannot:
         if fault not in FAULTS:
             raise BadDescription(
                 f"{path}: there is no fault '{fault}'{_nearest(fault, FAULTS)}; they are {', '.join(FAULTS)}"
             )
-    found = Description(
+    description = Description(
         folder=path.resolve().parent,
         name=name,
         commands=commands,
         brokers=brokers,
         logs=logs,
         orderly_exits=frozenset(cast("list[int]", exits)),
-        settings=_table(path, "settings", told.get("settings", {})),
+        settings=_table(path, "settings", table.get("settings", {})),
     )
-    return attrs.evolve(found, cannot={**_implied(found), **cannot})
+    return attrs.evolve(description, cannot={**_implied(description), **cannot})
 
 
-def _implied(found: Description) -> dict[str, str]:
+def _implied(description: Description) -> dict[str, str]:
     """What cannot be done because of what the file leaves out."""
     cannot: dict[str, str] = {}
-    if not found.logs:
+    if not description.logs:
         cannot["power"] = cannot["full-disk"] = "its file does not say where its logs are (logs)"
-    elif not found.uses("flush_record"):
+    elif not description.uses("flush_record"):
         cannot["power"] = "it does not note what it has flushed ({flush_record})"
     return cannot
 
@@ -137,8 +137,8 @@ def _table(path: Path, key: str, value: object) -> dict[str, str]:
     return cast("dict[str, str]", value)
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+def _nearest(word: str, choices: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
@@ -153,7 +153,7 @@ class GivenProcesses(System):
     def logs(self, broker: int) -> Path | None:
         """Where the file says that they are."""
         where = self.description.logs
-        return self.description.folder / self._filled(broker, [where])[0] if where else None
+        return self.description.folder / self._fill_places(broker, [where])[0] if where else None
 
     def command(self, broker: int) -> list[str]:
         """The file's start; the folder for data is there, and the settings are in the file of properties."""
@@ -161,7 +161,7 @@ class GivenProcesses(System):
         data.mkdir(parents=True, exist_ok=True)
         settings = {**self.properties, **self.own.get(broker, {}), **self.description.settings}
         self._properties(broker).write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
-        program, *words = self._filled(broker, self.description.commands["start"])
+        program, *words = self._fill_places(broker, self.description.commands["start"])
         beside = self.description.folder / program
         return [str(beside) if "/" in program and beside.exists() else program, *words]
 
@@ -204,7 +204,7 @@ class GivenProcesses(System):
 
     def _does(self, broker: int, key: str) -> bool:
         """Run one of the file's commands to its end; whether it ended well."""
-        words = self._filled(broker, self.description.commands[key])
+        words = self._fill_places(broker, self.description.commands[key])
         try:
             ran = subprocess.run(
                 words,
@@ -224,7 +224,7 @@ class GivenProcesses(System):
     def _properties(self, broker: int) -> Path:
         return self.root.resolve() / f".server-{broker}.properties"
 
-    def _filled(self, broker: int, words: Sequence[str]) -> list[str]:
+    def _fill_places(self, broker: int, words: Sequence[str]) -> list[str]:
         """Words with what stands in braces."""
         (host, port), (found_host, found_port) = self.listens_at(broker), self.found_at(broker)
         first_host, first_port = self.found_at(CONTROLLER_BROKER)
