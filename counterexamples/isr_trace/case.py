@@ -173,7 +173,7 @@ def _minimality(case: Case, trace: Trace, explanation: Explanation) -> Iterator[
 
 
 def _reproduce(case: Case) -> Iterator[str]:
-    yield from _block(f"{case.command}\ninsync show counterexamples/{case.name}/{TRACE_FILE}", "sh")
+    yield from _block(f"{case.command}\ninsync show counterexamples/cases/{case.name}/{TRACE_FILE}", "sh")
 
 
 def _fix(case: Case) -> Iterator[str]:

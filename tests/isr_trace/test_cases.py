@@ -115,7 +115,7 @@ def test_a_folder_tells_the_case_from_result_to_public_specifications(tmp_path: 
         "2. The leader r1 puts r2, which is behind, out of the in-sync set.",
         "5 steps, and no shorter trace exists.",
         "| T3 | all else happens, and `acked-survives` holds |",
-        "insync show counterexamples/lost-write/trace.itf.json",
+        "insync show counterexamples/cases/lost-write/trace.itf.json",
         "r = r2, m = 0: leads(r2) & acked.has(0) => holds(r2, 0)  fails",
         "At the same bounds `clean` keeps the property:",
     ):

@@ -16,7 +16,7 @@ from isr_broker.core.controller_state import (
     ControllerStep,
     Key,
     answers,
-    applied,
+    apply_records,
     decides,
     forgets,
     release_answers,
@@ -66,7 +66,9 @@ def controller_from_records(settings: Settings, records: Iterable[MetadataRecord
 
     Its last life may have ended between the record that a broker shuts down and those that relieve it.
     """
-    controller = applied(Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records))
+    controller = apply_records(
+        Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records)
+    )
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
     due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None or leaving & set(p.replicas))
