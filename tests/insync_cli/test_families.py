@@ -65,7 +65,7 @@ class Desks(Family):
         engine: Engine,
         limits: Limits,
         progress: object = None,
-        looked: object = None,
+        search_progress: object = None,
     ) -> tuple[Exploration, Room | None]:
         design = instance.design.promising(*self.milestones())
         left = room(design, self.milestones(), instance.constants, {}, engine, limits)
@@ -176,7 +176,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         ("check kip-966 --replicas 2 --property lagging-follower-returns --isr-changes 4", ["kip-966", "kip-966"]),
         pytest.param(
             "check kip-966 --replicas 2 --isr-changes 2 --property acked-survives",
-            ["kip-966"] * 4,  # and at larger bounds, of which the least is looked for
+            ["kip-966"] * 4,  # and at larger bounds, of which the least is search_progress for
             marks=pytest.mark.explores,
         ),
         ("check kafka-15583 --property leaders-complete", ["kafka-15583", "kip-966"]),  # and what mends it
