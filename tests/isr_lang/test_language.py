@@ -19,7 +19,7 @@ from isr_lang.types import BOOL, COUNT
 
 def test_the_example_in_the_docstring_is_a_model(tmp_path: Path) -> None:
     doc = inspect.getdoc(isr_lang) or ""
-    example = doc[doc.index("    from isr_lang") : doc.index("`isr_check.explorer")]
+    example = doc[doc.index("    from isr_lang") : doc.index("An engine visits")]
     lock = load(textwrap.dedent(example), tmp_path)["LOCK"]
     assert isinstance(lock, Design)
     found = explore(Instance(lock, {"clients": 3}))
