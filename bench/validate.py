@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tests.support.mutants import KINDS, Mutant, mutants, verdict
 
 from insync_cli.conformance.validate import lives_of
-from isr_broker.trace_reader import BadTrace, Life, read
+from isr_broker.trace_reader import BadTrace, Life, read_lives
 from isr_model import KIP_966
 from isr_sim.simulate import QUICK, Config
 from isr_sim.traces import run_with_traces
@@ -93,7 +93,7 @@ def simulation_rows(runs: int, faults_ms: int) -> list[str]:
     for seed in range(runs):
         if seed % 50 == 0:
             print(seed, {level.value: dict(count) for level, count in counts.items()}, flush=True)
-        lives = read(run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=faults_ms), seed).notes)
+        lives = read_lives(run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=faults_ms), seed).notes)
         for level in Level:
             if level is not Level.FULL and seed >= runs // 5:
                 continue
@@ -177,7 +177,7 @@ def long(events: int) -> str:
     """One log of at least so many events."""
     seconds = max(10, events // 70)
     world = run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=seconds * 1_000, every_ms=3_000), 1)
-    lives = read(world.notes)
+    lives = read_lives(world.notes)
     began = process_time()
     done = validate(lives)
     spent = process_time() - began
@@ -188,7 +188,8 @@ def long(events: int) -> str:
 def mutated(each: int) -> list[str]:
     """The table of mutants, and what was accepted and why."""
     bases: list[tuple[Life, ...]] = [
-        tuple(read(run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=3_000), seed).notes)) for seed in range(8)
+        tuple(read_lives(run_with_traces(Config(settings=AS_THE_MODEL, safety_ms=3_000), seed).notes))
+        for seed in range(8)
     ]
     rows = ["| changed | mutants | rejected | no trace | accepted |", "|---|---|---|---|---|"]
     accepted: dict[tuple[str, str], Counter[str]] = {}

@@ -46,10 +46,10 @@ class Process:
     reader: threading.Thread = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader = threading.Thread(target=self._read_output, daemon=True)
         self.reader.start()
 
-    def _read(self) -> None:
+    def _read_output(self) -> None:
         """Every line it prints, with the broker's name before it if it is not there already."""
         assert self.process.stdout is not None
         with self.process.stdout as lines:

@@ -8,5 +8,5 @@ Reading order: `trace` (what a trace is), `codec` and `itf` (as a file), `replay
 - Explained: `reasons` (why a condition is false), `explain` (which steps were needed), `cause` (the step that took the
   guarantee away), `story` (all of it in five sentences).
 - Made shorter: `minimise`.
-- Kept: `cases` (the corpus), `case` (one folder of it).
+- Kept: `cases` (the corpus), `case_folder` (one of it).
 """

@@ -116,7 +116,7 @@ class View:
     """A state by role: what the scene is drawn from; `names`: which variable has the role."""
 
     def __init__(self, trace: Trace, index: int) -> None:
-        self._read(_plain(trace.states[index], trace.variables))
+        self._read_value(_plain(trace.states[index], trace.variables))
 
     @classmethod
     def of_values(cls, trace: Trace, values: Sequence[object]) -> View:
@@ -127,10 +127,10 @@ class View:
     def of_plain(cls, state: Mapping[str, Plain]) -> View:
         """A state of no trace, by the names of its variables."""
         view = cls.__new__(cls)
-        view._read(state)
+        view._read_value(state)
         return view
 
-    def _read(self, state: Mapping[str, Plain]) -> None:
+    def _read_value(self, state: Mapping[str, Plain]) -> None:
         self.values_by_role: dict[str, Plain] = {}
         self.names: dict[str, str] = {}
         for role, (shape, names) in ROLES.items():

@@ -94,7 +94,7 @@ class Stored:
     problems: tuple[str, ...]
 
 
-def read(path: Path) -> Stored:
+def read_certificate(path: Path) -> Stored:
     """Read the proof in a file; BadProof if it is none. Whatever it lacks is listed in `problems`."""
     try:
         with zipfile.ZipFile(path) as archive:

@@ -277,10 +277,10 @@ class Own(Original):
     @cached_property
     def visible_values(self) -> set[State]:
         """What promises about states read, as it is in its states; empty if they break type-ok."""
-        return values(self.instance, self.read, Limits()) or set()
+        return values(self.instance, self.read_variables, Limits()) or set()
 
     @cached_property
-    def read(self) -> set[str]:
+    def read_variables(self) -> set[str]:
         """The variables that promises about states read."""
         promises = [p for p in self.instance.properties if p.kind == "always"]
         return set[str]().union(*(reads(p.condition, self.instance) for p in promises))
@@ -292,7 +292,7 @@ def _shows_no_more(own: Own, other: Instance, most: int) -> bool:
 
 def _among(own: Own, other: Instance, most: int) -> bool:
     """Whether the other shows promises about states only what its own design shows them, too."""
-    found = values(other, own.read, Limits(max_states=most))
+    found = values(other, own.read_variables, Limits(max_states=most))
     return found is not None and found <= own.visible_values
 
 

@@ -21,7 +21,7 @@ N = TypeVar("N", bound=Number)
 V = TypeVar("V", bound=Expr)
 
 
-def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
+def _read_generator(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
     """The bound variables of a generator expression, outermost first, and its body."""
     if not isinstance(bodies, GeneratorType):
         raise ModelError(f"write a generator expression, {name}(... for x in S), not a {type(bodies).__name__}")
@@ -50,7 +50,7 @@ def _read(bodies: Iterable[object], name: str) -> tuple[list[Binder], Expr]:
 
 
 def _nest(op: str, bodies: Iterable[object]) -> Bool:
-    binders, body = _read(bodies, op)
+    binders, body = _read_generator(bodies, op)
     node = lift(body, BOOL)
     for binder in reversed(binders):
         node = apply(op, domains[binder], node, attr=binder)
@@ -68,7 +68,7 @@ def exists(bodies: Iterable[Bool]) -> Bool:
 
 
 def _single(op: str, bodies: Iterable[object], *rest: Callable[[Expr], Node]) -> Node:
-    binders, body = _read(bodies, op)
+    binders, body = _read_generator(bodies, op)
     if len(binders) != 1:
         raise ModelError(f"{op} takes one loop variable")
     return apply(op, domains[binders[0]], body.node, *(r(body) for r in rest), attr=binders[0])

@@ -84,7 +84,7 @@ def read_life(name: str, data: bytes) -> Life:
     return Life(name, objects[0], tuple(events), has_torn_end)
 
 
-def read(disk: Disk) -> list[Life]:
+def read_lives(disk: Disk) -> list[Life]:
     """Every life in a folder, of each node in order."""
     lives: list[Life] = []
     for name in disk.names(ROOT):

@@ -21,7 +21,7 @@ A verb is a module with `run(argv) -> int`, which reads top to bottom: read, run
         output: QuietOutput = group(QuietOutput)
 
     def run(argv: Sequence[str]) -> int:
-        chosen = options.read(Options, USAGE, argv)
+        chosen = options.read_options(Options, USAGE, argv)
         for _ in range(chosen.times):
             print(len(chosen.world.design.actions))
         return Exit.HOLDS

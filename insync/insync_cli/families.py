@@ -13,7 +13,7 @@ UNKNOWN = Family()
 
 
 def families() -> tuple[Family, ...]:
-    from isr_protocol.family import IN_SYNC_REPLICAS
+    from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 
     return IN_SYNC_REPLICAS, UNKNOWN
 

@@ -356,7 +356,7 @@ class RunningEach(Running):
 # Reading
 
 
-def read(shape: type[T], usage: Usage, argv: Sequence[str]) -> T:
+def read_options(shape: type[T], usage: Usage, argv: Sequence[str]) -> T:
     """What was asked; UsageError, in one sentence, where that makes no sense. `--help` ends here."""
     own = _own_files(argv) if _asks_for(shape, OwnDesigns) else []
     registry.take_own(own)

@@ -70,9 +70,9 @@ class View:
         self.copies: dict[Value, set[int]] = {}
         """Values at several offsets."""
         self.polled: set[Value] = set()
-        self._read()
+        self._read_operations()
 
-    def _read(self) -> None:
+    def _read_operations(self) -> None:
         for send in self.sends:
             if send.committed and send.offset is not None:
                 self._place(send.offset, send.value, send.completed)

@@ -14,7 +14,7 @@ import attrs
 
 from isr_anomalies import check, pair_operations, read_json
 from isr_broker.designs import KIP_966, PLANTED, Design
-from isr_broker.trace_reader import BadTrace, read
+from isr_broker.trace_reader import BadTrace, read_lives
 from isr_check import native
 from isr_check.engine import Limits, Verdict
 from isr_kills.crash_points import first_broken_promise
@@ -153,7 +153,7 @@ def _run_with_history(design: Design, weather: str, seed: int) -> TellingRun:
 def _rejected(run: TellingRun) -> str | None:
     assert isinstance(run.world, TracedWorld)
     try:
-        rejected = validate(read(run.world.notes)).rejected
+        rejected = validate(read_lives(run.world.notes)).rejected
     except BadTrace as bad:
         return str(bad)
     return None if rejected is None else rejected.action

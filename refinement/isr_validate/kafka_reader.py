@@ -204,7 +204,7 @@ class KafkaReader:
 
     def read_all(self, events: Sequence[Event]) -> None:
         """Read every line, up to the first that is refused."""
-        self.lines.read(events, self._read_ahead, self._read)
+        self.lines.read(events, self._read_ahead, self._read_line)
 
     def _read_ahead(self, event: Event) -> None:
         """Note what only a later line says, and what lines of other processes refer to."""
@@ -236,7 +236,7 @@ class KafkaReader:
         if what == "answers":
             self.answers.setdefault(FetchName(node, tp, str(says.get("fetch"))), []).append(says)
 
-    def _read(self, place: int, event: Event) -> None:
+    def _read_line(self, place: int, event: Event) -> None:
         node, tp = _node(event), str(event.says.get("partition"))
         if node == CONTROLLER:
             self._read_decision(place, event, tp)

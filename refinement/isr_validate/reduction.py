@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import attrs
 
-from isr_broker.trace_reader import BadTrace, Event, Life, read
+from isr_broker.trace_reader import BadTrace, Event, Life, read_lives
 from isr_sim.simulate import Config
 from isr_sim.traces import again, run_with_traces
 from isr_sim.world import FAIR
@@ -228,7 +228,7 @@ def reduce_run(lives: tuple[Life, ...], no: Rejection, judge: Validator, tries: 
 
 
 def _run_rejected(config: Config, seed: int, no: Rejection, judge: Validator) -> ReducedRun | None:
-    lives = tuple(read(run_with_traces(config, seed).notes))
+    lives = tuple(read_lives(run_with_traces(config, seed).notes))
     rejected = judge(lives).rejected
     if rejected is None or rejection_kind(rejected) != rejection_kind(no):
         return None

@@ -59,7 +59,7 @@ class TraceReader:
 
     def read_all(self, events: Sequence[Event]) -> None:
         """Read every line, up to the first that is refused."""
-        self.lines.read(events, self._read_ahead, self._read)
+        self.lines.read(events, self._read_ahead, self._read_line)
 
     def _read_ahead(self, event: Event) -> None:
         """Note what only a later line says: the batches in a fetch response, and the epoch that a registration gets."""
@@ -71,7 +71,7 @@ class TraceReader:
                 key = (number(mail.says.get("broker")), mail.says.get("incarnation"))
                 self.registered.setdefault(key, []).append(number(mail.says.get("broker_epoch")))
 
-    def _read(self, place: int, event: Event) -> None:
+    def _read_line(self, place: int, event: Event) -> None:
         says, node = event.says, event.life.partition(".")[0]
         if self.lives.get(node) != event.life:
             self.lives[node] = event.life

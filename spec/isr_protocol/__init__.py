@@ -2,7 +2,8 @@
 
 `spec/isr_model.py` beside this package is today's design, put together from these parts. Reading order: `state`
 (variables and bounds), `replication` (fetch, append, truncate), `membership` (the ISR), `metadata` (what brokers hear),
-`elections`, `faults`; then `by_name`, the table of designs, and `family`, what all of them bring for the command line.
+`elections`, `faults`; then `by_name`, the table of designs, and `in_sync_replicas`, what all of them bring for the
+command line.
 
 - `promises/`: what is promised, and what a verdict is worth.
 - `designs/`: every other design, each today's with parts replaced.

@@ -21,7 +21,7 @@ from isr_check.family import Family, ProofPlan, Slack
 from isr_check.room import Room, room
 from isr_lang import Bool, Conjunct, Design, Instance, Property, Value, always, sometimes
 from isr_protocol.by_name import DESIGNS
-from isr_protocol.family import IN_SYNC_REPLICAS
+from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 
 # A second family, complete in a page
 

@@ -199,7 +199,7 @@ def test_a_report_checks_its_input_before_it_begins(
 
 def test_a_quick_report_is_of_two_designs(away: Path) -> None:
     words = ["--quick", "--cases", str(TOP / "counterexamples" / "cases")]
-    read = review.inputs(options.read(review.Options, review.USAGE, words))
+    read = review.inputs(options.read_options(review.Options, review.USAGE, words))
     assert any(cell.constants["replicas"] == 3 for cell, _ in matrix.questions(read.plan))
     assert read.plan.designs == ("kafka-0.8", "kip-966")
     assert len(matrix.questions(read.plan)) == 30

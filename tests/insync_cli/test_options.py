@@ -31,7 +31,7 @@ class Options:
 
 
 def read(*words: str) -> Options:
-    return options.read(Options, USAGE, words)
+    return options.read_options(Options, USAGE, words)
 
 
 def test_the_defaults_of_the_fields_are_the_defaults() -> None:
@@ -74,7 +74,7 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], sentence: str) -> Non
 )
 def test_kafkas_own_spellings_are_taken(theirs: str, ours: str) -> None:
     def world(words: str) -> options.World:
-        return options.read(options.World, Usage("check", "", ""), ["kip-966", *words.split()])
+        return options.read_options(options.World, Usage("check", "", ""), ["kip-966", *words.split()])
 
     assert world(theirs) == world(ours)
     world(theirs).instance()

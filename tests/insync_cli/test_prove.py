@@ -13,7 +13,7 @@ from insync_cli.main import main
 from isr_check.family import Family, ProofPlan
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
 from isr_lang import Bool, Conjunct, Design, Value, always
-from isr_protocol.family import IN_SYNC_REPLICAS
+from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 from isr_trace.itf import read_itf
 from isr_trace.show import heading, plain_text
 

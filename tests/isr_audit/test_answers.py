@@ -198,7 +198,7 @@ def test_a_proof_answers_for_every_value_of_the_bounds_that_it_leaves_open() -> 
 
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda a: a.command)
 def test_the_command_of_a_stored_proof_asks_for_it(proof: Answer) -> None:
-    asked = proof_question(options.read(prove.Options, prove.USAGE, proof.command.split()[2:]))
+    asked = proof_question(options.read_options(prove.Options, prove.USAGE, proof.command.split()[2:]))
     assert set(asked.open) == set(proof.open)
     given = {n: v for n, v in asked.constants.items() if v is not None}
     assert given == {n: v for n, v in proof.question.constants.items() if n not in proof.open}

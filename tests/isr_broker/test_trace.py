@@ -16,7 +16,7 @@ from tests.support.faults import waited
 
 from isr_broker.snapshot import Json
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.trace_reader import BadTrace, Event, Life, in_order, read, read_life
+from isr_broker.trace_reader import BadTrace, Event, Life, in_order, read_life, read_lives
 from isr_model import KIP_966 as MODEL
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
@@ -105,8 +105,14 @@ def test_killed_processes_leave_a_trace_that_can_be_read(tmp_path: Path) -> None
         waited(lambda: (tmp_path / "trace" / "2.2.jsonl").stat().st_size > 3_000, "the second life says something")
     finally:
         processes.kill_all()
-    assert [life.name for life in read(RealDisk(tmp_path / "trace"))] == ["1.1", "2.1", "2.2", "3.1", "controller.1"]
-    list(in_order(read(RealDisk(tmp_path / "trace"))))
+    assert [life.name for life in read_lives(RealDisk(tmp_path / "trace"))] == [
+        "1.1",
+        "2.1",
+        "2.2",
+        "3.1",
+        "controller.1",
+    ]
+    list(in_order(read_lives(RealDisk(tmp_path / "trace"))))
 
 
 # Damage

@@ -183,7 +183,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 
 
 def states_kept(folder: Path) -> int:
-    segments = cast("list[tuple[str, int, str]]", archive.read(folder)["segments"])
+    segments = cast("list[tuple[str, int, str]]", archive.read_checkpoint(folder)["segments"])
     return sum(count for _, count, _ in segments)
 
 

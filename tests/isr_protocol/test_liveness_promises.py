@@ -15,7 +15,7 @@ from isr_check.liveness_reference import unfair_in
 from isr_check.native import explore
 from isr_lang import Design, Instance, Step, action
 from isr_model import KIP_966
-from isr_protocol.family import IN_SYNC_REPLICAS
+from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 from isr_protocol.promises.liveness import LIVENESS
 from isr_protocol.replication import sends
 from isr_protocol.state import Fetch, Replica, State

@@ -7,7 +7,7 @@ import pytest
 from tests.support.models.copied_log import UNCLEAN
 from tests.support.traces import evaluator, violation
 
-from isr_trace.case import case_files, index, stale, tell, write_files
+from isr_trace.case_folder import case_files, index, stale, tell, write_files
 from isr_trace.cases import Case, load_cases
 from isr_trace.explain import explain
 from isr_trace.itf import read_itf, trace_from_text

@@ -24,7 +24,7 @@ from isr_check.native import explore
 from isr_check.reference import Evaluator
 from isr_lang import Instance, Value
 from isr_protocol.by_name import DESIGNS
-from isr_trace.case import TRACE_FILE, index, stale, tell, write_files
+from isr_trace.case_folder import TRACE_FILE, index, stale, tell, write_files
 from isr_trace.cases import Case, load_cases
 from isr_trace.itf import trace_from_text
 from isr_trace.replay import record

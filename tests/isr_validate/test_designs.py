@@ -10,7 +10,7 @@ from isr_broker.core.messages import Offset
 from isr_broker.core.replica_state import Replica
 from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.snapshot import Json
-from isr_broker.trace_reader import BadTrace, Life, read
+from isr_broker.trace_reader import BadTrace, Life, read_lives
 from isr_sim.simulate import QUICK, Config
 from isr_sim.traces import run_with_traces as run_with_traces
 from isr_sim.world import FAIR, Weather
@@ -31,7 +31,7 @@ def a_run(cores: str, name: str, seed: int, weather: Weather | None = None) -> l
         min_insync_replicas=1 if old or cores == "kip-279" else 2,
         unclean_leader_election_enable=old,
     )
-    return list(read(run_with_traces(Config(settings=settings, weather=weather or Weather()), seed).notes))
+    return list(read_lives(run_with_traces(Config(settings=settings, weather=weather or Weather()), seed).notes))
 
 
 def test_every_design_that_a_broker_can_have_is_one_of_the_model() -> None:

@@ -26,7 +26,7 @@ from isr_broker.core.messages import Offset
 from isr_broker.core.replica_state import Replica
 from isr_broker.snapshot import Json
 from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
-from isr_broker.trace_reader import Life, read
+from isr_broker.trace_reader import Life, read_lives
 from isr_sim.host import Died
 from isr_sim.simulate import Config, Run, finished
 from isr_sim.traces import TracedWorld
@@ -40,18 +40,18 @@ pytestmark = pytest.mark.explores
 
 @cache
 def a_run(seed: int) -> tuple[Life, ...]:
-    return tuple(read(simulate_traced(seed).notes))
+    return tuple(read_lives(simulate_traced(seed).notes))
 
 
 @cache
 def one() -> tuple[Life, ...]:
-    return tuple(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
+    return tuple(read_lives(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_simulated_run_is_a_run_of_the_model(seed: int) -> None:
     world = simulate_traced(seed)
-    lives = read(world.notes)
+    lives = read_lives(world.notes)
     done = validate(lives)
     assert done.rejected is None
     assert done.events == sum(len(life.events) for life in lives) > 300
@@ -86,7 +86,7 @@ def test_a_bug_in_the_cores_is_rejected_where_it_shows(monkeypatch: pytest.Monke
         return replica.log.end
 
     monkeypatch.setattr(leaders, "advance_watermark", hasty)
-    done = validate(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
+    done = validate(read_lives(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes))
     assert done.rejected is not None
     assert done.rejected.action.startswith("leader_")
     assert set(done.rejected.differences) == {"high_watermark"}
@@ -107,7 +107,7 @@ def test_a_bug_shows_without_snapshots(level: Level, monkeypatch: pytest.MonkeyP
         return replica.log.end
 
     monkeypatch.setattr(leaders, "advance_watermark", hasty)
-    done = validate(read(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes), level)
+    done = validate(read_lives(simulate_traced(0, Config(settings=AS_THE_MODEL, weather=FAIR)).notes), level)
     assert done.rejected is not None
     assert set(done.rejected.differences) == {"high_watermark"}
 
@@ -121,13 +121,13 @@ def test_a_spent_budget_is_no_verdict() -> None:
 
 def test_a_heartbeat_that_was_overtaken_is_outside_of_the_model() -> None:
     """Kafka unfences a fenced broker that says nothing of a shutdown, as of a late message, too."""
-    done = validate(read(simulate_traced(5).notes))
+    done = validate(read_lives(simulate_traced(5).notes))
     assert done.accepted
     assert [why for _, _, why in done.outside if "Heartbeat" in why and "overtaken" in why]
 
 
 def test_a_late_answer_to_an_older_registration_says_nothing() -> None:
-    done = validate(read(simulate_traced(22).notes))
+    done = validate(read_lives(simulate_traced(22).notes))
     assert done.accepted
 
 
@@ -158,7 +158,7 @@ def test_acknowledging_what_is_not_committed_is_rejected_for_clients_alone() -> 
 
 @cache
 def short() -> tuple[Life, ...]:
-    return tuple(read(simulate_traced(2, Config(settings=AS_THE_MODEL, safety_ms=2_000)).notes))
+    return tuple(read_lives(simulate_traced(2, Config(settings=AS_THE_MODEL, safety_ms=2_000)).notes))
 
 
 @pytest.mark.parametrize(("kind", "least"), [("delete", 18), ("double", 18), ("swap", 17), ("alter", 15)])
@@ -290,7 +290,7 @@ def test_what_a_leader_wrote_and_could_not_tell_is_known_once_it_is_found() -> N
     world.run(8_000)
     run.heal()
     assert isinstance(world, TracedWorld)
-    lives = read(world.notes)
+    lives = read_lives(world.notes)
     wrote: dict[str, set[tuple[Json, ...]]] = {"leader_appends": set(), "follower_appends": set()}
     for event in (e for life in lives for e in life.events if e.says.get("action") in wrote):
         for row in cast("list[list[Json]]", event.says.get("wrote", [])):

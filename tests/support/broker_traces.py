@@ -12,7 +12,7 @@ from tests.support.clusters import Cluster
 
 from isr_broker.storage.disk import ROOT
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.trace_reader import Life, read
+from isr_broker.trace_reader import Life, read_lives
 from isr_sim.simulate import QUICK, Config
 from isr_sim.traces import TracedWorld, run_with_traces
 
@@ -54,4 +54,4 @@ def trace_of_cluster(folder: Path, snapshots: bool = True) -> list[Life]:
         assert producer.producer.flush(60) == 0
         cluster.start(victim)
         cluster.in_sync("t")
-    return read(RealDisk(folder))
+    return read_lives(RealDisk(folder))

@@ -153,7 +153,7 @@ def save(archive: Archive, content: Json) -> None:
     archive.sweep()
 
 
-def read(folder: Path) -> Json:
+def read_checkpoint(folder: Path) -> Json:
     """The content of the checkpoint in a folder; BadCheckpoint if it is missing, damaged or of another version."""
     file = folder / NAME
     try:

@@ -1,4 +1,4 @@
-"""States in fewer bytes: the memory of the visited set that roots.py describes, and how it grows.
+"""States in fewer bytes: the memory of the visited set that compressed_layout.py describes, and how it grows.
 
 A larger table takes the place of the smaller one: the segments move from the last to the first, each to where it stands
 in the larger table, and only one of them is in memory twice. Where a dictionary is full, its words get new numbers, and
@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
+from isr_check.native.compressed_layout import BUCKET, EXPANDED_BIT, KERNELS, SEGMENTS, Field, Roots, Shape, Task, field
 from isr_check.native.kernels import Job
 from isr_check.native.machine import Machine
 from isr_check.native.memory import Numbers, Words, Worker, address, physical_memory, zeros
-from isr_check.native.roots import BUCKET, EXPANDED_BIT, KERNELS, SEGMENTS, Field, Roots, Shape, Task, field
 from isr_check.native.team import Span, Team, spans
 
 FULLEST = 0.9

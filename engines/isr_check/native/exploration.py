@@ -40,7 +40,7 @@ def explore(
     start, means = time.monotonic(), Means(workers, memory, folder, every)
     names = Symmetry(instance, property_names) if symmetry else None
     blanks = Reduction(instance, property_names) if reduction else None
-    checkpoint = archive.read(folder) if resume and folder else None
+    checkpoint = archive.read_checkpoint(folder) if resume and folder else None
     for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
         search = Search(instance, property_names, slack, means, names, blanks)
         search.start, search.limits, search.progress = start, limits or Limits(), progress

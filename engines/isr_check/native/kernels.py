@@ -80,7 +80,7 @@ class Job(IntEnum):
     REACHED = auto()
     SEED = auto()
     INSERT = auto()
-    """The function to call in the place of @insert, or 0 (see roots.py)."""
+    """The function to call in the place of @insert, or 0 (see compressed_layout.py)."""
 
 
 NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED})

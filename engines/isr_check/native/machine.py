@@ -69,7 +69,7 @@ class Machine:
         self._text, self._kernels, self._engines = text, kernels, list[Engine]()
         made_from = repr((text, llvm.llvm_version_info, _host(), BEST))
         self._file = cache_folder() / "native" / f"{hashlib.sha256(made_from.encode()).hexdigest()[:32]}.o"
-        kept = _read(self._file)
+        kept = _read_object(self._file)
         self.improving = kept is not None
         self.run: dict[str, Kernel] = self._load(kept or compile_object(text, QUICK))
 
@@ -97,7 +97,7 @@ class Machine:
         return {name: prototype(engine.get_function_address(name)) for name in self._kernels}
 
 
-def _read(file: Path) -> bytes | None:
+def _read_object(file: Path) -> bytes | None:
     """The content of a file that `_write` wrote; None if it is missing or damaged."""
     try:
         digest, code = file.read_bytes().split(b"\n", 1)

@@ -94,7 +94,7 @@ def decide(
         if answer.status != "unsat" and guide is not None:
             at, hint = guide.least(obligation, query, seconds)
             if hint is not None and hint.query is not None and hint.answer is not None:
-                return _read(at.induction, obligation, hint.query, hint.answer, began)
+                return _read_counterexample(at.induction, obligation, hint.query, hint.answer, began)
             using = hint.using if hint is not None else None
             answer = first(obligation, query, seconds, core) if first is not None and seconds > QUICK else answer
         if answer.status == "unsat":
@@ -138,10 +138,12 @@ def _counterexample(
         small = [at_most(b, limits[n]) for n, b in t.bounds.items()]
         extra = [("bounds", x) for x in small if not isinstance(x, bool)]
         answer = ask([*induction.assertions(query), *extra], seconds, find=True)
-    return _read(induction, obligation, query, answer, began)
+    return _read_counterexample(induction, obligation, query, answer, began)
 
 
-def _read(induction: Induction, obligation: Obligation, query: Query, answer: Answer, began: float) -> Counterexample:
+def _read_counterexample(
+    induction: Induction, obligation: Obligation, query: Query, answer: Answer, began: float
+) -> Counterexample:
     nothing, t = Counterexample(time.monotonic() - began, {}, {}, (), {}), induction.translation
     if answer.status != "sat" or answer.value is None:
         return nothing

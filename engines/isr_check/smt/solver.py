@@ -101,7 +101,7 @@ def _once(assertions: Sequence[NamedTerm], seconds: float, core: bool, options: 
         return Answer(status, 0.0, tuple(n for n in groups if n in names))
     if status == "sat":
         model = solver.model()
-        return Answer(status, 0.0, value=lambda t: _read(model, t))
+        return Answer(status, 0.0, value=lambda t: _read_model(model, t))
     return Answer(status, 0.0, reason=str(solver.reason_unknown()))
 
 
@@ -112,7 +112,7 @@ def _goal(assertions: Sequence[NamedTerm]) -> Any:
     return goal
 
 
-def _read(model: Any, value: Truth | Whole) -> bool | int:
+def _read_model(model: Any, value: Truth | Whole) -> bool | int:
     if isinstance(value, bool | int):
         return value
     found = model.eval(value, model_completion=True)

@@ -55,7 +55,7 @@ class Incremental:
         status = str(self.solver.check([self._names[n] for n in assuming]))
         if status == "sat":
             model = self.solver.model()
-            return Found(status, value=lambda t: _read(model, t))
+            return Found(status, value=lambda t: _read_model(model, t))
         core = {str(c)[:-1] for c in self.solver.unsat_core()} if status == "unsat" else set[str]()
         return Found(status, tuple(n for n in assuming if n in core))
 
@@ -71,7 +71,7 @@ class Incremental:
         return assumptions
 
 
-def _read(model: Any, value: Truth | Whole) -> bool | int:
+def _read_model(model: Any, value: Truth | Whole) -> bool | int:
     if isinstance(value, bool | int):
         return value
     found = model.eval(value, model_completion=True)

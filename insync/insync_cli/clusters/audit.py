@@ -73,7 +73,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     check(invocation)
     if invocation.watch is not None:
         return watch_cluster(invocation, invocation.watch)

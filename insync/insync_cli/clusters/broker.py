@@ -37,7 +37,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     number, host, port, data = invocation.id, invocation.host, invocation.port, invocation.data
     properties = invocation.settings.properties()
     controller = (host, port) if invocation.controller is None else address(invocation.controller, "--controller")

@@ -50,7 +50,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     processes = prepare_system(invocation)
     with ended_in_order() as asked:
         try:

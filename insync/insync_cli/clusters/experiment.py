@@ -101,7 +101,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     invocation.output.check()
     from isr_experiment.systems import OURS
 

@@ -107,7 +107,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     output = invocation.output
     if invocation.list:
         if output.for_people:
@@ -147,7 +147,7 @@ def answers(
         return
     for path in invocation.files:
         with paused_garbage_collection(), invocation.output.ticker().meanwhile(f"reading {path}") as tell:
-            history = read(path, invocation, tell)
+            history = read_history_file(path, invocation, tell)
             answer = check(history, anomalies, partial(tell, f"questions about {path}"))
         yield path, answer, history.claims, quotes_of(path, answer)
 
@@ -166,7 +166,7 @@ def beside(path: Path | Location) -> Path | Location:
     return places.with_suffix(path, ".verdict.json" if places.suffix(path) == ".json" else ".json")
 
 
-def read(path: Path | Location, invocation: Options, tell: Tell = silent) -> History:
+def read_history_file(path: Path | Location, invocation: Options, tell: Tell = silent) -> History:
     if places.suffix(path) == ".parquet":
         raise UsageError(f"{path}: a history in Parquet is for --engine {on_spark.SPARK}")
     try:

@@ -66,7 +66,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     seeds, scenario, output = seeds_of(invocation.seeds), scenario_of(invocation), invocation.output
     config = None if scenario is not None else config_of(invocation)
     output.check()

@@ -42,7 +42,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     if invocation.create is None and (invocation.partitions or invocation.replicas or invocation.config):
         raise UsageError("--partitions, --replicas and --config go with --create")
     config = pairs(invocation.config, "--config")

@@ -56,7 +56,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
 

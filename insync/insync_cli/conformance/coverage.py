@@ -37,7 +37,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     from isr_replay.coverage import insert_tables
 
     invocation.world.instance()

@@ -55,7 +55,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     invocation.output.check()
     if invocation.bug is None:
         return list_bugs(invocation)

@@ -43,7 +43,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     invocation.output.check()
     match invocation.what:
         case "fetch":

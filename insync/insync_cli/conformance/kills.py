@@ -38,7 +38,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     from isr_kills import HISTORIC, PLANS, Layer, find_seed, historic_table, kill_matrix, summary, table
 
     bugs, output = invocation.bugs or tuple(PLANS), invocation.output

@@ -32,7 +32,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     from isr_replay import NoSuchCores, replay
 
     constants, output = invocation.world.constants, invocation.output

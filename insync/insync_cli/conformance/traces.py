@@ -65,7 +65,7 @@ def instance_made(name: str, without: tuple[str, ...], constants: str, own: tupl
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     from isr_pipeline.locations import Location
     from isr_pipeline.trace_datasets import Cover, Recipe, make_part, parts
 

@@ -46,7 +46,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     from isr_broker.trace_reader import BadTrace
     from isr_validate import Level, validate
     from isr_validate.validator import BUDGET

@@ -98,7 +98,7 @@ class Question:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     question, exploring, output = question_of(invocation), invocation.exploring, invocation.output
     exploring.check(question.instance, question.requested_properties)
     output.check()

@@ -81,7 +81,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = options.read(Options, USAGE, argv)
+    given = options.read_options(Options, USAGE, argv)
     name, output = given.design, given.output
     designs = [registry.design_named(name)] if name else list(registry.designs().values())
     if output.json is not None:

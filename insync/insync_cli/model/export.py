@@ -28,7 +28,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     design = invocation.world.design
     instance = registry.instance_of(design, invocation.world.constants)
     if invocation.tla is None and invocation.murphi is None:

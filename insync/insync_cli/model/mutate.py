@@ -77,7 +77,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     design, constants = invocation.world.design, invocation.world.constants
     invocation.output.check()
     part = PARTS[invocation.drop]

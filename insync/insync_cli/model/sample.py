@@ -42,7 +42,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     count, steps, seed, output = invocation.count, invocation.steps, invocation.seed, invocation.output
     design = invocation.world.design
     instance = registry.instance_of(design, invocation.world.constants)

@@ -42,8 +42,8 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
-    from isr_check.certify import BadProof, read
+    invocation = options.read_options(Options, USAGE, argv)
+    from isr_check.certify import BadProof, read_certificate
     from isr_check.opinions import SOLVERS, contradictory, missing
 
     invocation.output.check()
@@ -53,7 +53,7 @@ def run(argv: Sequence[str]) -> int:
             others = " (or give --solver z3)" if solver == "cvc5" else ""
             raise UsageError(f"{reason}{others}")
     try:
-        proof = read(invocation.proof)
+        proof = read_certificate(invocation.proof)
     except BadProof as problem:
         raise InputError(str(problem)) from None
     out = invocation.output.console()

@@ -86,9 +86,9 @@ class Options(question.Asked):
     command: tuple[str, ...] = command()
 
 
-def read(argv: Sequence[str]) -> Options:
+def read_question(argv: Sequence[str]) -> Options:
     """The options; UsageError for those that contradict each other."""
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     partial = bool(invocation.part.only or invocation.part.action)
     if invocation.running.cross_check and partial:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
@@ -98,7 +98,7 @@ def read(argv: Sequence[str]) -> Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = read(argv)
+    invocation = read_question(argv)
     proof_question = question.question(invocation)
     if invocation.in_place.graph is not None:
         return draw_graph(invocation, proof_question, invocation.in_place.graph)

@@ -74,7 +74,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     invocation.output.check()
     if invocation.master is not None and invocation.running.engine != SPARK:
         raise UsageError(f"--master is for --engine {SPARK}")

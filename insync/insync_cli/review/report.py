@@ -90,7 +90,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     invocation = attrs.evolve(invocation, cases=corpus(invocation.cases))
     output = invocation.output
     output.check()

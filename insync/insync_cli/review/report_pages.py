@@ -83,7 +83,7 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     """Run `insync check ...` of a case, judged as that command judges; its run file goes into the report's folder."""
     from insync_cli.model import check
 
-    invocation = options.read(check.Options, check.USAGE, shlex.split(command)[2:])
+    invocation = options.read_options(check.Options, check.USAGE, shlex.split(command)[2:])
     design = invocation.world.design
     instance, family = registry.instance_with_room(design, invocation.world.constants), family_of(design)
     premises = family.premises(invocation.properties)

@@ -65,7 +65,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     trace, evaluator = replayable(invocation.trace)
     with saying_which(invocation.trace), invocation.output.ticker().meanwhile("asking what would have been"):
         explanation = explain(trace, evaluator)

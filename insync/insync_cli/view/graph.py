@@ -44,7 +44,7 @@ class _Source(Protocol):
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     design = invocation.world.design
     evaluator = Evaluator(registry.instance_of(design, invocation.world.constants))
     most = invocation.states or (WHOLE_AT_MOST if invocation.whole else STATES_AT_MOST)

@@ -42,7 +42,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     path = invocation.trace
     folder = Path() if path.is_relative_to(CHECKOUT / CORPUS) else path.parent  # a wheel's own files stay as they are
     to = invocation.out or folder / f"{path.name.removesuffix(SUFFIX)}.minimal{SUFFIX}"

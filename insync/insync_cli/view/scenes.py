@@ -44,7 +44,7 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     all_scenes, name = loaded(invocation.scenes), invocation.scene
     invocation.output.check()
     if name is None and (invocation.html or invocation.itf):

@@ -63,9 +63,9 @@ class Options:
     output: Output = group(Output)
 
 
-def read(argv: Sequence[str]) -> Options:
+def read_invocation(argv: Sequence[str]) -> Options:
     """The options; UsageError for those that contradict each other."""
-    invocation = options.read(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, argv)
     if invocation.against is not None and invocation.html is None:
         raise UsageError("insync show: --against is for --html (see insync show --help)")
     if invocation.step is not None and invocation.svg is None:
@@ -76,7 +76,7 @@ def read(argv: Sequence[str]) -> Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = read(argv)
+    invocation = read_invocation(argv)
     together = [checked_trace(path) for path in invocation.traces]
     if invocation.html is not None:
         with invocation.output.ticker().meanwhile(f"{invocation.html}: {count(len(together), 'trace')}") as tell:

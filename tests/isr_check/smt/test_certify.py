@@ -19,7 +19,7 @@ from insync_cli.main import main
 from insync_cli.proof.proof_file import Keeper
 from isr_check import opinions
 from isr_check.certify import Query as StoredQuery
-from isr_check.certify import read
+from isr_check.certify import read_certificate
 from isr_check.smt import Induction, Proved, prove
 from isr_check.smt.induction import GOAL
 from isr_check.smt.proof_file import Keeping, NotStored, file_name, store
@@ -113,14 +113,16 @@ def test_a_naming_is_only_for_any_number(proof: Path, tmp_path: Path, capsys: py
         names(manifest, files)
         manifest["any_number"] = ["RM"]
 
-    assert read(changed(proof, tmp_path, counts)).namings == 1
+    assert read_certificate(changed(proof, tmp_path, counts)).namings == 1
 
     def at_the_start(manifest: Json, files: dict[str, str]) -> None:
         counts(manifest, files)
         for o in obligations(manifest):
             o["kind"] = "initial"
 
-    assert any("names an element at the start" in p for p in read(changed(proof, tmp_path, at_the_start)).problems)
+    assert any(
+        "names an element at the start" in p for p in read_certificate(changed(proof, tmp_path, at_the_start)).problems
+    )
 
 
 def test_the_report_as_json(proof: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +133,7 @@ def test_the_report_as_json(proof: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_queries_are_small(proof: Path) -> None:
-    stored = read(proof)
+    stored = read_certificate(proof)
     assert all(len(q.text) < 10_000 for q in stored.queries)
     holds = cast("dict[str, list[str]]", stored.manifest["holds"])
     every = sum(map(len, holds.values()))
@@ -139,8 +141,8 @@ def test_the_queries_are_small(proof: Path) -> None:
 
 
 def test_equal_proofs_are_equal_queries(proof: Path, tmp_path: Path) -> None:
-    again = read(proof_of(induction(*CONJUNCTS), tmp_path))
-    assert {q.name for q in again.queries} == {q.name for q in read(proof).queries}
+    again = read_certificate(proof_of(induction(*CONJUNCTS), tmp_path))
+    assert {q.name for q in again.queries} == {q.name for q in read_certificate(proof).queries}
 
 
 def test_what_is_not_proved_is_not_stored(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_prove_stores_what_is_proved(tmp_path: Path, whole: bool) -> None:
     assert (stored, file.exists()) == (whole, whole)
     if whole:
         assert said.endswith(f"to check it again: insync certify {file}")
-        assert not read(file).problems
+        assert not read_certificate(file).problems
     else:
         assert said.startswith("no proof is stored: ")
 
@@ -204,7 +206,7 @@ def with_a_primed_use(folder: Path) -> tuple[Path, str]:
 
 def test_a_conjunct_after_the_step_may_be_used_if_it_comes_earlier(tmp_path: Path) -> None:
     file, name = with_a_primed_use(tmp_path)
-    stored = read(file)
+    stored = read_certificate(file)
     assert not stored.problems
     part = next(p for p in parts(cast("Json", stored.manifest)) if str(p["file"]).startswith(name))
     assert "after tells-what-it-decided" in cast("list[str]", part["assertions"])
