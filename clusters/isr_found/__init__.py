@@ -1,9 +1,9 @@
 """Bugs that were found here in Apache Kafka, each with two reproductions in Java that run Kafka's own code.
 
-    from isr_found import FOUND, Outcome, Reproduction, Trial
+    from isr_found import BUGS, Outcome, Reproduction, Trial
     from isr_kafka.jars import cached
 
-    run = Reproduction(FOUND["kept-positions"], Trial(on="classes", release="4.4.0"))
+    run = Reproduction(BUGS["kept-positions"], Trial(on="classes", release="4.4.0"))
     print(run.bug.loses, "-", run.bug.when)
     if cached("4.4.0"):                                 # elsewhere it would have Maven fetch Kafka first
         for line in run.lines():
