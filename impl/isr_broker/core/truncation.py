@@ -1,4 +1,4 @@
-"""Where two logs part: what a leader says of it, and at which offset a follower cuts (`follower` has it cut); each design in its own way.
+"""Where two logs part: what a leader says of it, and the offset at which a follower has its log cut, by design.
 
 Since KIP-595 the leader finds out from a fetch. From KIP-101 on the follower asked first, before it fetched
 (OffsetForLeaderEpoch), and before that it cut at its own watermark and asked nobody.
