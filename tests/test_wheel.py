@@ -19,8 +19,8 @@ AUDIT = TOP / "docs" / "examples" / "audit"
 VERSION = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 HELP = "from insync_cli.main import VERBS, main; raise SystemExit(max(main([verb, '--help']) for verb in VERBS))"
 JAVA = """
-from isr_found import FOUND, JAVA_ROOT
-files = [JAVA_ROOT / p / 'insync' / 'found' / p / f'{b.scenario}.java' for b in FOUND.values() for p in b.places]
+from isr_found import BUGS, JAVA_ROOT
+files = [JAVA_ROOT / p / 'insync' / 'found' / p / f'{b.scenario}.java' for b in BUGS.values() for p in b.places]
 missing = [str(file) for file in files if not file.is_file()]
 raise SystemExit(f'not there: {missing}' if missing else 0)
 """

@@ -191,21 +191,21 @@ TRACE = {{
 
 def test_the_lines_are_a_run_of_the_model() -> None:
     lives = [read_life(name, text.encode()) for name, text in TRACE.items()]
-    done = validate(lives, Level.{level})
-    no = done.rejected
+    validation = validate(lives, Level.{level})
+    no = validation.rejected
     assert no is None, f"{{no.life}}.jsonl:{{no.line}}: {{no.action}}: {{no.why}} {{dict(no.differences)}}"
 '''
 
 _RUN = """
 
 def test_the_run_is_a_run_of_the_model() -> None:
-    from isr_broker.trace_reader import read
-    from isr_sim.traces import again, traced
+    from isr_broker.trace_reader import read_lives
+    from isr_sim.traces import again, run_with_traces
 
-    found = again(HEADER)
-    assert found is not None
-    done = validate(read(traced(*found).notes), Level.{level})
-    no = done.rejected
+    simulation = again(HEADER)
+    assert simulation is not None
+    validation = validate(read_lives(run_with_traces(*simulation).notes), Level.{level})
+    no = validation.rejected
     assert no is None, f"{{no.life}}.jsonl:{{no.line}}: {{no.action}}: {{no.why}} {{dict(no.differences)}}"
 """
 

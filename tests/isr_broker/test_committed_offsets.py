@@ -40,7 +40,7 @@ class Leader:
         self.view = LogView()
         self.pending: list[tuple[ClientRequest, Answered]] = []
         self.refuses = False
-        self.node = SimpleNamespace(held={OFFSETS: self})
+        self.node = SimpleNamespace(replicas={OFFSETS: self})
         self.offsets = CommittedOffsets(cast("Any", self), OFFSETS, epoch=0, read=0, end=0)
 
     @property

@@ -511,7 +511,7 @@ network.cut(1, 2)
 assert reached(CLIENTS) and not reached(1), "only the one link"
 network.cut(2, CLIENTS)
 assert not reached(CLIENTS), "no answer comes back"
-dropped = network.dropped()
+dropped = network.dropped_bytes()
 assert set(dropped) == {(1, 2), (2, CLIENTS)} and all(count > 50 for count in dropped.values()), dropped
 network.mend()
 assert reached(CLIENTS) and reached(1)
