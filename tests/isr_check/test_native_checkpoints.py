@@ -156,7 +156,8 @@ print(answer(native.explore(BIG, folder=folder, resume=resume, every=0.05, worke
 """
 
 
-def test_killed_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(tmp_path: Path, most: int) -> None:
     expected = answer(native.explore(BIG))
     folder, dice = tmp_path / "kept", random.Random(3)
     kills, after = 0, list[int]()
@@ -164,7 +165,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
         resume = "resume" if (folder / archive.NAME).exists() else "begin"
         child = subprocess.Popen([sys.executable, "-c", CHILD, str(folder), resume], stdout=subprocess.PIPE, text=True)
         before = (folder / archive.NAME).stat().st_mtime_ns if resume == "resume" else 0
-        while child.poll() is None and kills < 6:
+        while child.poll() is None and kills < most:
             time.sleep(0.01)
             written = (folder / archive.NAME).exists() and (folder / archive.NAME).stat().st_mtime_ns > before
             if written:  # so that every turn gets further
