@@ -205,6 +205,7 @@ def test_an_exploration_that_turns_answers_the_same(
     both(instance, wanted, turns, symmetry=symmetry)
 
 
+@pytest.mark.explores
 def test_limits_and_resuming_from_a_checkpoint(turns: list[int], tmp_path: Path) -> None:
     """A compressed exploration is cut in the middle of levels, and goes on in either kind of memory."""
     instance, folder = Instance(copies.DESIGN, {"nodes": 3, "length": 2, "terms": 2}), tmp_path / "kept"

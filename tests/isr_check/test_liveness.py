@@ -243,6 +243,7 @@ def test_a_verdict_on_liveness_takes_every_state_even_when_all_else_is_decided()
     assert [f.name for f in found.findings] == ["type-ok", "held"]
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("elsewhere", [states_in_files, states_compressed])
 def test_liveness_of_the_protocol_is_decided_wherever_states_are(
     elsewhere: Callable[[], AbstractContextManager[None]],
@@ -297,6 +298,7 @@ def test_symmetry_is_refused() -> None:
 # Classic models
 
 
+@pytest.mark.explores
 def test_termination_is_detected_and_not_without_a_fair_token() -> None:
     name = next(p.name for p in ewd840.DESIGN.properties if p.kind == "eventually")
     assert both(ewd840.DESIGN, name).verdict is Verdict.HOLDS

@@ -86,6 +86,7 @@ def test_a_design_keeps_its_promises_where_metadata_come_late(name: str) -> None
     assert not broken
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("unfenced", [UNFENCED, UNFENCED_LOOK_UP], ids=["fetch", "look-up"])
 def test_what_is_not_fenced_is_found_only_where_metadata_come_late(unfenced: Design) -> None:
     newest = strong(unfenced, ZOMBIE)
@@ -113,6 +114,7 @@ BESIDE = ("elected_", "fetch")
 leader took it before."""
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize(
     ("name", "constants"),
     [
