@@ -6,6 +6,7 @@ Without it `insync mutate --drop assignments` could call a mutant harmless that 
 from __future__ import annotations
 
 import attrs
+import pytest
 from tests.support.models.ticket_desk import CAREFUL, RUSH, TICKETS, Desk
 
 from isr_check.engine import Limits
