@@ -243,6 +243,7 @@ def test_imports_in_functions_count() -> None:
     assert import_graph.graph().direct_import_exists(importer=late[0], imported=late[1])
 
 
+@pytest.mark.explores
 def test_nobody_imports_ours_by_name() -> None:
     report(findings(ours_by_name, python_files(*ROOTS)))
 

@@ -64,6 +64,7 @@ def test_the_constants_of_every_design_are_options(capsys: pytest.CaptureFixture
         assert all(f"\n  {c.option} " in said for c in constants)
 
 
+@pytest.mark.explores
 def test_every_design_is_listed_with_what_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["designs"]) == 0
     said = capsys.readouterr().out

@@ -68,6 +68,7 @@ def test_a_violation_comes_with_the_setting_that_keeps_the_promise_and_how_to_se
     ]
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("verb", ["show", "explain"])
 def test_show_and_explain_say_it_too_and_its_commands_run(
     lost: Path, verb: str, capsys: pytest.CaptureFixture[str]
@@ -80,6 +81,7 @@ def test_show_and_explain_say_it_too_and_its_commands_run(
     assert run(ways["ask whether that is always so"].removeprefix("insync ") + " --quiet --out always") == 0
 
 
+@pytest.mark.explores
 def test_a_mend_that_is_another_design_says_who_has_it() -> None:
     later, proposed = of_case("hw-truncation-loss"), of_case("overtaken-request")
     assert later.says.startswith("kip-101 keeps the promise: Truncation by the leader epoch")
@@ -118,6 +120,7 @@ def test_where_nothing_helps_it_says_so(monkeypatch: pytest.MonkeyPatch, lost: P
     assert found == Remedy(NOTHING, ())
 
 
+@pytest.mark.explores
 def test_a_design_that_does_not_make_the_promise_is_no_mend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without this, today's design would be said to keep a promise of somebody's own, of which it knows nothing."""
     monkeypatch.chdir(tmp_path)
@@ -157,6 +160,7 @@ def test_a_trace_of_another_version_is_shown_without_it(lost: Path, capsys: pyte
 # When everything holds
 
 
+@pytest.mark.explores
 def test_what_holds_offers_what_it_looks_like_when_it_works(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,6 +175,7 @@ def test_what_holds_offers_what_it_looks_like_when_it_works(
     assert Path("works.html").stat().st_size > 100_000
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("asked", [POWER, "kip-966 --replicas 2 --isr-changes 2 --property acked-survives"])
 def test_what_does_not_hold_offers_no_such_thing(
     asked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]

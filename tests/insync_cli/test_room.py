@@ -29,6 +29,7 @@ def run_of(folder: Path) -> Run:
     return said
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize(
     "command",
     [
@@ -45,6 +46,7 @@ def test_bounds_that_are_not_given_follow_the_faults(folder: Path, command: str)
     assert check(f"{command} --property acked-survives --memory 4G") == 12
 
 
+@pytest.mark.explores
 def test_bounds_that_were_once_the_defaults_are_too_small(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(f"{TWO_FAULTS} --epochs 1 --isr-changes 2 --property acked-survives") == 23
     said = run_of(folder)
@@ -55,6 +57,7 @@ def test_bounds_that_were_once_the_defaults_are_too_small(folder: Path, capsys: 
     assert "Too small: --isr-changes 2. Enough: --isr-changes 6" in line
 
 
+@pytest.mark.explores
 def test_the_bounds_that_are_said_to_be_enough_are_enough(folder: Path) -> None:
     command = "kip-966 --replicas 2 --property acked-survives"
     assert check(f"{command} --isr-changes 2") == 23
@@ -73,6 +76,7 @@ def test_a_violation_needs_no_room(folder: Path) -> None:
     assert run_of(folder)["room"] is None
 
 
+@pytest.mark.explores
 def test_an_expectation_of_too_little_room_can_be_said(folder: Path) -> None:
     assert check("kip-966 --replicas 2 --isr-changes 2 --property acked-survives --expect acked-survives=HOLDS") == 22
 

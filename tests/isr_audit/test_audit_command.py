@@ -41,6 +41,7 @@ def audit(tmp_path: Path, text: str, *more: str) -> int:
     return main(["audit", "--describe", str(tmp_path / "cluster.txt"), *more])
 
 
+@pytest.mark.explores
 @pytest.mark.usefixtures("stored_only")
 def test_the_transcript_in_the_docs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(TOP)
@@ -97,6 +98,7 @@ def test_every_answer_names_its_run(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [b["name"] for b in report["bugs"]][:2] == ["kept-positions", "overtaken-request"]
 
 
+@pytest.mark.explores
 @pytest.mark.usefixtures("stored_only")
 def test_topics_with_one_answer_are_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As of a cluster of 10,000 partitions."""
@@ -138,6 +140,7 @@ def test_metrics_for_prometheus(tmp_path: Path) -> None:
     assert {f.name for f in tmp_path.iterdir()} == {"cluster.txt", "insync.prom"}
 
 
+@pytest.mark.explores
 @pytest.mark.usefixtures("stored_only")
 def test_watching_tells_what_changed_and_ends_with_the_last_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -168,6 +171,7 @@ def test_watching_tells_what_changed_and_ends_with_the_last_code(
     assert said.count("nothing in it is recognised") == 1
 
 
+@pytest.mark.explores
 @pytest.mark.usefixtures("stored_only")
 def test_a_ticket_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ticket, page = tmp_path / "ticket.md", tmp_path / "page.html"

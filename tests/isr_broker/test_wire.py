@@ -299,10 +299,11 @@ def fuzz(requests: Requests, count: int, seed: int) -> tuple[int, int]:
     return taken, refused
 
 
-def test_mangled_frames_are_requests_or_bad_frames_and_nothing_else(alone: Requests) -> None:
-    taken, refused = fuzz(alone, 100_000, 1)
-    assert taken > 5_000
-    assert refused > 5_000
+@pytest.mark.parametrize("frames", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_mangled_frames_are_requests_or_bad_frames_and_nothing_else(alone: Requests, frames: int) -> None:
+    taken, refused = fuzz(alone, frames, 1)
+    assert taken > frames // 20
+    assert refused > frames // 20
     assert said(alone, protocol.ask(protocol.METADATA, 9, 1, "test", FIELDS), 10**6) is not None, "it still serves"
     assert TopicPartition("t", 0) in alone.runtime.node.replicas
 

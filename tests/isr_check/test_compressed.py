@@ -18,6 +18,7 @@ import pytest
 from tests.support import expected
 from tests.support.expected import Outcome, Run
 from tests.support.models import copies, paxos, two_phase_commit
+from tests.support.sample import sample
 
 from isr_check import native
 from isr_check.engine import DEADLOCK, Exploration, Limits
@@ -185,7 +186,7 @@ ROWS = {run.design: (run, outcome) for run, outcome, _ in expected.table() if 15
 """One row of each design."""
 
 
-@pytest.mark.parametrize(("run", "outcome"), ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(("run", "outcome"), sample(ROWS.values(), 4), ids=ROWS)
 def test_designs_that_turn_have_their_verdicts_and_counterexamples(
     run: Run, outcome: Outcome, turns: list[int]
 ) -> None:
@@ -204,6 +205,7 @@ def test_an_exploration_that_turns_answers_the_same(
     both(instance, wanted, turns, symmetry=symmetry)
 
 
+@pytest.mark.explores
 def test_limits_and_resuming_from_a_checkpoint(turns: list[int], tmp_path: Path) -> None:
     """A compressed exploration is cut in the middle of levels, and goes on in either kind of memory."""
     instance, folder = Instance(copies.DESIGN, {"nodes": 3, "length": 2, "terms": 2}), tmp_path / "kept"

@@ -6,6 +6,7 @@ Without it `insync mutate --drop assignments` could call a mutant harmless that 
 from __future__ import annotations
 
 import attrs
+import pytest
 from tests.support.models.ticket_desk import CAREFUL, RUSH, TICKETS, Desk
 
 from isr_check.engine import Limits
@@ -108,6 +109,7 @@ def test_a_step_to_what_a_property_tells_apart_is_not_simulated() -> None:
     )
 
 
+@pytest.mark.explores
 def test_an_original_says_the_same_however_many_it_was_compared_with() -> None:
     """What is kept of one comparison must not answer for another mutant, whose action is not the original's."""
     original = Original(Instance(KIP_966, SMALL))

@@ -40,6 +40,11 @@ CASES: dict[str, tuple[Design, Constants]] = {
 SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 cases = pytest.mark.parametrize(("design", "constants"), CASES.values(), ids=CASES)
+ASKED_ALWAYS = {"two-phase-commit-3", "unclean-2", "every-operator", "copies-gossip", "desk-hasty"}
+cases_for_rumur = pytest.mark.parametrize(
+    ("design", "constants"),
+    [pytest.param(*c, id=name, marks=() if name in ASKED_ALWAYS else pytest.mark.slow) for name, c in CASES.items()],
+)
 
 
 def found(design: Design, constants: Constants) -> tuple[Instance, Exploration]:
@@ -109,7 +114,7 @@ def test_tlc_counts_orbits_with_the_symmetry_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.rumur
-@cases
+@cases_for_rumur
 def test_rumur_finds_our_states_and_rules_fired(
     design: Design, constants: Constants, tmp_path: Path, needs_package: Callable[[str], None]
 ) -> None:
@@ -120,7 +125,7 @@ def test_rumur_finds_our_states_and_rules_fired(
 
 
 @pytest.mark.rumur
-@cases
+@cases_for_rumur
 def test_rumur_gives_our_verdicts(
     design: Design, constants: Constants, tmp_path: Path, needs_package: Callable[[str], None]
 ) -> None:

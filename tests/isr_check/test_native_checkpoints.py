@@ -152,19 +152,22 @@ from pathlib import Path
 from tests.isr_check.test_native_checkpoints import BIG, answer
 from isr_check import native
 folder, resume = Path(sys.argv[1]), sys.argv[2] == "resume"
-print(answer(native.explore(BIG, folder=folder, resume=resume, every=0.05, workers=1)))
+print(answer(native.explore(BIG, folder=folder, resume=resume, every=float(sys.argv[3]), workers=1)))
 """
 
 
-def test_killed_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(tmp_path: Path, most: int) -> None:
     expected = answer(native.explore(BIG))
     folder, dice = tmp_path / "kept", random.Random(3)
     kills, after = 0, list[int]()
     while True:
         resume = "resume" if (folder / archive.NAME).exists() else "begin"
-        child = subprocess.Popen([sys.executable, "-c", CHILD, str(folder), resume], stdout=subprocess.PIPE, text=True)
+        every = "0.05" if kills < most else "60"  # who is not killed any more need not write so often
+        words = [sys.executable, "-c", CHILD, str(folder), resume, every]
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         before = (folder / archive.NAME).stat().st_mtime_ns if resume == "resume" else 0
-        while child.poll() is None and kills < 6:
+        while child.poll() is None and kills < most:
             time.sleep(0.01)
             written = (folder / archive.NAME).exists() and (folder / archive.NAME).stat().st_mtime_ns > before
             if written:  # so that every turn gets further

@@ -42,6 +42,7 @@ class Branching(CoresInProcess):
         return {**said, "after": after}
 
 
+@pytest.mark.explores
 def test_a_system_that_branches_is_driven_along_the_same_edges() -> None:
     system = Branching()
     whole, branched = drive(CoresInProcess()), drive(system)
@@ -60,6 +61,7 @@ def test_a_sample_goes_no_edge_twice_on_its_ways() -> None:
     assert done.resets <= 2
 
 
+@pytest.mark.explores
 def test_states_behind_an_edge_that_is_not_passed_are_reached_another_way() -> None:
     """The system never asks for a shrink; what can be reached otherwise is driven in a second round."""
 

@@ -86,6 +86,7 @@ def test_a_design_keeps_its_promises_where_metadata_come_late(name: str) -> None
     assert not broken
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize("unfenced", [UNFENCED, UNFENCED_LOOK_UP], ids=["fetch", "look-up"])
 def test_what_is_not_fenced_is_found_only_where_metadata_come_late(unfenced: Design) -> None:
     newest = strong(unfenced, ZOMBIE)
@@ -113,8 +114,18 @@ BESIDE = ("elected_", "fetch")
 leader took it before."""
 
 
-@pytest.mark.parametrize("constants", [WITH_SESSIONS, WITH_RECORDS], ids=["sessions", "records"])
-@pytest.mark.parametrize("name", ["kip-966", "kip-497", "kip-320"])
+@pytest.mark.explores
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [
+        pytest.param("kip-966", WITH_RECORDS, id="kip-966-records"),
+        pytest.param("kip-320", WITH_SESSIONS, id="kip-320-sessions"),
+        pytest.param("kip-320", WITH_RECORDS, id="kip-320-records"),
+        pytest.param("kip-966", WITH_SESSIONS, id="kip-966-sessions", marks=pytest.mark.slow),
+        pytest.param("kip-497", WITH_SESSIONS, id="kip-497-sessions", marks=pytest.mark.slow),
+        pytest.param("kip-497", WITH_RECORDS, id="kip-497-records", marks=pytest.mark.slow),
+    ],
+)
 def test_who_learns_late_that_it_led_gets_where_it_could_get_before(name: str, constants: dict[str, Value]) -> None:
     design = DESIGNS[name]
     widened = late_to_lead(design)

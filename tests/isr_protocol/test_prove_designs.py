@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.support.sample import sample
 
 from insync_cli import registry
 from insync_cli.main import main
@@ -127,7 +128,7 @@ def ask(design: str, conjunct: str, action: str, bounds: str, folder: Path) -> i
 
 @pytest.mark.parametrize(
     ("design", "conjunct", "action", "fix", "bounds"),
-    [row if n % 2 == 0 else pytest.param(*row, marks=pytest.mark.slow) for n, row in enumerate(FAILS_AT)],
+    sample(FAILS_AT, 4),
 )
 def test_the_proof_of_a_broken_design_fails_at_the_culprit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], design: str, conjunct: str, action: str, fix: str, bounds: str

@@ -6,6 +6,7 @@ Without these, HOLDS could stand where the bounds exclude the very faults that w
 from itertools import product
 
 import pytest
+from tests.support.sample import sample
 
 from isr_check.best_first import best_first
 from isr_check.engine import Limits, silent
@@ -45,6 +46,7 @@ def test_history_variables_change_no_behaviour() -> None:
     assert not wanted & {m.name for m in MILESTONES}
 
 
+@pytest.mark.explores
 @pytest.mark.parametrize(("epochs", "changes"), [*product((0, 1), (0, 1, 2, 3))])
 @pytest.mark.parametrize("fault", ["crashes", "sessions_lost"])
 def test_looking_for_a_witness_finds_one_where_there_is_one(epochs: int, changes: int, fault: str) -> None:
@@ -64,7 +66,8 @@ def test_a_witness_is_a_behaviour_that_passes_the_last_milestone() -> None:
     assert "broker_crashes" in {name for name, _ in looked.path.steps}
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.explores
+@pytest.mark.parametrize("name", sample(DESIGNS, 3))
 def test_the_bounds_that_follow_one_fault_more_leave_room_for_it(name: str) -> None:
     design = DESIGNS[name]
     given: dict[str, Value] = {"replicas": 3, "crashes": 2}
@@ -108,6 +111,7 @@ def test_every_cell_of_the_matrix_has_room_for_its_faults(cell: Cell, instance: 
     )
 
 
+@pytest.mark.explores
 def test_every_question_of_the_experiment_has_room_for_its_faults() -> None:
     asked = {q.command(): q for e in EXPERIMENTS.values() for c in e.cells(1) for q in c.questions}
     assert len(asked) > 10

@@ -21,14 +21,10 @@ from isr_trace.trace import TraceError
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
-SMALL = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]
-
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Matrix]:
-    folder = tmp_path_factory.mktemp("matrix")
-    assert main(["matrix", *SMALL, "--out", str(folder)]) == 0
-    return folder, read_matrix(folder / "matrix.json")
+def made(small_matrix: Path) -> tuple[Path, Matrix]:
+    return small_matrix, read_matrix(small_matrix / "matrix.json")
 
 
 def test_the_standard_plan_names_designs_promises_and_bounds_that_exist() -> None:

@@ -38,7 +38,7 @@ NAMES = re.compile(r"kip-\d+|KIP-\d+|KAFKA-\d+|kafka-\d[\d.]*|jepsen-\d+|insync/
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, small_matrix: Path) -> Path:
     """A report on three stories and two designs."""
     top = tmp_path_factory.mktemp("report")
     entries = (CORPUS / "cases.toml").read_text(encoding="utf-8").split("[[case]]")
@@ -54,9 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"action": "a", "guard": "j", "fate": "equivalent", "killers": [], "depth": None, "reason": None},
     ]}  # fmt: skip
     (top / "mutate.json").write_text(json.dumps(proof), encoding="utf-8")
-    small = ["--design", "kafka-0.8", "--design", "kip-966", "--fault", "crash", "--quiet", "--workers", "1"]
-    assert main(["matrix", *small, "--out", str(top / "matrix")]) == 0
-    given = ["--matrix", str(top / "matrix"), "--cases", str(top / "corpus"), "--include", str(top / "mutate.json")]
+    given = ["--matrix", str(small_matrix), "--cases", str(top / "corpus"), "--include", str(top / "mutate.json")]
     assert main(["report", *given, "--out", str(top / "out"), "--quiet", "--workers", "1"]) == 0
     return top / "out"
 

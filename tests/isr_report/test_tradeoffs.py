@@ -91,6 +91,7 @@ def computed(html: str) -> list[tuple[str, ...]]:
     return [tuple(cells) for cells in found if cells]
 
 
+@pytest.mark.processes  # matplotlib asks fc-list which fonts there are, once on each machine
 @pytest.mark.parametrize("section", [tradeoffs.waits, tradeoffs.lagging, tradeoffs.chances])
 def test_every_figure_of_the_page_is_what_is_computed(section: object) -> None:
     there = rows(PAGE.read_text(encoding="utf-8"))

@@ -346,7 +346,7 @@ def test_what_a_readme_says_of_other_settings_is_so(claim: Claim) -> None:
     ("name", "design", "without", "settings", "expected"),
     [
         ("unfenced-fetch", "kip-279", (), {}, 11),
-        ("overtaken-request", "kafka-overtaken-request", (), {}, 16),
+        pytest.param("overtaken-request", "kafka-overtaken-request", (), {}, 16, marks=pytest.mark.slow),
         ("power-loss-divergence", "zookeeper", (), {}, 11),
         ("power-loss-divergence", "kip-279", (), {}, HOLDS),
         ("fenced-rejoin", "kip-497", (), {}, 10),

@@ -110,6 +110,7 @@ def test_a_mistake_is_one_sentence(arguments: list[str], said: str, capsys: pyte
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.explores
 def test_a_trace_without_logs_has_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "jugs.itf.json"
     file.write_text('{"vars": ["big"], "states": [{"big": 0}, {"big": 3}]}', encoding="utf-8")

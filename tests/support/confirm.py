@@ -42,6 +42,7 @@ def spark_agrees(run: Run, said: Outcome, folder: Path) -> None:
 
 def tlc_agrees(run: Run, said: Outcome, folder: Path) -> None:
     """TLC violates each property that the row calls violated, asked alone, and none of the others together."""
+    checkers.tlc_jar()  # without it nothing need be written
     module, *_ = write_tla(run.chosen(), dict(run.settings), folder)
     names = [p.name for p in run.instance().properties if p.kind in STEPWISE]
     asked = {p: _asked(folder / f"{module.stem}_{camel(p)}.cfg") for p in names}

@@ -166,7 +166,7 @@ def sampled(instance: Instance, evaluator: Evaluator, n: int) -> list[tuple[Stat
     return steps
 
 
-@pytest.mark.parametrize("every", [20, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [40, *(pytest.param(n, marks=pytest.mark.slow) for n in (20, 5))])
 def test_the_protocol_means_the_same(every: int) -> None:
     compared = Comparison(KIP_966, BOUNDS)
     steps = sampled(compared.instance, compared.evaluator, 3)

@@ -1,0 +1,16 @@
+"""A family of tests of which a sample says the same: the sample in `make test`, the whole family in `make slow`."""
+
+from collections.abc import Iterable
+
+import pytest
+
+
+def sample(values: Iterable[object], every: int) -> list[object]:
+    """The values of a parametrised test. The first is always run and every so many after it, the others if asked for.
+
+    A tuple is the values of several parameters.
+    """
+    return [
+        pytest.param(*(value if type(value) is tuple else (value,)), marks=pytest.mark.slow if n % every else ())
+        for n, value in enumerate(values)
+    ]
