@@ -197,7 +197,8 @@ PLANTED: list[tuple[object, str, object, Mapping[str, Value], Kind, str]] = [
     (isr_broker.core.leader, "advance_watermark", acknowledges_the_append, TWO, Kind.INCONSISTENT, "leader_appends"),
     (isr_broker.core.leader, "leader_proposes_shrink", commits_while_it_looks_for_lag, MINIMUM_OF_ONE, Kind.UNEXPECTED,
      "took no action"),
-    (isr_broker.core.controller, "partition_after_restart", strikes_nobody, CRASHING, Kind.INCONSISTENT, "broker_restarts"),
+    (isr_broker.core.controller, "partition_after_restart", strikes_nobody, CRASHING, Kind.INCONSISTENT,
+     "broker_restarts"),
     (isr_broker.core.follower, "truncation_point", truncates_nothing, TWO, Kind.INCONSISTENT, "follower_truncates"),
 ]  # fmt: skip
 
