@@ -31,7 +31,7 @@ from isr_lang.types import SortType
 
 Setting = dict[str, object]
 Label = tuple[int, int]
-"""An attempt: its number in the plan, and the number of the witness (`_witnesses`)."""
+"""An attempt: its number in the plan, and the number of the witness (`Strategy.witnesses`)."""
 
 # Options of z3. Both instantiate quantifiers at the terms that occur; neither is better everywhere.
 WAYS: tuple[Setting, ...] = (
