@@ -5,8 +5,14 @@ from pathlib import PurePosixPath
 
 FOLDER = PurePosixPath("api")
 CORE = "isr_broker.core"
+CORE_MODULES = ("messages", "inputs", "effects", "record_batch", "replica_state", "replica", "node", "controller")
 PACKAGES = {
     "isr_lang": ("write a model of your own", ("isr_lang",)),
+    "isr_model": ("begin with today's design, and vary it", ("isr_model",)),
+    "isr_protocol": (
+        "name the variables of a state, or begin with another design",
+        ("isr_protocol.state", "isr_protocol.by_name"),
+    ),
     "isr_check": (
         "ask an engine about a model, or write another engine",
         ("isr_check.engine", "isr_check.explorer", "isr_check.reference"),
@@ -16,10 +22,11 @@ PACKAGES = {
         ("isr_trace.trace", "isr_trace.itf", "isr_trace.replay", "isr_trace.explain", "isr_trace.minimise"),
     ),
     "isr_conform": ("put your own broker under test", ("isr_conform.kit",)),
+    "isr_pipeline": ("start Spark, to read the tables of an exploration", ("isr_pipeline.session",)),
     "isr_anomalies": ("judge what your clients wrote and read", ("isr_anomalies",)),
     "isr_broker": (
         "drive the cores of the reference broker by hand",
-        tuple(f"{CORE}.{module}" for module in ("messages", "inputs", "effects", "replica", "node", "controller")),
+        (*(f"{CORE}.{module}" for module in CORE_MODULES), "isr_broker.settings"),
     ),
 }
 """Package -> what it is for, and its modules with a public face."""
