@@ -11,7 +11,12 @@ from tests.support import prose
 TOP = Path(__file__).resolve().parent.parent
 PAGES = sorted(
     path.relative_to(TOP).as_posix()
-    for path in (*TOP.glob("*.md"), *TOP.glob("docs/**/*.md"), *TOP.glob("found/**/*.md"))
+    for path in (
+        *TOP.glob("*.md"),
+        *TOP.glob("docs/**/*.md"),
+        *TOP.glob("found/**/*.md"),
+        *TOP.glob("counterexamples/cases/**/*.md"),
+    )
 )
 
 

@@ -6,6 +6,7 @@ why checking missed it before, why it fails. The tests generate every folder aga
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -23,18 +24,19 @@ TRACE_FILE = "trace.itf.json"
 GENERATED = "<!-- generated from cases.toml and the model; do not edit -->"
 
 INTRODUCTION = """\
-Every folder is a bug that Kafka had, a rule without which it would have one, or a loss that a setting means: the
-shortest behaviour that breaks a promise, told step by step. Each is found by the command in its README, on the
-design named here, and not on the design in the last column with the same bounds; the tests find all of them again
-and compare every file.
+Every folder tells the shortest behaviour that breaks a promise, step by step. It is a bug that Kafka had, a rule
+without which it would have one, or a loss that a setting means.
+
+Each is found by the command in its README, on the design named here. With the same bounds it is not found on the
+design in the last column. The tests find all of them again and compare every file.
 
 In a checkout the command is `.venv/bin/insync`. It ends with exit code 12 where a promise is broken, and with 0 where
-it holds in every reachable state. `insync show TRACE --interactive` walks through a trace, and `insync explain TRACE`
+it holds in every reachable state. `insync show TRACE --interactive` walks through a trace. `insync explain TRACE`
 says which part of the promise fails."""
 
 PUBLIC = """\
 H is hachikuji/kafka-specification, V the KRaft part of Vanlightly/kafka-tlaplus. TLC's lengths are in states, the
-initial one included; ours are in steps, one less."""
+initial one included. Ours are in steps, one less."""
 
 
 def tell(case: Case, trace: Trace, evaluator: Evaluator) -> dict[str, str]:
@@ -108,7 +110,7 @@ def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
     because = plain_text(reason_lines(explanation.reason, lines=False))
     sections: list[tuple[str, list[str]]] = [
         ("Result", [_result(case, trace), "", case.result, *_operator(case)]),
-        ("Property", [f"`{case.property_name}`: {explanation.promise or trace.promise}"]),
+        ("Property", [f"`{case.property_name}`: {_sentences(explanation.promise or trace.promise)}"]),
         ("Steps", list(_steps(trace))),
         ("Minimality", list(_minimality(case, trace, explanation))),
         ("Reproduce", list(_reproduce(case))),
@@ -147,13 +149,13 @@ def _steps(trace: Trace) -> Iterator[str]:
     yield "In words:"
     yield ""
     for i, step in enumerate(trace.steps, 1):
-        yield f"{i}. {narration(trace, step) or step.action.replace('_', ' ')}"
+        yield f"{i}. {_sentences(narration(trace, step)) or step.action.replace('_', ' ')}"
     picture = scene(trace, len(trace.states) - 1)
     if picture is not None:
         yield ""
-        yield f"In the end ({LEGEND}):"
+        yield "In the end:"
         yield ""
-        yield from _block("\n".join(picture.lines()))
+        yield from _block("\n".join((*picture.lines(), "", LEGEND)))
 
 
 def _minimality(case: Case, trace: Trace, explanation: Explanation) -> Iterator[str]:
@@ -186,8 +188,13 @@ def _fix(case: Case) -> Iterator[str]:
     yield ""
     yield from _block(case.fixed_command, "sh")
     yield ""
-    yield "The bounds are the smallest that show the bug. Where they leave no room for an election, a rejoin and a"
-    yield "commit after the last fault, this command says `TOO SMALL` (exit code 23), not `HOLDS`, and what is enough."
+    yield "The bounds are the smallest that show the bug. They may leave no room for an election, a rejoin and a commit"
+    yield "after the last fault. Then this command says `TOO SMALL` (exit code 23), not `HOLDS`, and what is enough."
+
+
+def _sentences(text: str) -> str:
+    """The model's notes join sentences with semicolons; a page has each on its own."""
+    return re.sub(r"; ([a-zA-Z])(?![^()]*\))", lambda start: f". {start[1].upper()}", text)
 
 
 def _block(text: str, language: str = "text") -> list[str]:
