@@ -322,6 +322,7 @@ BREAKS = {
     "experiment": ("isr_experiment", "isr_replay"),
     "audit": ("isr_audit.live", "isr_broker.settings"),
     "kafka": ("isr_sim.simulate", "isr_kafka"),
+    "families": ("insync_cli.registry", "isr_protocol.planted.bugs"),
     "circles": ("isr_check.native.search", "isr_check.native.exploration"),
 }
 """For each contract an import that breaks it."""

@@ -1,13 +1,13 @@
 """A family: what is known of all designs of one model, beyond the designs themselves.
 
 An engine says what it saw. What a verdict is worth, which bounds a fault needs and what a proof begins with are things
-that only the model can say. A model says them in one object, which extends `Family`. `Family` itself knows nothing: it
-is the family of a design that no model claims.
+that only the model can say. So is what helps against a broken promise. A model says them in one object, which extends
+`Family`. `Family` itself knows nothing: it is the family of a design that no model claims.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Slack = Mapping[str, int]
 """The name of a bound -> how much of it is left, at most, when a promise of liveness comes to pass."""
+Lines = tuple[tuple[str, str], ...]
+"""What each is for -> what is to be typed, or read."""
 
 
 @attrs.frozen
@@ -50,9 +52,19 @@ class Family:
     """When slack is measured."""
     slack_words: Mapping[str, str] = {}
     """The name of a bound of which slack is told -> whose changes it counts."""
+    bounds_of_faults: tuple[str, ...] = ()
+    """Bounds that follow the faults where they are not given: those of `constants_with_room`."""
+    safer: Mapping[str, Value] = {}
+    """Settings that are recommended, the best first."""
+    dearer: Mapping[str, Value] = {}
+    """Settings that help where those do not, at a price."""
 
     def designs(self) -> Mapping[str, Design]:
         """The designs of the model by name, in the order in which they are listed."""
+        return {}
+
+    def planted_bugs(self) -> Mapping[str, Design]:
+        """Designs with a bug that was planted on purpose, by name; they are found by it, and not listed."""
         return {}
 
     # before an exploration
@@ -113,5 +125,31 @@ class Family:
 
     def invariant(self, design: Design) -> tuple[Conjunct, ...]:
         """The conjuncts of the inductive invariant; none where none is known."""
+        del design
+        return ()
+
+    # a broken promise
+
+    def alternatives(self, design: Design, designs: Mapping[str, Design]) -> Iterator[Design]:
+        """Of all `designs` those that may keep what this one breaks, the nearest first.
+
+        They are those that it was made from, and then those that were made from it.
+        """
+        base = design.based_on
+        while base is not None:
+            if base.name in designs:
+                yield designs[base.name]
+            base = base.based_on
+        yield from (
+            other for other in designs.values() if other.based_on is not None and other.based_on.name == design.name
+        )
+
+    def ways_to_set(self, settings: Mapping[str, Value]) -> Lines:
+        """How a running system is given these settings, as far as it has them."""
+        del settings
+        return ()
+
+    def whereabouts(self, design: Design) -> Lines:
+        """Where somebody finds a system that has this design."""
         del design
         return ()

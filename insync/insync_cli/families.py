@@ -46,3 +46,8 @@ class _Tables(Mapping[str, Design]):
 def designs_of_all() -> Mapping[str, Design]:
     """The designs of every family by name."""
     return _Tables(*(family.designs() for family in families()))
+
+
+def planted_bugs_of_all() -> Mapping[str, Design]:
+    """The designs of every family that have a planted bug, by name."""
+    return _Tables(*(family.planted_bugs() for family in families()))

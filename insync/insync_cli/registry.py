@@ -34,11 +34,10 @@ def take_own(files: Iterable[Path], texts: Mapping[Path, str] | None = None) -> 
     """
     _own.clear()
     for file in files:
+        from insync_cli.families import planted_bugs_of_all
         from insync_cli.own_designs import load
-        from isr_protocol.planted.bugs import PLANTED
 
-        planted = {name: bug.design for name, bug in PLANTED.items() if bug.design is not None}
-        _own.update(load(file, {**planted, **designs()}, (texts or {}).get(file)))
+        _own.update(load(file, {**planted_bugs_of_all(), **designs()}, (texts or {}).get(file)))
 
 
 def own_files() -> tuple[tuple[Path, str], ...]:
@@ -60,15 +59,15 @@ def designs() -> Mapping[str, Design]:
 
 
 def design_named(name: str) -> Design:
-    """A design, or today's with a bug that was planted on purpose."""
+    """A design, or one with a bug that was planted on purpose."""
     if name in designs():
         return designs()[name]
-    from isr_protocol.planted.bugs import PLANTED
+    from insync_cli.families import planted_bugs_of_all
 
-    planted = PLANTED[name].design if name in PLANTED else None
-    if planted is None:
+    bugs = planted_bugs_of_all()
+    if name not in bugs:
         raise UsageError(unknown_design(name))
-    return planted
+    return bugs[name]
 
 
 def unknown_design(name: str) -> str:

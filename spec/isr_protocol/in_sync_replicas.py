@@ -5,17 +5,28 @@ Each part is imported when it is asked for, as most commands need one of them or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
-from isr_check.family import Family, ProofPlan, Slack
+from isr_check.family import Family, Lines, ProofPlan, Slack
 from isr_lang import Conjunct, Design, Instance, Property, Value
 from isr_protocol.state import State
 
 if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
     from isr_check.room import Room
+
+TOPIC: Mapping[str, str] = {
+    "unclean": "unclean.leader.election.enable=false",
+    "min_insync": "min.insync.replicas={}",
+    "flush": "flush.messages=1",
+}
+"""Configurations of a topic by the names of our settings."""
+ALTER = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name TOPIC --add-config"
+RELEASES = "docs/versions.md says which releases of Kafka have this design"
+NO_RELEASE = "no release of Kafka has this design"
 
 
 class InSyncReplicas(Family):
@@ -25,11 +36,21 @@ class InSyncReplicas(Family):
     fault_story = "the faults, a new leader, a follower that rejoins, a commit"
     aftermath = "after all faults and a change of the leader"
     slack_words: Mapping[str, str] = {"isr_changes": "the metadata", "epochs": "the leader"}
+    bounds_of_faults = ("epochs", "isr_changes")
+    safer: Mapping[str, Value] = {"unclean": False, "acks": "all", "min_insync": 2}
+    """Settings as Kafka recommends them."""
+    dearer: Mapping[str, Value] = {"min_insync": 3, "flush": "always"}
+    """The price: a write waits for every replica of three, or for disks."""
 
     def designs(self) -> Mapping[str, Design]:
         from isr_protocol.by_name import DESIGNS
 
         return DESIGNS
+
+    def planted_bugs(self) -> Mapping[str, Design]:
+        from isr_protocol.planted.bugs import PLANTED
+
+        return {name: bug.design for name, bug in PLANTED.items() if bug.design is not None}
 
     def constants_with_room(self, design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
         from isr_protocol.promises.room import following
@@ -81,6 +102,30 @@ class InSyncReplicas(Family):
         from isr_protocol.proof.questions import invariant
 
         return invariant(design)
+
+    def alternatives(self, design: Design, designs: Mapping[str, Design]) -> Iterator[Design]:
+        """Of a design that was Kafka's those that came after it, the next one first. Of others also today's, last."""
+        names = self._kafkas()
+        if design.name in names:
+            yield from (designs[name] for name in reversed(names[: names.index(design.name)]))
+            return
+        yield from super().alternatives(design, designs)
+        yield from islice(self.designs().values(), 1)
+
+    def ways_to_set(self, settings: Mapping[str, Value]) -> Lines:
+        of_topic = [TOPIC[name].format(value) for name, value in settings.items() if name in TOPIC]
+        of_producers = (("set it", "acks=all in the configuration of every producer"),) if "acks" in settings else ()
+        return (*((("set it", f"{ALTER} {','.join(of_topic)}"),) if of_topic else ()), *of_producers)
+
+    def whereabouts(self, design: Design) -> Lines:
+        return (("which Kafka", RELEASES if design.name in self._kafkas() else NO_RELEASE),)
+
+    def _kafkas(self) -> list[str]:
+        """The names of the designs that were Kafka's: they are listed from today's on, back to the first."""
+        from isr_protocol.designs.history import KAFKA_0_8
+
+        names = list(self.designs())
+        return names[: names.index(KAFKA_0_8.name) + 1]
 
 
 IN_SYNC_REPLICAS = InSyncReplicas()

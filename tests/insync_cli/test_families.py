@@ -4,6 +4,7 @@ Without these, what is known of Kafka's replication would be said of a design th
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +14,12 @@ import pytest
 from tests.support.models import ticket_desk
 
 from insync_cli import families
+from insync_cli.exits import UsageError
 from insync_cli.families import UNKNOWN, family_of
 from insync_cli.main import main
-from insync_cli.registry import designs
+from insync_cli.registry import design_named, designs
 from isr_check.engine import Engine, Exploration, Limits, Verdict
-from isr_check.family import Family, ProofPlan, Slack
+from isr_check.family import Family, Lines, ProofPlan, Slack
 from isr_check.room import Room, room
 from isr_lang import Bool, Conjunct, Design, Instance, Property, Value, always, sometimes
 from isr_protocol.by_name import DESIGNS
@@ -47,9 +49,13 @@ def never_ahead(s: ticket_desk.Desk) -> Bool:
 class Desks(Family):
     state = ticket_desk.Desk
     fault_story = "the jams, and the last customer"
+    safer: Mapping[str, Value] = {"calls": "0"}
 
     def designs(self) -> Mapping[str, Design]:
         return ticket_desk.DESIGNS
+
+    def planted_bugs(self) -> Mapping[str, Design]:
+        return {"shut": ticket_desk.CAREFUL.without("reopens").replacing("shut", "Stays shut.", because="of a bug.")}
 
     def constants_with_room(self, design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
         return {"tickets": 2, **constants}
@@ -69,7 +75,11 @@ class Desks(Family):
     ) -> tuple[Exploration, Room | None]:
         design = instance.design.promising(*self.milestones())
         left = room(design, self.milestones(), instance.constants, {}, engine, limits)
-        findings = (attrs.evolve(f, verdict=Verdict.TOO_SMALL) for f in exploration.findings if f.name in names)
+        findings = (
+            attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.verdict is Verdict.HOLDS else f
+            for f in exploration.findings
+            if f.name in names
+        )
         return attrs.evolve(exploration, findings=tuple(findings)), left
 
     def slack(
@@ -85,6 +95,9 @@ class Desks(Family):
 
     def invariant(self, design: Design) -> tuple[Conjunct, ...]:
         return (Conjunct(never_ahead),)
+
+    def ways_to_set(self, settings: Mapping[str, Value]) -> Lines:
+        return tuple(("hang a sign", f"{name} is {value}") for name, value in settings.items())
 
 
 @pytest.fixture
@@ -112,6 +125,35 @@ def test_a_design_that_no_model_claims_has_nothing_but_its_verdicts(desk: Path) 
     assert main(["prove", "careful"]) == 64
 
 
+KAFKAS = re.compile(r"kafka|kip-|topic|producer|acks|replica", re.IGNORECASE)
+"""What a design of no model has nothing to do with."""
+
+
+def answer_about_hasty(capsys: pytest.CaptureFixture[str], option: str = "") -> tuple[str, list[str]]:
+    """All that `check` says of a broken promise, and of it the lines below the heading of what to do now."""
+    assert main(f"check hasty --property never-ahead --out run{option}".split()) == 12
+    text = capsys.readouterr().out
+    return text, text.split("What to do now\n")[1].split("\n\n")[0].splitlines()
+
+
+def test_what_to_do_of_a_design_of_no_model_says_nothing_of_kafka(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.py").write_text(Path(ticket_desk.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    text, lines = answer_about_hasty(capsys, " --design-file own.py")
+    assert KAFKAS.findall(text) == []
+    assert lines[0].startswith("  careful keeps the promise: Serves in order.")
+    assert [line.strip().split(":")[0] for line in lines[1:]] == ["ask whether that is always so", "see it on a page"]
+
+
+@pytest.mark.usefixtures("second")
+def test_what_to_do_asks_the_family_of_the_design(capsys: pytest.CaptureFixture[str]) -> None:
+    _, lines = answer_about_hasty(capsys)
+    assert lines[0].startswith("  hasty --calls 0 keeps the promise.")
+    assert lines[1] == "  hang a sign: calls is 0"
+
+
 @pytest.mark.usefixtures("second")
 def test_the_designs_of_every_family_are_known_by_name() -> None:
     assert list(designs()) == [*DESIGNS, *ticket_desk.DESIGNS]
@@ -119,6 +161,15 @@ def test_the_designs_of_every_family_are_known_by_name() -> None:
     assert designs()["careful"] is ticket_desk.DESIGNS["careful"]
     with pytest.raises(KeyError):
         designs()["kip-321"]
+
+
+@pytest.mark.usefixtures("second")
+def test_the_planted_bugs_of_every_family_are_found_by_name() -> None:
+    assert design_named("shut").summary == "Stays shut."
+    assert design_named("truncate-to-watermark").based_on is DESIGNS["kip-966"]
+    assert not {"shut", "truncate-to-watermark"} & set(designs())
+    with pytest.raises(UsageError, match="there is no design 'kip-321'"):
+        design_named("kip-321")
 
 
 @pytest.mark.usefixtures("second")

@@ -11,8 +11,9 @@ import pytest
 
 from insync_cli import registry, tracefiles
 from insync_cli.main import main
-from insync_cli.view import pages, remedy
+from insync_cli.view import pages
 from insync_cli.view.remedy import NOTHING, Remedy
+from isr_protocol.in_sync_replicas import InSyncReplicas
 from isr_trace.itf import read_itf
 
 CORPUS = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
@@ -128,8 +129,8 @@ def test_a_design_that_does_not_make_the_promise_is_no_mend(monkeypatch: pytest.
     design = f"joins-one-behind --design-file {own}"
     assert run(f"check {design} --property members-have-acked --quiet --out run") == 12
     with monkeypatch.context() as patched:
-        patched.setattr(remedy, "SAFER", {})
-        patched.setattr(remedy, "DEARER", {})
+        patched.setattr(InSyncReplicas, "safer", {})
+        patched.setattr(InSyncReplicas, "dearer", {})
         assert what_to_do(Path("run/members-have-acked.itf.json")) == Remedy(NOTHING, ())
     assert run(f"check {design} --property acked-survives --quiet --out run") == 12
     found = what_to_do(Path("run/acked-survives.itf.json"))

@@ -21,23 +21,6 @@ from isr_visual.schedule import counterfactual, keeps_promise, mending
 if TYPE_CHECKING:
     from isr_lang import Design, Value
 
-SAFER: Mapping[str, Value] = {"unclean": False, "acks": "all", "min_insync": 2}
-"""Settings as Kafka recommends them."""
-DEARER: Mapping[str, Value] = {"min_insync": 3, "flush": "always"}
-"""Settings that help where those do not, at a price: a write waits for every replica of three, or for disks."""
-OLDEST = "kafka-0.8"
-"""The first of the designs that were Kafka's, which are listed from today's on."""
-TOPIC: Mapping[str, str] = {
-    "unclean": "unclean.leader.election.enable=false",
-    "min_insync": "min.insync.replicas={}",
-    "flush": "flush.messages=1",
-}
-"""Configurations of a topic by the names of our settings."""
-ALTER = "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name TOPIC --add-config"
-FOLLOWING = ("epochs", "isr_changes")
-"""Bounds that follow the faults where they are not given."""
-RELEASES = "docs/versions.md says which releases of Kafka have this design"
-NO_RELEASE = "no release of Kafka has this design"
 NOTHING = "No safer setting and no other design that was tried keeps the promise under these steps."
 
 
@@ -68,24 +51,24 @@ def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remed
     ):
         return Remedy(NOTHING, ())
     constants, design = there.instance.constants, there.instance.design
-    changed = {n: v for n, v in trace.constants.items() if n in constants and constants[n] != v}
-    add = [TOPIC[n].format(constants[n]) for n in changed if n in TOPIC]
-    commands = [("set it", f"{ALTER} {','.join(add)}")] if add else []
-    commands += [("set it", "acks=all in the configuration of every producer")] if "acks" in changed else []
-    commands += (
-        [] if design.name == trace.design else [("which Kafka", RELEASES if _was_kafkas(design) else NO_RELEASE)]
+    family = family_of(design)
+    changed = {n: constants[n] for n, v in trace.constants.items() if n in constants and constants[n] != v}
+    commands = (
+        *family.ways_to_set(changed),
+        *(() if design.name == trace.design else family.whereabouts(design)),
+        ("ask whether that is always so", _check_command(design, constants, trace)),
     )
-    commands.append(("ask whether that is always so", _check_command(design, constants, trace)))
     in_the_same_states = f"{comparison['label']} keeps the promise: {comparison['summary'].rstrip('.')}."
-    return Remedy(mending(trace, comparison) or in_the_same_states, tuple(commands))
+    return Remedy(mending(trace, comparison) or in_the_same_states, commands)
 
 
 def _check_command(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
     """`insync check` of the promise there. Bounds that would follow the faults to as much, or more, are not named."""
     usual = {c.name: design.defaults.get(c.name, c.default) for c in design.constants()}
     given = {n: v for n, v in constants.items() if v != usual[n]}
-    free = {n: v for n, v in given.items() if n not in FOLLOWING}
-    follow = {**usual, **family_of(design).constants_with_room(design, free)}
+    family = family_of(design)
+    free = {n: v for n, v in given.items() if n not in family.bounds_of_faults}
+    follow = {**usual, **family.constants_with_room(design, free)}
     named = {n: v for n, v in given.items() if n in free or int(v) > int(follow[n])}
     gone = [a for a in registry.left_out(design) if a in trace.without]
     return command(design.name, named, gone, trace.property_name) + registry.own_option(design)
@@ -131,37 +114,14 @@ def _promises(there: Evaluator, trace: Trace) -> bool:
 
 def _nearest(design: Design, constants: Mapping[str, Value]) -> Iterator[tuple[Design, Mapping[str, Value]]]:
     """The design at one safer setting each, then at all of them, then other designs, then settings that cost more."""
-    safer = {n: v for n, v in SAFER.items() if n in constants and constants[n] != v}
+    family = family_of(design)
+    safer = {n: v for n, v in family.safer.items() if n in constants and constants[n] != v}
     yield from ((design, {**constants, name: value}) for name, value in safer.items())
     if len(safer) > 1:
         yield design, {**constants, **safer}
-    yield from ((other, constants) for other in _others(design))
-    dearer = {n: v for n, v in DEARER.items() if n in constants and constants[n] != v}
+    yield from ((other, constants) for other in family.alternatives(design, registry.designs()))
+    dearer = {n: v for n, v in family.dearer.items() if n in constants and constants[n] != v}
     yield from ((design, {**constants, **safer, name: value}) for name, value in dearer.items())
-
-
-def _others(design: Design) -> Iterator[Design]:
-    """Of a design that was Kafka's those that came after it, the next one first; of any other those that it was made
-    from, those that were made from it, and today's."""
-    designs = registry.designs()
-    names = list(designs)
-    if _was_kafkas(design):
-        yield from (designs[name] for name in reversed(names[: names.index(design.name)]))
-        return
-    base = design.based_on
-    while base is not None:
-        if base.name in designs:
-            yield designs[base.name]
-        base = base.based_on
-    yield from (
-        other for other in designs.values() if other.based_on is not None and other.based_on.name == design.name
-    )
-    yield designs[names[0]]
-
-
-def _was_kafkas(design: Design) -> bool:
-    names = list(registry.designs())
-    return OLDEST in names and design.name in names[: names.index(OLDEST) + 1]
 
 
 def at(design: Design, constants: Mapping[str, Value], without: Sequence[str]) -> reference.Evaluator:
