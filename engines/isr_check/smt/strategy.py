@@ -105,7 +105,7 @@ class _Attempt:
 
 
 @attrs.frozen(eq=False)
-class _Decided:
+class _PartDecisions:
     """What is known of the parts of one query: the answers to those that are proved, and whose cores are stale."""
 
     query: Query | None
@@ -140,7 +140,7 @@ class Strategy:
         self._before: dict[str, list[NamedTerm]] = {}
         for name, x in induction.hypotheses:
             self._before.setdefault(name, []).append((name, x))
-        self._last = _Decided(None, False)
+        self._last = _PartDecisions(None, False)
 
     @cached_property
     def lemmas(self) -> list[_Lemma]:
@@ -150,7 +150,7 @@ class Strategy:
     def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
         """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
         if (self._last.query, self._last.core) != (query, core):
-            self._last = _Decided(query, core)
+            self._last = _PartDecisions(query, core)
         began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
         same, proved = self._sameness(obligation, query), set[bytes]()
         for number, goal in enumerate(conjuncts(query.goal)):
