@@ -20,9 +20,9 @@ class Finite:
         self.induction = induction
         self._solver: StandingSolver | None = None
 
-    def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
-        """Whether the goal follows; 'unknown' if a `core` is wanted, because this solver cannot name one."""
-        if core or obligation.kind == INITIAL:
+    def decide(self, obligation: Obligation, query: Query, seconds: float, with_core: bool = False) -> Answer:
+        """Whether the goal follows; 'unknown' if `with_core`, because this solver cannot name one."""
+        if with_core or obligation.kind == INITIAL:
             return Answer("unknown", 0.0, reason="not of this kind")
         began, known = time.monotonic(), self.induction.hypotheses
         if self._solver is None:  # made late, by the process that asks

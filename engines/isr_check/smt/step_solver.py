@@ -21,7 +21,7 @@ class SolverAnswer:
     """The answer: 'unsat' with the assumptions that it needs, 'sat' with the values found, or 'unknown'."""
 
     status: str
-    core: tuple[str, ...] = ()
+    used_assumptions: tuple[str, ...] = ()
     value: Read | None = None
 
 
