@@ -47,8 +47,8 @@ class Answer:
     """The answer of z3: 'unsat', 'sat' or 'unknown', which has a `reason`.
 
     With 'unsat', `used_names` are the assertions that z3 used, if they were asked for. With 'sat', `value` gives the
-    value of a term in the state found. `proofs` are those of the goal's parts, where several were asked; `learnt` are cores
-    that were not known before.
+    value of a term in the state found. `proofs` are those of the goal's parts, where several were asked. `learnt` are
+    cores that were not known before.
     """
 
     status: str
