@@ -84,7 +84,7 @@ Bar = tuple[str, str, float]
 
 
 @attrs.frozen
-class Ended:
+class ProcessEnd:
     """What the system says of a process; `wall` and `cpu` in seconds, `peak` in bytes."""
 
     wall: float
@@ -102,7 +102,7 @@ class Row:
     distinct: int
     stands_for: int
     seconds: float
-    process: Ended
+    process: ProcessEnd
     base: int = 0
 
     @property
@@ -123,7 +123,7 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
-def process(command: Sequence[str], folder: Path, **environment: str) -> Ended:
+def process(command: Sequence[str], folder: Path, **environment: str) -> ProcessEnd:
     """Run it to its end; Python keeps its byte code, as it does unless told not to."""
     told = {**os.environ, **environment}
     told.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -135,10 +135,10 @@ def process(command: Sequence[str], folder: Path, **environment: str) -> Ended:
         started.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         unit = 1 if sys.platform == "darwin" else 1024
-        return Ended(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit, output.read())
+        return ProcessEnd(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit, output.read())
 
 
-def check(model: str, options: str, folder: Path, cache: Path) -> tuple[Ended, dict[str, int | float | None]]:
+def check(model: str, options: str, folder: Path, cache: Path) -> tuple[ProcessEnd, dict[str, int | float | None]]:
     """`insync check`: the process, and the numbers of its report."""
     command = [INSYNC, "check", *model.split(), *options.split(), "--quiet", "--out", str(folder / "out")]
     shutil.rmtree(folder / "out", ignore_errors=True)
@@ -181,7 +181,7 @@ def tlc(model: str, jar: str, folder: Path) -> Row:
 
 def to_verdict(folder: Path, cache: Path) -> list[str]:
     """From the prompt to the verdict on a model with some 10,000 states."""
-    cold = list[Ended]()
+    cold = list[ProcessEnd]()
     for run in range(RUNS):
         cold.append(check(SMALL, "", folder, folder / f"cold-{run}")[0])
     check(SMALL, "", folder, cache)

@@ -18,7 +18,7 @@ from statistics import median
 
 from confluent_kafka import Producer
 
-from isr_cluster.admin import Admin, Refused
+from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.kafka import KafkaProcesses, archive
 from isr_cluster.ports import HOST, free_ports
 from isr_kafka.node import NodeFiles, new_id, node_files
@@ -66,7 +66,7 @@ def measure_writes(files: NodeFiles, with_trace: bool, warm: int, count: int) ->
                     with Admin(cluster.found_at(1), 5.0) as admin:
                         admin.create("t", -1, -1, {"min.insync.replicas": "2"}, [[2, 3, 4]])
                     break
-                except Refused:
+                except RequestRefused:
                     time.sleep(0.2)
             writes(cluster.bootstrap, warm)
             before, began = _lines(Path(root)), used(cluster)

@@ -33,7 +33,7 @@ ROOTS = ("common", "brokers", "likely")
 
 
 @attrs.frozen
-class Entered:
+class EpochEntry:
     """One line of the watch: a replica entered an epoch. `led_before`: it led before."""
 
     leads: bool
@@ -50,15 +50,15 @@ class Entered:
         return self.now > self.before + 1
 
 
-def read_steps(lines: Iterable[str]) -> list[Entered]:
-    found: list[Entered] = []
+def read_steps(lines: Iterable[str]) -> list[EpochEntry]:
+    found: list[EpochEntry] = []
     for line in lines:
         what, partition, before, now, led, old, new = line.split()
-        found.append(Entered(what == "L", partition, int(before), int(now), led == "1", int(old), int(new)))
+        found.append(EpochEntry(what == "L", partition, int(before), int(now), led == "1", int(old), int(new)))
     return found
 
 
-def summary(steps: Iterable[Entered]) -> Counter[str]:
+def summary(steps: Iterable[EpochEntry]) -> Counter[str]:
     """How many steps of each kind."""
     count = Counter[str]()
     for step in steps:

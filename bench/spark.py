@@ -58,7 +58,7 @@ MOST = 5_000_000
 
 
 @attrs.frozen
-class Used:
+class SecondsUsed:
     """Seconds of the clock, and of the processor by who used them."""
 
     wall: float
@@ -94,13 +94,13 @@ def used_by(name: str) -> float:
 
 
 @contextmanager
-def using() -> Generator[list[Used], None, None]:
+def using() -> Generator[list[SecondsUsed], None, None]:
     """The one item of the list is there at the end."""
-    result, start, own = list[Used](), time.monotonic(), time.process_time()
+    result, start, own = list[SecondsUsed](), time.monotonic(), time.process_time()
     python, java = used_by("python"), used_by("java")
     yield result
     wall, driver = time.monotonic() - start, time.process_time() - own
-    result.append(Used(wall, driver, used_by("python") - python, used_by("java") - java))
+    result.append(SecondsUsed(wall, driver, used_by("python") - python, used_by("java") - java))
 
 
 def instance(settings: Mapping[str, Value]) -> Instance:
@@ -168,7 +168,7 @@ def traffic_lines(place: Location, exploration: Exploration) -> list[str]:
     ]
 
 
-def where(on: Mapping[str, float], used: Used, exploration: Exploration) -> list[str]:
+def where(on: Mapping[str, float], used: SecondsUsed, exploration: Exploration) -> list[str]:
     """The table of where the time goes."""
     parts = {
         "expand: successors, their checks, and duplicates within a task": on["expand"],
@@ -234,22 +234,22 @@ def stores(folder: Path) -> list[str]:
 
 
 @attrs.frozen
-class Moved:
+class BytesMoved:
     """Bytes that Spark wrote to its disks for other tasks, and that executors read of it from each other."""
 
     bytes_written: int
     fetched: int
 
-    def __sub__(self, other: Moved) -> Moved:
-        return Moved(self.bytes_written - other.bytes_written, self.fetched - other.fetched)
+    def __sub__(self, other: BytesMoved) -> BytesMoved:
+        return BytesMoved(self.bytes_written - other.bytes_written, self.fetched - other.fetched)
 
 
-def shuffle_bytes(spark: SparkSession) -> Moved:
+def shuffle_bytes(spark: SparkSession) -> BytesMoved:
     """What Spark's own page counts so far."""
     url = f"{session.page(spark)}/api/v1/applications/{spark.sparkContext.applicationId}/stages"
     with urlopen(url) as page:
         stages = cast("list[dict[str, int]]", json.load(page))
-    return Moved(sum(s["shuffleWriteBytes"] for s in stages), sum(s["shuffleRemoteBytesRead"] for s in stages))
+    return BytesMoved(sum(s["shuffleWriteBytes"] for s in stages), sum(s["shuffleRemoteBytesRead"] for s in stages))
 
 
 @contextmanager
@@ -301,15 +301,15 @@ def apart(folder: Path) -> list[str]:
     ]
 
 
-def small_levels(place: str, master: str) -> Used:
+def small_levels(place: str, master: str) -> SecondsUsed:
     """What a level of hardly any states takes, each a job of this cluster."""
     explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=place, master=master)
     with using() as used:
         found = explore(instance(SMALL), ("type-ok",), partitions=4, handover=0, store=place, master=master)
-    return Used(*(seconds / len(found.levels) for seconds in attrs.astuple(used[0])))
+    return SecondsUsed(*(seconds / len(found.levels) for seconds in attrs.astuple(used[0])))
 
 
-def store_sentence(place: Location, through: Moved) -> str:
+def store_sentence(place: Location, through: BytesMoved) -> str:
     """What goes to the store and back, and what Spark says that it moved."""
     files, states = place.files(), size_in(place, "states/")
     return (

@@ -81,7 +81,7 @@ def read(bootstrap: str, topic: str, count: int) -> float:
     return count / seconds
 
 
-class Measured:
+class Measurement:
     """One system in one turn: its three brokers, and what was measured of them."""
 
     def __init__(self, brokers: System, options: argparse.Namespace) -> None:
@@ -225,7 +225,7 @@ def main() -> None:
     for turn in range(options.turns):
         for system in turns:
             with started(system) as brokers:
-                turns[system].append(Measured(brokers, options).all())
+                turns[system].append(Measurement(brokers, options).all())
             print(f"turn {turn + 1} of {system or 'ours'} is done", file=sys.stderr)
     print(table(options.kafka, turns))
     print(f"\n{options.turns} turns of each, warmed for {options.warm:.0f} s; {os.cpu_count()} cores;", end=" ")

@@ -23,7 +23,7 @@ OF_TOPIC: Final = tuple(OF_BROKER)
 TOLD_BY_BROKERS: Final = (*OF_BROKER.values(), PROTOCOL, "process.roles", "zookeeper.connect", "broker.rack")
 
 
-class Described(Protocol):
+class PartitionDescription(Protocol):
     """A partition as the client describes it; a leader of -1 is none."""
 
     id: int
@@ -35,7 +35,7 @@ class Described(Protocol):
 class DescribedTopic(Protocol):
     """A topic as the client describes it."""
 
-    partitions: dict[int, Described]
+    partitions: dict[int, PartitionDescription]
 
 
 class Metadata(Protocol):

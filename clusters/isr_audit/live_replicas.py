@@ -46,7 +46,7 @@ class TopicInfo(TypedDict):
     partitions: list[PartitionInfo]
 
 
-class Described(TypedDict):
+class PartitionDescription(TypedDict):
     topics: list[TopicInfo]
     next_cursor: dict[str, object] | None
 
@@ -102,7 +102,7 @@ class Admin(Protocol):
     def describe_features(self) -> dict[str, Feature]: ...
     def describe_topic_partitions(
         self, topics: Sequence[str], most: int, cursor: dict[str, object] | None
-    ) -> Described: ...
+    ) -> PartitionDescription: ...
     def describe_log_dirs(
         self, topic_partitions: Mapping[str, Sequence[int]], brokers: Sequence[int]
     ) -> list[BrokerLogs]: ...
@@ -132,7 +132,7 @@ def with_replicas(cluster: Cluster, bootstrap: str, client: Mapping[str, str]) -
             request_timeout_ms=PATIENCE_MS,
             **python_settings(client),
         )
-    except (KafkaError, Untranslated, OSError, ValueError, AssertionError) as problem:
+    except (KafkaError, UntranslatedSetting, OSError, ValueError, AssertionError) as problem:
         return _with_note(cluster, f"features and the ends of logs were not asked for: {_reason(problem)}")
     with closing(admin_client) as admin:
         for what, ask in QUESTIONS:
@@ -270,7 +270,7 @@ def _map_partitions(cluster: Cluster, change: Callable[[Partition], Partition]) 
 # The settings of a client
 
 
-class Untranslated(Exception):
+class UntranslatedSetting(Exception):
     """A setting that kafka-python has not: one sentence says which."""
 
 
@@ -298,5 +298,5 @@ def python_settings(client: Mapping[str, str]) -> dict[str, object]:
         settings["ssl_check_hostname"] = False
     for name in client:
         if name.startswith(("ssl.", "sasl.")) and name not in NAMES and name != "ssl.endpoint.identification.algorithm":
-            raise Untranslated(f"kafka-python has no {name}")
+            raise UntranslatedSetting(f"kafka-python has no {name}")
     return settings

@@ -25,7 +25,7 @@ DESCRIBE_TOPIC_PARTITIONS: Final = 75
 Address: TypeAlias = tuple[str, int]
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A broker has answered with an error, or not at all; the message says which."""
 
 
@@ -52,7 +52,7 @@ def error_name(code: int) -> str:
 def _check(answer: Fields, what: str) -> None:
     code, why = answer.number("error_code"), answer.text("error_message")
     if code > 0:
-        raise Refused(f"{what}: {error_name(code)}{f', {why}' if why else ''}")
+        raise RequestRefused(f"{what}: {error_name(code)}{f', {why}' if why else ''}")
 
 
 class Admin:
@@ -64,7 +64,7 @@ class Admin:
             self._socket = socket.create_connection(address, patience)
         except OSError as error:
             why = error.strerror or str(error)
-            raise Refused(f"no broker answers at {address[0]}:{address[1]}: {why.lower()}") from error
+            raise RequestRefused(f"no broker answers at {address[0]}:{address[1]}: {why.lower()}") from error
         self._correlation_id = 0
         self.serves = self._supported_versions()
 
@@ -90,7 +90,9 @@ class Admin:
                 tagged_fields(cursor)
             return Fields(entity(cursor, schema))
         except (OSError, BadFrame) as error:
-            raise Refused(f"{self.address[0]}:{self.address[1]} does not answer as a broker does: {error}") from error
+            raise RequestRefused(
+                f"{self.address[0]}:{self.address[1]} does not answer as a broker does: {error}"
+            ) from error
 
     def _read(self, size: int) -> bytes:
         data = bytearray()
@@ -160,7 +162,7 @@ class Admin:
     def delete(self, topic: str) -> None:
         """Delete a topic."""
         if DELETE_TOPICS not in self.serves:
-            raise Refused("this broker deletes no topics")
+            raise RequestRefused("this broker deletes no topics")
         version = min(5, self.serves[DELETE_TOPICS][1])
         said = self.ask(DELETE_TOPICS, version, {"topic_names": [topic], "timeout": 10_000})
         for answer in said.all("responses"):

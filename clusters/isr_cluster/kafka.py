@@ -21,9 +21,9 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import TopicPartition
-from isr_cluster.admin import Admin, Refused
+from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
-from isr_cluster.kafka_metadata import METADATA_LOG, Decided, Session, decisions
+from isr_cluster.kafka_metadata import METADATA_LOG, PartitionDecision, Session, decisions
 from isr_cluster.ports import HOST, free_ports
 from isr_cluster.processes import Address, System
 from isr_kafka.node import NodeFiles, new_id
@@ -112,7 +112,7 @@ class KafkaProcesses(System):
         try:
             with Admin(self.found_at(broker), 2.0) as admin:
                 return broker in admin.brokers()
-        except Refused:
+        except RequestRefused:
             return False
 
     def reason(self, lines: Sequence[str]) -> str:
@@ -140,7 +140,7 @@ def write_decisions(log: Path, traces: Path, partition: TopicPartition, settings
     (traces / "controller.1.jsonl").write_text(text, encoding="utf-8")
 
 
-def _line(decision: Decided | Session, partition: TopicPartition) -> dict[str, object]:
+def _line(decision: PartitionDecision | Session, partition: TopicPartition) -> dict[str, object]:
     """A decision of the controller as a line of a trace."""
     if isinstance(decision, Session):
         return {"what": "broker", **attrs.asdict(decision)}

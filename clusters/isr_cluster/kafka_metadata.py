@@ -27,7 +27,7 @@ _BROKER: Final = 0
 
 
 @attrs.frozen
-class Decided:
+class PartitionDecision:
     """A partition as the controller has it; `version` is its partition epoch, `last_known` the last known ELR.
 
     `replicas` are in the order in which they are preferred as leaders; the ISR and the others in that of their ids.
@@ -47,12 +47,12 @@ class KafkaDecisions:
     """Follows one partition through the log; `take` gives what is new in the next bytes of it."""
 
     partition: TopicPartition
-    now: Decided | None = None
+    now: PartitionDecision | None = None
     _topic_id: bytes | None = None
 
-    def take(self, data: bytes) -> tuple[list[Decided], int]:
+    def take(self, data: bytes) -> tuple[list[PartitionDecision], int]:
         """The decisions in the whole batches at the beginning of the bytes, and how many bytes these batches are."""
-        new_decisions: list[Decided] = []
+        new_decisions: list[PartitionDecision] = []
         position = 0
         while len(data) - position >= HEADER_BYTES:
             try:
@@ -86,7 +86,7 @@ class KafkaDecisions:
             return False
         return False
 
-    def _apply_change(self, cursor: Cursor) -> Decided | None:
+    def _apply_change(self, cursor: Cursor) -> PartitionDecision | None:
         fields: dict[int, tuple[int, ...]] = {}
         tagged_fields(cursor, lambda tag, of: fields.__setitem__(tag, _tagged(tag, of)))
         if self.now is None:
@@ -94,7 +94,7 @@ class KafkaDecisions:
         leader, epoch = self.now.leader, self.now.epoch
         if 1 in fields:
             leader, epoch = _node(fields[1][0]), epoch + 1
-        return Decided(
+        return PartitionDecision(
             leader,
             epoch,
             fields.get(0, self.now.isr),
@@ -166,7 +166,7 @@ def _registered(cursor: Cursor, version: int) -> Session:
     return Session(broker, epoch, bool(_byte(cursor)), bool(_byte(cursor)) if version >= 1 else False)
 
 
-def decisions(data: bytes, partition: TopicPartition) -> Iterator[Decided | Session]:
+def decisions(data: bytes, partition: TopicPartition) -> Iterator[PartitionDecision | Session]:
     """Everything that a log says of one partition and of the brokers, in its order."""
     follows, sessions = KafkaDecisions(partition), KafkaSessions()
     for value in values(data):
@@ -199,7 +199,7 @@ def _tagged(tag: int, cursor: Cursor) -> tuple[int, ...]:
     return _ordered(cursor) if tag == 2 else _ints(cursor) if tag in (0, 6, 7) else ()
 
 
-def _created(cursor: Cursor, version: int) -> Decided:
+def _created(cursor: Cursor, version: int) -> PartitionDecision:
     replicas = _ordered(cursor)
     isr = _ints(cursor)
     _ints(cursor)  # those that are removed
@@ -209,7 +209,7 @@ def _created(cursor: Cursor, version: int) -> Decided:
         cursor.take(16 * max(0, cursor.varint() - 1))  # directories
     told: dict[int, tuple[int, ...]] = {}
     tagged_fields(cursor, lambda tag, of: told.__setitem__(tag, _ints(of) if tag in (1, 2) else ()))
-    return Decided(_node(leader), epoch, isr, told.get(1, ()), number, told.get(2, ()), replicas)
+    return PartitionDecision(_node(leader), epoch, isr, told.get(1, ()), number, told.get(2, ()), replicas)
 
 
 def _node(number: int) -> int | None:

@@ -17,7 +17,7 @@ from typing import Final, cast
 
 import attrs
 
-from isr_cluster.admin import Admin, Refused
+from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import Address, System
 
@@ -170,7 +170,7 @@ class GivenProcesses(System):
         try:
             with Admin(self.found_at(broker), 2.0) as admin:
                 return bool(admin.brokers())
-        except Refused:
+        except RequestRefused:
             return False
 
     def stop(self, broker: int, number: signal.Signals = signal.SIGTERM) -> int:

@@ -12,8 +12,8 @@ from pathlib import Path
 from isr_experiment import conclusions
 from isr_experiment.catalogue import Experiment
 from isr_experiment.cells import Cell
-from isr_experiment.conclusions import Concluded
-from isr_experiment.model import Predicted, prediction
+from isr_experiment.conclusions import CellConclusion
+from isr_experiment.model import Prediction, prediction
 from isr_experiment.page import page
 from isr_experiment.run import Options, Result, conduct
 from isr_experiment.systems import SystemUnderTest
@@ -53,7 +53,7 @@ def perform_experiment(
     only: Sequence[str] = (),
     ask_model: bool = True,
     style: str = "",
-) -> list[Concluded]:
+) -> list[CellConclusion]:
     """Every cell in every round, until there are so many valid runs of each, or half as many more were tried.
 
     `style` is the style sheet of the page. An earlier experiment's answer in the folder goes first: it would stand
@@ -69,9 +69,11 @@ def perform_experiment(
     results: dict[str, list[Result]] = {name: [] for name in names}
     latest: dict[str, Cell] = {}
 
-    def write_conclusions(predictions: Mapping[str, Predicted | None]) -> list[Concluded]:
+    def write_conclusions(predictions: Mapping[str, Prediction | None]) -> list[CellConclusion]:
         concluded_cells = [
-            Concluded(cell=cell, results=tuple(results[name]), prediction=predictions.get(name), required_runs=runs)
+            CellConclusion(
+                cell=cell, results=tuple(results[name]), prediction=predictions.get(name), required_runs=runs
+            )
             for name, cell in latest.items()
         ]
         document = conclusions.document(
@@ -97,7 +99,7 @@ def perform_experiment(
             _keep(out / name, result)
             tell(_result_line(result))
             tell(_progress_line(sum(map(len, results.values())), whole, time.monotonic() - began))
-    cell_predictions: dict[str, Predicted | None] = {}
+    cell_predictions: dict[str, Prediction | None] = {}
     cell_conclusions = write_conclusions(cell_predictions)
     for name, cell in latest.items() if ask_model else ():
         if over.is_set():

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from isr_broker.wire import protocol
-from isr_cluster.admin import Admin, Refused
+from isr_cluster.admin import Admin, RequestRefused
 from isr_experiment.recorder import PARTITION, TOPIC, Recorder
 
 NUMBER = 0
@@ -317,7 +317,7 @@ class FollowerReader:
             try:
                 with Admin(self.addresses[broker], 1.0) as admin:
                     code, rows = _fetched(admin, position)
-            except Refused:
+            except RequestRefused:
                 self.recorder.says("poll", "info", self.name, error="NETWORK_EXCEPTION")
                 continue
             more = {"diverged": [PARTITION]} if code == OUT_OF_RANGE else {}

@@ -11,9 +11,9 @@ from enum import StrEnum
 import attrs
 
 from isr_experiment.cells import LAG_MS, SESSION_MS, Cell, Expected
-from isr_experiment.model import Predicted
+from isr_experiment.model import Prediction
 from isr_experiment.run import Options, Result
-from isr_experiment.stage import Struck
+from isr_experiment.stage import FaultRecord
 
 SCHEMA = "insync/experiment/1"
 NS = 1e9
@@ -42,12 +42,12 @@ def rejected(result: Result) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class Concluded:
+class CellConclusion:
     """A cell with its runs."""
 
     cell: Cell
     results: tuple[Result, ...]
-    prediction: Predicted | None
+    prediction: Prediction | None
     required_runs: int
 
     @property
@@ -113,7 +113,7 @@ class Totals:
         return 3 / self.safe_acknowledged if self.safe_acknowledged and not self.safe_lost else None
 
 
-def totals(cells: Sequence[Concluded]) -> Totals:
+def totals(cells: Sequence[CellConclusion]) -> Totals:
     """Sums over all runs; only valid ones count for the bound."""
     every = [r for c in cells for r in c.results]
     safe = [r for c in cells if c.cell.expected is Expected.NOTHING for r in c.results]
@@ -136,7 +136,7 @@ def totals(cells: Sequence[Concluded]) -> Totals:
     )
 
 
-def worst(cells: Sequence[Concluded]) -> Verdict:
+def worst(cells: Sequence[CellConclusion]) -> Verdict:
     """Of all cells."""
     order = list(Verdict)
     return max((c.verdict for c in cells), key=order.index, default=Verdict.INVALID)
@@ -155,7 +155,7 @@ class Rate:
         return f"{self.says} {self.part:,} of {self.of:,}, {share}"
 
 
-def rates(conclusion: Concluded) -> tuple[Rate, Rate, Rate]:
+def rates(conclusion: CellConclusion) -> tuple[Rate, Rate, Rate]:
     """The three of Jepsen's table, each with its own whole: acknowledged of what was attempted, lost of what was
     acknowledged, found of what was not."""
     wholes = [r.whole for r in conclusion.results]
@@ -177,7 +177,7 @@ def partition_phase(result: Result) -> tuple[int, int]:
 
 
 def document(
-    name: str, says: str, cells: Sequence[Concluded], options: Options, command: Sequence[str], cut_short: bool
+    name: str, says: str, cells: Sequence[CellConclusion], options: Options, command: Sequence[str], cut_short: bool
 ) -> dict[str, object]:
     """Everything, for machines."""
     all_runs = totals(cells)
@@ -199,7 +199,7 @@ def document(
     }
 
 
-def _cell(conclusion: Concluded) -> dict[str, object]:
+def _cell(conclusion: CellConclusion) -> dict[str, object]:
     cell = conclusion.cell
     return {
         "name": cell.name,
@@ -245,7 +245,7 @@ def run(r: Result) -> dict[str, object]:
     }
 
 
-def _fault(fault: Struck, silence: int) -> dict[str, object]:
+def _fault(fault: FaultRecord, silence: int) -> dict[str, object]:
     return {
         "kind": fault.kind,
         "began": _seconds(fault.began),
@@ -263,7 +263,7 @@ def _seconds(ns: int) -> float:
     return round(ns / NS, 3)
 
 
-def availability(cells: Sequence[Concluded]) -> list[Mapping[str, object]]:
+def availability(cells: Sequence[CellConclusion]) -> list[Mapping[str, object]]:
     """One row per run and fault: how long nobody led from its beginning on, and how long nothing was acknowledged."""
     rows: list[Mapping[str, object]] = []
     for conclusion in cells:

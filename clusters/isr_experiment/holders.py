@@ -25,7 +25,7 @@ US = 1_000
 
 
 @attrs.frozen
-class Noted:
+class AppendNote:
     """A broker has appended these records, each as offset and leader epoch; or its log ends at `end` from now on."""
 
     at: int
@@ -35,7 +35,7 @@ class Noted:
     end: int | None = None
 
 
-def trace_notes(lives: Iterable[Life], began: int) -> Iterator[Noted]:
+def trace_notes(lives: Iterable[Life], began: int) -> Iterator[AppendNote]:
     """What the traces of the partition say, a broker after the other; `began` is when the history did."""
     ends: dict[str, int] = {}
     for life in lives:
@@ -49,9 +49,9 @@ def trace_notes(lives: Iterable[Life], began: int) -> Iterator[Noted]:
             new = tuple(_records(says.get("wrote"))) or tuple(r for r in _records(says.get("log")) if r[0] >= end)
             now = _end(event, new[-1][0] + 1 if new else end)
             if now < end:
-                yield Noted(at, life.node, (), now)
+                yield AppendNote(at, life.node, (), now)
             if new:
-                yield Noted(at, life.node, new)
+                yield AppendNote(at, life.node, new)
             ends[life.node] = now
 
 
@@ -72,7 +72,9 @@ def _end(event: Event, otherwise: int) -> int:
 
 
 def values_of(
-    wrote: Iterable[Noted], log_values: Mapping[tuple[int, int], int], acknowledgements: Iterable[tuple[int, int, int]]
+    wrote: Iterable[AppendNote],
+    log_values: Mapping[tuple[int, int], int],
+    acknowledgements: Iterable[tuple[int, int, int]],
 ) -> dict[tuple[int, int], int]:
     """The value of each record by offset and leader epoch: as `log_values` in the logs at the end; else, of a value
     that was acknowledged (`acknowledgements`: value, offset, when), the last record that anybody had appended there by
@@ -103,7 +105,7 @@ def note_holders(recorder: Recorder, lives: Iterable[Life], log_values: Mapping[
     Path(recorder.path).write_text("\n".join([written[0], *lines]) + "\n", encoding="utf-8")
 
 
-def _lines(one: Noted, values: Mapping[tuple[int, int], int]) -> Iterator[str]:
+def _lines(one: AppendNote, values: Mapping[tuple[int, int], int]) -> Iterator[str]:
     about = {"time": max(0, one.at), "node": f"broker {one.broker}", "partition": PARTITION}
     if one.end is not None:
         yield json.dumps({"f": "truncate", **about, "offset": one.end})

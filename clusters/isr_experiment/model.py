@@ -21,7 +21,7 @@ _SECONDS = 600.0
 
 
 @attrs.frozen
-class Answered:
+class QuestionAnswer:
     """The verdict on one question; `steps` are the actions of a shortest way to lose an acknowledged record."""
 
     command: str
@@ -31,33 +31,33 @@ class Answered:
 
 
 @attrs.frozen
-class Predicted:
+class Prediction:
     """What the model expects of a cell: a loss, none, or (None) it could not say."""
 
     loses: bool | None
-    answers: tuple[Answered, ...]
+    answers: tuple[QuestionAnswer, ...]
 
 
-def prediction(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Predicted | None:
+def prediction(cell: Cell, stop: Callable[[], bool] = lambda: False) -> Prediction | None:
     """Put the questions of a cell, until told to stop; None if it has none."""
     if not cell.questions:
         return None
-    answers: tuple[Answered, ...] = ()
+    answers: tuple[QuestionAnswer, ...] = ()
     for q in cell.questions:
         answers += (_answer_to(q, stop),)
         if answers[-1].verdict == Verdict.VIOLATED:
             break
     verdicts = {a.verdict for a in answers}
     if Verdict.VIOLATED in verdicts:
-        return Predicted(True, answers)
-    return Predicted(False if verdicts == {Verdict.HOLDS} else None, answers)
+        return Prediction(True, answers)
+    return Prediction(False if verdicts == {Verdict.HOLDS} else None, answers)
 
 
-_ANSWERS: Final[dict[str, Answered]] = {}
+_ANSWERS: Final[dict[str, QuestionAnswer]] = {}
 """By the command that asks: many cells ask the same."""
 
 
-def _answer_to(question: Question, stop: Callable[[], bool]) -> Answered:
+def _answer_to(question: Question, stop: Callable[[], bool]) -> QuestionAnswer:
     command = question.command()
     if command not in _ANSWERS:
         instance = Instance(DESIGNS[question.design], dict(question.constants))
@@ -67,7 +67,7 @@ def _answer_to(question: Question, stop: Callable[[], bool]) -> Answered:
         if finding.verdict is Verdict.HOLDS and not _has_room(instance, limits):
             finding = attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
         steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
-        _ANSWERS[command] = Answered(command, finding.verdict.value, exploration.distinct, steps)
+        _ANSWERS[command] = QuestionAnswer(command, finding.verdict.value, exploration.distinct, steps)
     return _ANSWERS[command]
 
 

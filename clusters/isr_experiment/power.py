@@ -22,7 +22,7 @@ class Tail(Enum):
 
 
 @attrs.frozen
-class Lost:
+class PowerLoss:
     """What a power failure took: bytes, and from how many segments."""
 
     bytes: int
@@ -44,7 +44,7 @@ def durable(record: Path) -> dict[str, int]:
     return durable_sizes
 
 
-def lose_power(data: Path, record: Path, tail: Tail = Tail.LOST) -> Lost:
+def lose_power(data: Path, record: Path, tail: Tail = Tail.LOST) -> PowerLoss:
     """Cut the segments of a broker that does not run."""
     flushed = durable(record)
     lost_bytes = segments = 0
@@ -63,4 +63,4 @@ def lose_power(data: Path, record: Path, tail: Tail = Tail.LOST) -> Lost:
                 file.write(bytes(min(64, size - half)))
             else:
                 file.truncate(durable_size)
-    return Lost(lost_bytes, segments)
+    return PowerLoss(lost_bytes, segments)

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 
 import attrs
 
-from isr_cluster.admin import Admin, Refused
+from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import Mishap
 from isr_experiment import clients, verdicts
@@ -22,11 +22,11 @@ from isr_experiment.namespaces import Namespaces
 from isr_experiment.network import Network, Proxies
 from isr_experiment.power import record_of
 from isr_experiment.recorder import Recorder
-from isr_experiment.stage import Cut, Stage, Struck, Stuck
+from isr_experiment.stage import Cut, FaultRecord, RunStuck, Stage
 from isr_experiment.systems import BROKERS, OURS, SystemUnderTest
-from isr_experiment.verdicts import Fate, Traced, Window
+from isr_experiment.verdicts import Fate, TraceVerdict, Window
 from isr_experiment.waits import Waits, majority_took, waits
-from isr_experiment.watch import Seen
+from isr_experiment.watch import Observation
 
 HISTORY: Final = "history.jsonl"
 
@@ -58,19 +58,19 @@ class Result:
     invalid: tuple[str, ...]
     """Why the run shows nothing; empty if it does."""
     fates: tuple[Fate, ...]
-    faults: tuple[Struck, ...]
+    faults: tuple[FaultRecord, ...]
     leaders: int
     epochs: int
     isrs: int
     dropped_bytes: int
-    observations: tuple[Seen, ...]
+    observations: tuple[Observation, ...]
     windows: tuple[Window, ...]
     leaderless: tuple[tuple[int, int], ...]
     silences: tuple[int, ...]
     """Of each fault: the longest time without an acknowledgement that touches it, in nanoseconds."""
     verdict: str
     words: dict[str, list[str]]
-    trace_verdict: Traced | None
+    trace_verdict: TraceVerdict | None
     waits: tuple[Waits, ...] = ()
     """How long writes waited, phase by phase."""
     dumped_values: int = 0
@@ -117,7 +117,7 @@ def conduct(
         why: list[str] = []
         try:
             _ready(stage, cell)
-        except (Cut, Stuck, Mishap) as problem:
+        except (Cut, RunStuck, Mishap) as problem:
             why.append(str(problem) or "it was stopped before it began")
             return _result(cell, number, stage, why, None, None, 0, True, began)
         cut_short, resets, final_read = _play_schedule(cell, stage, options, why)
@@ -178,7 +178,7 @@ def _ready(stage: Stage, cell: Cell) -> None:
                 alone = len(stage.processes.ports) == 1  # whatever it calls itself
                 number, on = (1, None) if alone else (-1, [list(stage.replicas)])
                 admin.create(stage.recorder.topic, number, number, {"min.insync.replicas": str(cell.min_insync)}, on)
-        except Refused as refused:
+        except RequestRefused as refused:
             return "TOPIC_ALREADY_EXISTS" in str(refused)
         return True
 
@@ -210,14 +210,14 @@ def _play_schedule(
         cell.schedule(stage)
     except Cut:
         cut_short = True
-    except Stuck as stuck:
+    except RunStuck as stuck:
         why.append(str(stuck))
     stage.until, stage.over = time.monotonic() + 150, threading.Event()  # what was begun is brought to an end
     try:
         stage.heals()
         stage.phase("aftermath")
         stage.sleep(0.5 if cut_short else AFTERMATH)
-    except (Stuck, Cut) as problem:
+    except (RunStuck, Cut) as problem:
         why.append(f"after the schedule: {problem}")
         failed = True
     for writer in writers:
@@ -239,7 +239,7 @@ def _result(
     stage: Stage,
     why: list[str],
     final_values: set[int] | None,
-    trace_verdict: Traced | None,
+    trace_verdict: TraceVerdict | None,
     resets: int,
     cut_short: bool,
     began: float,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from isr_cluster.admin import Address, Admin, Refused
+from isr_cluster.admin import Address, Admin, RequestRefused
 from isr_experiment import clients, verdicts
 from isr_experiment.cells import PROGRESS_NS
 from isr_experiment.clients import KINDS, PATIENCE, SPACE, Reader, Writer
@@ -93,12 +93,12 @@ def _ready(at: Address, topic: str) -> int:
         try:
             with Admin(at, 10.0) as admin:
                 found = [p for p in admin.partitions() if p.topic == topic]
-        except Refused:
+        except RequestRefused:
             found = []
         if found and found[0].leader is not None:
             return len(found[0].replicas)
         if time.monotonic() > until:
-            raise Refused(f"topic {topic} has no leader after {PATIENCE} s")
+            raise RequestRefused(f"topic {topic} has no leader after {PATIENCE} s")
         time.sleep(0.1)
 
 
@@ -128,5 +128,5 @@ def _delete(at: Address, topic: str) -> None:
     try:
         with Admin(at, 10.0) as admin:
             admin.delete(topic)
-    except Refused:
+    except RequestRefused:
         return

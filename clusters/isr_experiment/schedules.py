@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_experiment.network import CLIENTS
 from isr_experiment.power import Tail
-from isr_experiment.stage import Stage, Stuck
+from isr_experiment.stage import RunStuck, Stage
 
 _PATIENCE = 30.0
 """Seconds for what clients should do in one."""
@@ -46,7 +46,7 @@ def jepsen_2013_by_steps(stage: Stage, alone: float, enough: int = 60) -> None:
     stage.cuts([leader], stage.followers)
     stage.waits(lambda: stage.isr() == {leader} or stage.leads() != leader, "the leader is alone in the ISR", 60)
     if stage.leads() != leader:
-        raise Stuck("another leads before the leader was alone in the ISR")
+        raise RunStuck("another leads before the leader was alone in the ISR")
     stage.acknowledges(enough, alone)
     stage.phase("leader gone")
     stage.begins("leader cut off from everybody", "dropped")

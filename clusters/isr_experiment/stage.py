@@ -29,12 +29,12 @@ class Cut(Exception):
     """The run is to end here: somebody asked, or its time is over."""
 
 
-class Stuck(Exception):
+class RunStuck(Exception):
     """What had to come did not; the run cannot go on, and shows nothing."""
 
 
 @attrs.define(eq=False)
-class Struck:
+class FaultRecord:
     """One fault: when, of what kind, whom it hit, and what shows that it did."""
 
     kind: str
@@ -73,7 +73,7 @@ class Stage:
     over: threading.Event
     cannot: frozenset[str] = frozenset()
     """The faults (`isr_cluster.system_description.FAULTS`) that the system cannot have."""
-    faults: list[Struck] = attrs.field(factory=list[Struck])
+    faults: list[FaultRecord] = attrs.field(factory=list[FaultRecord])
     paused: set[int] = attrs.field(factory=set[int])
     down: set[int] = attrs.field(factory=set[int])
 
@@ -91,7 +91,7 @@ class Stage:
         end = time.monotonic() + seconds
         while not until():
             if time.monotonic() > end:
-                raise Stuck(f"not in {seconds:.0f} s: {what}")
+                raise RunStuck(f"not in {seconds:.0f} s: {what}")
             self.sleep(0.05)
 
     def acknowledges(self, count: int, seconds: float) -> None:
@@ -140,10 +140,10 @@ class Stage:
 
     # Faults
 
-    def begins(self, kind: str, *needs: str, survivable: bool = False) -> Struck:
+    def begins(self, kind: str, *needs: str, survivable: bool = False) -> FaultRecord:
         """A fault of this kind; what is done from here on until it heals belongs to it."""
         at = self.recorder.says("fault", what=kind, survivable=survivable)
-        strike = Struck(
+        strike = FaultRecord(
             kind,
             at,
             needs,
@@ -154,7 +154,7 @@ class Stage:
         return strike
 
     @property
-    def fault(self) -> Struck:
+    def fault(self) -> FaultRecord:
         """The last fault that began."""
         return self.faults[-1]
 
@@ -200,7 +200,7 @@ class Stage:
             self.kills(broker)
         folder = self.processes.logs(broker)
         if folder is None:
-            raise Stuck("a power failure needs to know where the logs are")
+            raise RunStuck("a power failure needs to know where the logs are")
         lost = lose_power(folder, record_of(self.root, broker), tail)
         self.fault.hit.append(f"broker {broker}: {lost.bytes} bytes lost ({tail.name.lower()} tail)")
         self.fault.adds("bytes lost", lost.bytes)
@@ -234,7 +234,7 @@ class Stage:
         try:
             self.processes.start(broker)
         except Mishap as mishap:
-            raise Stuck(str(mishap)) from None
+            raise RunStuck(str(mishap)) from None
         self.down.discard(broker)
 
     def resumes(self) -> None:
@@ -268,7 +268,7 @@ class Stage:
             for broker in list(self.processes.running):
                 self.processes.awaits(broker)
         except Mishap as mishap:
-            raise Stuck(str(mishap)) from None
+            raise RunStuck(str(mishap)) from None
 
     def _counts(self) -> None:
         """The bytes that the open faults cost."""

@@ -22,7 +22,7 @@ from isr_broker.trace_reader import BadTrace
 from isr_experiment.clients import records_of
 from isr_experiment.holders import note_holders
 from isr_experiment.recorder import PARTITION, Recorder
-from isr_experiment.watch import Seen
+from isr_experiment.watch import Observation
 from isr_validate import read_traces, validate
 
 SECOND = 1_000_000_000
@@ -106,7 +106,7 @@ def windows(recorder: Recorder, losses: Container[object]) -> list[Window]:
     return rows
 
 
-def leaderless(observations: Sequence[Seen], end: int) -> list[tuple[int, int]]:
+def leaderless(observations: Sequence[Observation], end: int) -> list[tuple[int, int]]:
     """When the controller knew no leader."""
     spans: list[tuple[int, int]] = []
     for n, one in enumerate(observations):
@@ -127,7 +127,7 @@ def silence_after(recorder: Recorder, began: int, end: int) -> int:
 
 
 def note_replicas(
-    logs: Mapping[int, Path], recorder: Recorder, last: Seen | None, watermark: int
+    logs: Mapping[int, Path], recorder: Recorder, last: Observation | None, watermark: int
 ) -> dict[tuple[int, int], int]:
     """The logs of brokers that do not run, which lie in these folders, as lines of the history. The watermark is of
     the final read.
@@ -194,7 +194,7 @@ def by_word(answer: Answer) -> Mapping[str, list[str]]:
 
 
 @attrs.frozen(kw_only=True)
-class Traced:
+class TraceVerdict:
     """What the model says of the traces of a run."""
 
     accepted: bool
@@ -204,17 +204,17 @@ class Traced:
     why: str = ""
 
 
-def compare_traces(folder: Path, recorder: Recorder, log_values: Mapping[tuple[int, int], int]) -> Traced:
+def compare_traces(folder: Path, recorder: Recorder, log_values: Mapping[tuple[int, int], int]) -> TraceVerdict:
     """The traces in a folder, line by line against the model; the history learns from them who held what, and when."""
     try:
         lives = read_traces((file.name, file.read_bytes()) for file in sorted(folder.glob("*.jsonl")))
         note_holders(recorder, lives, log_values)
         validation = validate(lives)
     except BadTrace as problem:
-        return Traced(accepted=False, events=0, steps=0, outside=0, why=str(problem))
+        return TraceVerdict(accepted=False, events=0, steps=0, outside=0, why=str(problem))
     no = validation.rejected
     undecided_reason = f"not decided: {validation.unknown}" if validation.unknown is not None else ""
-    return Traced(
+    return TraceVerdict(
         accepted=validation.accepted,
         events=validation.events,
         steps=sum(validation.steps.values()),

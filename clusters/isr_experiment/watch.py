@@ -16,7 +16,7 @@ import attrs
 
 from isr_broker.core.message_json import BadMessage, record_of
 from isr_broker.core.messages import PartitionMetadata, TopicPartition
-from isr_cluster.admin import Address, Admin, Refused
+from isr_cluster.admin import Address, Admin, RequestRefused
 from isr_cluster.kafka_metadata import KafkaDecisions
 from isr_experiment.recorder import PARTITION
 
@@ -25,7 +25,7 @@ _TP = TopicPartition(PARTITION.rpartition("-")[0], int(PARTITION.rpartition("-")
 
 
 @attrs.frozen
-class Seen:
+class Observation:
     """The partition from `at` on, in nanoseconds of the run, at most `EVERY` late."""
 
     at: int
@@ -42,7 +42,7 @@ class Watch:
     began: int
     every: float = EVERY
     """Seconds between two looks."""
-    observations: list[Seen] = attrs.field(factory=list[Seen])
+    observations: list[Observation] = attrs.field(factory=list[Observation])
     _over: threading.Event = attrs.field(factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -66,7 +66,7 @@ class Watch:
         raise NotImplementedError
 
     @property
-    def now(self) -> Seen | None:
+    def now(self) -> Observation | None:
         """The partition as it is."""
         return self.observations[-1] if self.observations else None
 
@@ -74,7 +74,7 @@ class Watch:
         """How many other leaders, other leader epochs and other ISRs there were in a stretch of time."""
         leaders = epochs = isrs = 0
         last_leader: int | None = None
-        last: Seen | None = None
+        last: Observation | None = None
         for observation in self.observations:
             within = since <= observation.at and (until is None or observation.at <= until)
             if last is not None and within:
@@ -120,7 +120,7 @@ class OurWatch(LogWatch):
                 continue
             if isinstance(record, PartitionMetadata) and record.partition == _TP:
                 isr, elr = tuple(sorted(record.isr)), tuple(sorted(record.elr))
-                self.observations.append(Seen(at, record.leader, record.leader_epoch, isr, elr))
+                self.observations.append(Observation(at, record.leader, record.leader_epoch, isr, elr))
         return len(whole) + 1 if whole else 0
 
 
@@ -132,7 +132,7 @@ class KafkaWatch(LogWatch):
 
     def _takes(self, data: bytes, at: int) -> int:
         decided, size = self.decisions.take(data)
-        self.observations += [Seen(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
+        self.observations += [Observation(at, d.leader, d.epoch, d.isr, d.elr) for d in decided]
         return size
 
 
@@ -158,7 +158,7 @@ class AskingWatch(Watch):
         try:
             with Admin(self.addresses[broker], 0.5) as admin:
                 found = admin.partitions([_TP.topic])
-        except Refused:
+        except RequestRefused:
             return
         for p in found:
             if p.number != _TP.partition:
@@ -166,7 +166,7 @@ class AskingWatch(Watch):
             leads, isr = p.leader, tuple(sorted(p.isr))
             if len(order) == 1:
                 leads, isr = (None, ()) if leads is None else (order[0], (order[0],))
-            seen = Seen(time.monotonic_ns() - self.began, leads, p.leader_epoch, isr, tuple(sorted(p.elr or ())))
+            seen = Observation(time.monotonic_ns() - self.began, leads, p.leader_epoch, isr, tuple(sorted(p.elr or ())))
             newer = latest is None or seen.epoch > latest.epoch or (seen.epoch == latest.epoch and broker == leads)
             same = latest is not None and attrs.astuple(seen)[1:] == attrs.astuple(latest)[1:]
             if newer and not same:

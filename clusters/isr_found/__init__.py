@@ -62,7 +62,7 @@ class Outcome(Enum):
 
 
 @attrs.frozen
-class Found:
+class KafkaBug:
     """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places.
 
     `seconds`: what a reproduction takes, by place, where nothing else runs.
@@ -84,7 +84,7 @@ class Found:
 BUGS: Final = {
     bug.name: bug
     for bug in (
-        Found(
+        KafkaBug(
             "kept-positions",
             "a record that was acknowledged with acks=all",
             "a leader learns in one step that another led and that it leads again: it commits at positions from before",
@@ -92,7 +92,7 @@ BUGS: Final = {
             ("positions-reset", "positions-reset-after-gap"),
             {"classes": 5, "brokers": 12},
         ),
-        Found(
+        KafkaBug(
             "overtaken-request",
             "a record that was acknowledged with acks=all",
             "an AlterPartition hangs, its second copy is refused, and then the first copy is accepted",
@@ -100,7 +100,7 @@ BUGS: Final = {
             ("refusal-in-new-version",),
             {"classes": 5, "brokers": 55},
         ),
-        Found(
+        KafkaBug(
             "raised-min-insync",
             "a record that was acknowledged with acks=all",
             "a leader hears in one step that min.insync.replicas was raised and that it is alone in the ISR",
@@ -108,7 +108,7 @@ BUGS: Final = {
             ("configuration-first",),
             {"brokers": 25},
         ),
-        Found(
+        KafkaBug(
             "removed-replica",
             "all acknowledged records that a replica has not fetched",
             "a replica was removed below min.insync.replicas and added again, and the leader shuts down",
@@ -116,7 +116,7 @@ BUGS: Final = {
             ("elr-of-replicas",),
             {"brokers": 14},
         ),
-        Found(
+        KafkaBug(
             "forgotten-proposal",
             "a record that was acknowledged with acks=all",
             "a leader has proposed a member before its metadata bring the version that it knows from an answer",
@@ -148,7 +148,7 @@ class Trial:
 class Reproduction:
     """A run of our Java. Its lines come as it prints them; then `outcome` is known."""
 
-    bug: Found
+    bug: KafkaBug
     trial: Trial
     outcome: Outcome | None = None
 

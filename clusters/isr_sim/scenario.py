@@ -282,7 +282,7 @@ def _suggestion(name: str, choices: tuple[str, ...]) -> str:
 
 
 @attrs.define(kw_only=True)
-class Watched(Invariants):
+class WatchedPromises(Invariants):
     """Only these promises end a run, if any are named: a stronger one is often broken before that which is shown."""
 
     promises: frozenset[str] = frozenset()
@@ -299,7 +299,9 @@ class Watched(Invariants):
 def play(scenario: Scenario, seed: int, keeps_lines: bool = False) -> Outcome:
     """Carry the scenario out; the seed decides what it leaves open: delays, clocks, who is asked."""
     broken = frozenset(e.what for e in scenario.expectations if e.kind == "broken")
-    run = Run(attrs.evolve(scenario.config(), keeps_lines=keeps_lines), seed, invariants=Watched(promises=broken))
+    run = Run(
+        attrs.evolve(scenario.config(), keeps_lines=keeps_lines), seed, invariants=WatchedPromises(promises=broken)
+    )
     try:
         run.set_up()
         run.world.weather = run.config.weather

@@ -13,7 +13,7 @@ from isr_report.matrix.coverage import Covered
 from isr_report.matrix.grid import CellEntry, Matrix
 from isr_report.matrix.since import Since
 from isr_report.scenes import Scene
-from isr_report.traceability import Traced
+from isr_report.traceability import TraceabilityTable
 from isr_trace.cases import Case
 from isr_trace.trace import Trace, TraceError
 
@@ -57,7 +57,7 @@ class Together:
 
 
 @attrs.frozen
-class Played:
+class PlayedScene:
     """`beside`: the schedule under the other design or settings that the scene names, if it names any."""
 
     scene: Scene
@@ -66,7 +66,7 @@ class Played:
     beside: Together | None
 
 
-class Included(TypedDict):
+class IncludedReport(TypedDict):
     """A JSON report of another verb, and where its copy lies."""
 
     file: str
@@ -104,9 +104,9 @@ class Material:
     folder: str
     pages: Mapping[str, str]
     stories: Sequence[Story]
-    scenes: Sequence[Played]
+    scenes: Sequence[PlayedScene]
     together: Together | None
-    included_reports: Sequence[Included]
+    included_reports: Sequence[IncludedReport]
     graphs: Sequence[tuple[str, str]]
     redundant: Sequence[tuple[str, str, str, str]]
     assumptions: str
@@ -115,7 +115,7 @@ class Material:
     model_hash: str
     hashes: Mapping[str, str]
     covered: Mapping[str, Covered]
-    traceability: Traced | None
+    traceability: TraceabilityTable | None
     since: Since | None
     alternatives: Sequence[Alternative]
     questions: Sequence[Question]

@@ -54,7 +54,7 @@ class PromiseRow:
 
 
 @attrs.frozen
-class Traced:
+class TraceabilityTable:
     """All rows, and in sentences what a row lacks."""
 
     actions: tuple[ActionRow, ...]
@@ -70,7 +70,7 @@ def trace_to_sources(
     *,
     killers: Mapping[str, Sequence[str]],
     replayed: Mapping[str, int],
-) -> Traced:
+) -> TraceabilityTable:
     """Everything found in the sources below `root`. `instances` are of one design, at settings of which each has what
     the others lack; `killers`: the actions whose guards a promise was seen to need."""
     design = instances[0].design
@@ -103,7 +103,7 @@ def trace_to_sources(
         )
         for p in design.properties
     )
-    return Traced(actions, promises, tuple(_missing(actions, promises)))
+    return TraceabilityTable(actions, promises, tuple(_missing(actions, promises)))
 
 
 def _missing(actions: Iterable[ActionRow], promises: Iterable[PromiseRow]) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _short(root: Path, file: str, line: int) -> str:
 # The page
 
 
-def section(rows: Traced | None) -> str:
+def section(rows: TraceabilityTable | None) -> str:
     if rows is None:
         return '<p class="quiet">Made outside of a checkout: the sources that this is read off are not here.</p>'
     missing = "".join(f"<li>{escape(line)}</li>" for line in rows.missing)

@@ -11,7 +11,7 @@ from rich.text import Text
 from isr_lang import Instance, Where, show
 from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SortType, Type
 from isr_trace.reasons import Explainer, Reason
-from isr_trace.replay import DEADLOCK, TYPE_OK, Evaluator, Replay, Run, Tell, check_goal, goal, run_of, untold
+from isr_trace.replay import DEADLOCK, TYPE_OK, Evaluator, Replay, Run, Tell, check_goal, goal, run_of, tell_nobody
 from isr_trace.trace import Trace
 
 VALUES_ON_THE_LINE = 60
@@ -106,7 +106,7 @@ def _out_of_range(path: str, value: object, type: Type, instance: Instance) -> I
 # which steps were needed
 
 
-def step_roles(trace: Trace, run: Run, replay: Replay, tell: Tell = untold) -> tuple[StepRole, ...]:
+def step_roles(trace: Trace, run: Run, replay: Replay, tell: Tell = tell_nobody) -> tuple[StepRole, ...]:
     """The role of each step: the trace without it, and without what then is impossible. `tell`: how far that is."""
     is_goal = goal(replay.evaluator, trace.property_name)
     roles: list[StepRole] = []

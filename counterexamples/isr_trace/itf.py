@@ -29,7 +29,7 @@ from isr_trace.codec import (
     whole,
     word,
 )
-from isr_trace.trace import SCHEMA, ActionNote, Minimised, State, Step, Trace, TraceError, require_version
+from isr_trace.trace import SCHEMA, ActionNote, Minimisation, State, Step, Trace, TraceError, require_version
 
 FORMAT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 _SCHEMAS = "insync/trace/"
@@ -317,9 +317,9 @@ def _values(expressions: dict[str, Json], types: Mapping[str, Type], where: str)
     return values
 
 
-def _minimisation_from(value: Json) -> Minimised | None:
+def _minimisation_from(value: Json) -> Minimisation | None:
     if value is None:
         return None
     record = table(value, "#meta.minimised")
     before, after = (whole(record.get(k), f"#meta.minimised.{k}") for k in ("from", "to"))
-    return Minimised(before, after, record.get("shortest") is True)
+    return Minimisation(before, after, record.get("shortest") is True)

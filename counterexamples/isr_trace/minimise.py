@@ -27,10 +27,10 @@ from isr_trace.replay import (
     goal,
     parties,
     run_of,
+    tell_nobody,
     trace_of,
-    untold,
 )
-from isr_trace.trace import Minimised, Trace, TraceError
+from isr_trace.trace import Minimisation, Trace, TraceError
 
 EFFORT = 20_000
 RENAMINGS = 720
@@ -38,7 +38,7 @@ RENAMINGS = 720
 GoalTest = Callable[[Values | None, Values], bool]
 
 
-def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tell = untold) -> Trace:
+def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tell = tell_nobody) -> Trace:
     """The minimal trace; `effort` bounds the states that the search for short cuts may expand.
 
     TraceError when the trace does not run here or does not decide its property.
@@ -58,7 +58,7 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tel
         calm = calmer.calm(less)  # in another order a step may have become needless
     made = trace_of(calm, evaluator.instance, property_name=trace.property_name, verdict=trace.verdict)
     before = trace.minimisation.before if trace.minimisation is not None else len(trace.steps)
-    return attrs.evolve(made, minimisation=Minimised(before, len(calm.moves), sure), without=trace.without)
+    return attrs.evolve(made, minimisation=Minimisation(before, len(calm.moves), sure), without=trace.without)
 
 
 class Shortener:

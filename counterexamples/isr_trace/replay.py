@@ -13,7 +13,7 @@ import attrs
 
 from isr_lang import Instance, Node, Property, show
 from isr_lang.types import MapType, SortType, Type
-from isr_trace.trace import FOREIGN, ActionNote, Minimised, Step, Trace, TraceError, resolve_type
+from isr_trace.trace import FOREIGN, ActionNote, Minimisation, Step, Trace, TraceError, resolve_type
 
 Values = tuple[object, ...]
 """A state by the position of its variables, or parameters by theirs."""
@@ -28,7 +28,7 @@ Tell = Callable[[str, int, int], None]
 """Told how far some work is: of what so many are done, and of how many, at most."""
 
 
-def untold(what: str, finished_count: int, of: int) -> None:
+def tell_nobody(what: str, finished_count: int, of: int) -> None:
     """Tells nobody."""
 
 
@@ -200,7 +200,7 @@ def record(
         states.append(successor)
     run = Run(initial, moves, tuple(states))
     made = trace_of(run, evaluator.instance, property_name=property_name, verdict=verdict)
-    minimised = Minimised(len(moves), len(moves), True) if shortest else None
+    minimised = Minimisation(len(moves), len(moves), True) if shortest else None
     return attrs.evolve(made, minimisation=minimised, without=tuple(without))
 
 

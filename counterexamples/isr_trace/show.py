@@ -14,7 +14,7 @@ from rich.text import Text
 from isr_lang import show as show_value
 from isr_trace.diff import Change, changes, expression, text_of
 from isr_trace.scene import LEGEND, Scene, scene
-from isr_trace.trace import Minimised, Step, Trace
+from isr_trace.trace import Minimisation, Step, Trace
 
 ADDED, REMOVED, CHANGED, QUIET = "green", "red", "yellow", "dim"
 
@@ -76,7 +76,7 @@ def heading(trace: Trace) -> Iterator[Text]:
         yield Text(f"  {minimality(trace.minimisation)}", style=QUIET)
 
 
-def minimality(m: Minimised) -> str:
+def minimality(m: Minimisation) -> str:
     """How short the trace is, and how sure that is."""
     how = f"minimised from {m.before} to {_steps(m.after)}" if m.after < m.before else _steps(m.after)
     return f"{how}, and no shorter trace exists" if m.shortest else f"{how}, of which none can be left out"

@@ -57,7 +57,7 @@ class ActionNote:
 
 
 @attrs.frozen
-class Minimised:
+class Minimisation:
     """From how many steps to how many; `shortest` when every shorter behaviour was looked at."""
 
     before: int
@@ -89,7 +89,7 @@ class Trace:
     initial_types: Mapping[str, Type]
     steps: tuple[Step, ...]
     states: tuple[State, ...]
-    minimisation: Minimised | None = None
+    minimisation: Minimisation | None = None
     loop: int | None = None
     without: tuple[str, ...] = ()
     unfair: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from isr_trace.diff import changes
 from isr_trace.explain import StepRole, step_roles
 from isr_trace.itf import itf_text
 from isr_trace.reasons import ReasonEntry
-from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, Tell, Values, actors_of, check_goal, run_of, untold
+from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, Tell, Values, actors_of, check_goal, run_of, tell_nobody
 from isr_trace.scene import EVENTS, View
 from isr_trace.show import minimality, narration
 from isr_trace.story import Story, story
@@ -166,7 +166,7 @@ def document(
     mismatch: str = "",
     case: Case | None = None,
     todo: tuple[str, Sequence[tuple[str, str]]] | None = None,
-    tell: Tell = untold,
+    tell: Tell = tell_nobody,
 ) -> Document:
     """The document of a trace; TraceError when the model is given and does not do what the trace says.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from isr_trace.diff import Plain, plain
-from isr_trace.replay import Evaluator, Replay, Tell, Values, untold
+from isr_trace.replay import Evaluator, Replay, Tell, Values, tell_nobody
 from isr_trace.trace import Trace
 from isr_visual.roles import ACKED, LEADER, LOG
 from isr_visual.states import expressions
@@ -28,7 +28,7 @@ def survival(
     trace: Trace,
     states: tuple[Values, ...],
     evaluator: Evaluator,
-    tell: Tell = untold,
+    tell: Tell = tell_nobody,
 ) -> list[list[Outcome]]:
     """Per state, one outcome per replica; nothing for a model without leaders, logs and acknowledgements.
 

@@ -77,7 +77,7 @@ class Part:
 
 
 @attrs.frozen
-class Stored:
+class StoredProof:
     """A proof as read: the manifest, the queries, and one sentence for each thing that is wrong.
 
     `together` asserts everything that some query takes as given before a step. If a solver refuted it, the queries
@@ -94,7 +94,7 @@ class Stored:
     problems: tuple[str, ...]
 
 
-def read_certificate(path: Path) -> Stored:
+def read_certificate(path: Path) -> StoredProof:
     """Read the proof in a file; BadProof if it is none. Whatever it lacks is listed in `problems`."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -135,7 +135,7 @@ class _Reading:
         self.queries: list[Query] = []
         self.sorts: dict[str, str] = {}
 
-    def proof(self) -> Stored:
+    def proof(self) -> StoredProof:
         for name, n in Counter([*self.order, TYPED]).items():
             if n > 1:
                 self.problems.append(f"two conjuncts are called {name}")
@@ -151,7 +151,7 @@ class _Reading:
                     self.problems.append(f"{part.file}: {reason}")
         alone = sum(len(p.assertions) == 1 for parts in self.parts.values() for p in parts)
         counts = len(self.definitions), len(self.namings), alone
-        return Stored(self.manifest, tuple(self.queries), self._together(), *counts, tuple(self.problems))
+        return StoredProof(self.manifest, tuple(self.queries), self._together(), *counts, tuple(self.problems))
 
     def _together(self) -> Query:
         """Every conjunct, bound and definition that some query asserts, as one query."""

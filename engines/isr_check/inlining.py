@@ -14,7 +14,7 @@ from isr_lang.nodes import after, walk
 
 
 @attrs.frozen
-class Written:
+class Write:
     """What an action writes: a variable, or at a path of keys in it, and the value."""
 
     variable: str
@@ -28,7 +28,7 @@ class Inlined:
 
     name: str
     guards: tuple[Node, ...]
-    updates: tuple[Written, ...]
+    updates: tuple[Write, ...]
 
     @property
     def parts(self) -> tuple[Node, ...]:
@@ -60,7 +60,7 @@ class Inliner:
         return self._nodes[node]
 
     def action(self, action: FoldedAction) -> Inlined:
-        updates = (Written(u.variable, tuple(map(self.node, u.path)), self.node(u.value)) for u in action.updates)
+        updates = (Write(u.variable, tuple(map(self.node, u.path)), self.node(u.value)) for u in action.updates)
         return Inlined(action.name, tuple(self.node(g.condition) for g in action.guards), tuple(updates))
 
 

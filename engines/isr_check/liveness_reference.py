@@ -80,14 +80,14 @@ class Graph:
         while todo:
             among = todo.pop()
             for component in tarjan(among, lambda s: [t for _, t in self.steps[s]]):
-                forbidden = self.forbidden(component)
+                forbidden = self.forbidden_states(component)
                 if not forbidden:
                     fair_sets.append(component)
                 elif component - forbidden:
                     todo.append(component - forbidden)
         return fair_sets
 
-    def forbidden(self, component: set[State]) -> set[State]:
+    def forbidden_states(self, component: set[State]) -> set[State]:
         """The states that fairness forbids to a behaviour that stays in the component."""
         enabled = {s: {label for label, _ in self.steps[s]} for s in component}
         taken = {label for s in component for label, t in self.steps[s] if t in component}

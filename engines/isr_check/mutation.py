@@ -390,12 +390,12 @@ def _less(definition: Definition, index: int) -> Node:
     rest = [n for n in _operands(whole, whole.op) if n is not dropped]
     left = reduce(lambda a, b: apply(whole.op, a, b), rest) if rest else dropped
 
-    def rebuilt(node: Node) -> Node:
+    def rebuild(node: Node) -> Node:
         if node is whole:
             return left
-        return Node(node.op, tuple(map(rebuilt, node.args)), node.attr, node.type)
+        return Node(node.op, tuple(map(rebuild, node.args)), node.attr, node.type)
 
-    return rebuilt(definition.body)
+    return rebuild(definition.body)
 
 
 _current: tuple[Campaign, Sequence[Baseline]] | None = None

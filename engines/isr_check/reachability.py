@@ -15,7 +15,7 @@ NAME = "this-state"
 
 
 @attrs.frozen
-class Reached:
+class Reachability:
     """The answer: `path` leads to the state. Without a path the state is unreachable if `complete`, else undecided."""
 
     path: Path | None
@@ -30,7 +30,7 @@ def reach(
     engine: Engine,
     limits: Limits,
     progress: Callable[[Progress], None] = lambda _: None,
-) -> Reached:
+) -> Reachability:
     """Look for a state, given by variable, among all that the design reaches under these constants."""
     instance = Instance(design, constants)
     sought = attrs.evolve(design, properties=(never(instance, state),))
@@ -38,7 +38,7 @@ def reach(
     finding = found.finding(NAME)
     # The search also ends where it has found what it looks for, and then it has not seen everything.
     decided = finding.verdict is Verdict.HOLDS
-    return Reached(finding.path, decided, found.distinct)
+    return Reachability(finding.path, decided, found.distinct)
 
 
 def never(instance: Instance, state: Mapping[str, object]) -> Property:

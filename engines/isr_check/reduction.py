@@ -12,7 +12,7 @@ from typing import cast
 
 from isr_check.engine import Unsound, properties_to_check
 from isr_check.inlining import Inliner
-from isr_check.reduction_rules import Joined, Model, Passed, joined_rules, passed_rules
+from isr_check.reduction_rules import JoinRule, Model, VersionRule, joined_rules, passed_rules
 from isr_check.reference import State
 from isr_lang import Instance
 from isr_lang.types import MapType
@@ -36,8 +36,8 @@ class Reduction:
         model = Model(
             instance, actions, [inliner.node(p.condition) for p in properties_to_check(instance, tuple(property_names))]
         )
-        self.version_rules: Sequence[Passed] = passed_rules(model)
-        self.join_rules: Sequence[Joined] = joined_rules(model, self.version_rules)
+        self.version_rules: Sequence[VersionRule] = passed_rules(model)
+        self.join_rules: Sequence[JoinRule] = joined_rules(model, self.version_rules)
 
     def representative(self, state: State) -> State:
         """The state that stands for all that differ from it only in what makes no difference."""
@@ -62,7 +62,7 @@ class Reduction:
         """The value of a blank cell of a map."""
         return cast("int", self.instance.first(cast("MapType", self._types[name]).value))
 
-    def _where_passed(self, rule: Passed, values: dict[str, object]) -> list[bool]:
+    def _where_passed(self, rule: VersionRule, values: dict[str, object]) -> list[bool]:
         """By key. Of `current` it is asked, too, that it is above the value that a passed version gets."""
         current, first = cast("int", values[rule.current]), self.first(rule.versions)
         return [first < current and version < current for version in cast("tuple[int, ...]", values[rule.versions])]

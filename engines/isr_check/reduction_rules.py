@@ -1,9 +1,9 @@
 """The rules by which an exploration can be reduced, and how they are found in a model's expressions.
 
 A request names the version of what it would change. Once the receiver's version has passed it, the request can only be
-refused, and what else it says is never read: a `Passed` says where. Who asks for more
+refused, and what else it says is never read: a `VersionRule` says where. Who asks for more
 members counts those together with the ones that there are, and while the request cannot be accepted, it makes no
-difference which of them are new: a `Joined` says where.
+difference which of them are new: a `JoinRule` says where.
 
 Nothing of this is asserted by hand. Each rule says what must hold of all actions and properties, and is kept for those
 variables only for which that is seen in their expressions. Then states that differ only where the rule says are
@@ -20,7 +20,7 @@ import attrs
 
 from isr_check.inlining import (
     Inlined,
-    Written,
+    Write,
     bound,
     cell,
     conjuncts,
@@ -37,7 +37,7 @@ from isr_lang.types import ChoiceType, MapType, NumberType, SeqType, SortType, T
 
 
 @attrs.frozen
-class Passed:
+class VersionRule:
     """Where `versions[k] < current`, the cells at k of the variables `blank` make no difference. It holds where
 
     - `current` never goes down: all that is written to it is itself, plus something or not;
@@ -52,7 +52,7 @@ class Passed:
 
 
 @attrs.frozen
-class Joined:
+class JoinRule:
     """Where `phase[k]` is in `phases`, `members[k]` counts only by being empty and in `beside[k] | members[k]`.
 
     So it does where `phase[k]` is in `waiting` and one of `version_rules` holds at k. It holds where
@@ -67,7 +67,7 @@ class Joined:
     phase: str
     phases: tuple[int, ...]
     waiting: tuple[int, ...]
-    version_rules: tuple[Passed, ...]
+    version_rules: tuple[VersionRule, ...]
 
 
 class Model:
@@ -79,7 +79,7 @@ class Model:
         self.parts = (*chain.from_iterable(a.parts for a in actions), *conditions)
         self.whole = whole(self.parts)
 
-    def writes(self, name: str) -> Iterator[tuple[Inlined, Written]]:
+    def writes(self, name: str) -> Iterator[tuple[Inlined, Write]]:
         """The updates of a variable."""
         return ((a, u) for a in self.actions for u in a.updates if u.variable == name)
 
@@ -92,7 +92,7 @@ class Model:
 # versions that have been passed
 
 
-def passed_rules(model: Model) -> list[Passed]:
+def passed_rules(model: Model) -> list[VersionRule]:
     found = (_version_rule(model, versions, current) for versions, current in _comparisons(model))
     return [rule for rule in found if rule.blank]
 
@@ -108,14 +108,14 @@ def _comparisons(model: Model) -> list[tuple[str, str]]:
     return list(comparisons)
 
 
-def _version_rule(model: Model, versions: str, current: str) -> Passed:
+def _version_rule(model: Model, versions: str, current: str) -> VersionRule:
     """The rule with the most variables that may be blank: of all, those are struck that may not."""
     observed, key = variables(model.conditions) | model.whole, model.maps[versions].key
     fit = [n for n, t in model.maps.items() if t.key == key and _is_one_cell(t.value) and n not in observed]
     if not all(not u.path and _grows(u.value, current) for _, u in model.writes(current)):
         fit = []
     while True:
-        rule = Passed(versions, current, tuple(fit))
+        rule = VersionRule(versions, current, tuple(fit))
         struck = {n for a in model.actions for n in _relevant_variables(model, a, rule)} if fit else set[str]()
         if not struck:
             return rule
@@ -138,7 +138,7 @@ def _grows(value: Node, variable: str) -> bool:
             return is_variable(value, variable)
 
 
-def _relevant_variables(model: Model, action: Inlined, rule: Passed) -> Iterator[str]:
+def _relevant_variables(model: Model, action: Inlined, rule: VersionRule) -> Iterator[str]:
     """Those of the rule's blank variables whose cells make a difference to this action."""
     for update in action.updates:
         if update.variable == rule.versions:
@@ -153,7 +153,7 @@ def _relevant_variables(model: Model, action: Inlined, rule: Passed) -> Iterator
             yield from (cell(n) for n in read if bound(n.args[1]) or n.args[1] not in others)
 
 
-def where_passed(parts: Sequence[Node], rule: Passed, keys: Sequence[Node]) -> dict[Node, bool]:
+def where_passed(parts: Sequence[Node], rule: VersionRule, keys: Sequence[Node]) -> dict[Node, bool]:
     """What is known of the comparisons in these expressions where the versions at the keys have been passed."""
     truths: dict[Node, bool] = {}
     for n in walk(*parts):
@@ -167,8 +167,8 @@ def where_passed(parts: Sequence[Node], rule: Passed, keys: Sequence[Node]) -> d
 # members that count only beside others
 
 
-def joined_rules(model: Model, version_rules: Sequence[Passed]) -> list[Joined]:
-    rules = list[Joined]()
+def joined_rules(model: Model, version_rules: Sequence[VersionRule]) -> list[JoinRule]:
+    rules = list[JoinRule]()
     for members, beside in _unions(model):
         phase, asked = _phase_of_readers(model, members, beside)
         if phase and members not in {n for r in version_rules for n in r.blank}:
@@ -243,7 +243,7 @@ class _Phases:
         type = cast("ChoiceType", model.maps[phase].value)
         self.values = [v for v in range(len(type.members)) if v not in reader_phases]
 
-    def rules(self, version_rules: Sequence[Passed]) -> list[Joined]:
+    def rules(self, version_rules: Sequence[VersionRule]) -> list[JoinRule]:
         """One rule, if there is a phase for it."""
         closed = set(self.values)
         while bad := {v for v in closed if not self._stays(v, closed)}:
@@ -254,9 +254,9 @@ class _Phases:
         kept = [v for v in rest if usable and all(r in waiting[v] for r in usable)]
         if not closed and not kept:
             return []
-        return [Joined(self.members, self.beside, self.phase, tuple(closed), tuple(kept), tuple(usable))]
+        return [JoinRule(self.members, self.beside, self.phase, tuple(closed), tuple(kept), tuple(usable))]
 
-    def _stays(self, value: int, closed: set[int], version_rule: Passed | None = None) -> bool:
+    def _stays(self, value: int, closed: set[int], version_rule: VersionRule | None = None) -> bool:
         """Whether no action leads from this phase out of the closed ones, but by overwriting `members`.
 
         With `version_rule`, where that holds, and the action may also leave both the phase and the version as they are.
@@ -269,7 +269,7 @@ class _Phases:
         return True
 
     def _may_write(
-        self, action: Inlined, path: tuple[Node, ...], value: int, closed: set[int], version_rule: Passed | None
+        self, action: Inlined, path: tuple[Node, ...], value: int, closed: set[int], version_rule: VersionRule | None
     ) -> bool:
         if len(path) != 1:
             return False

@@ -25,7 +25,7 @@ class Variable:
     ghost: bool = attrs.field(default=False, eq=False)
 
 
-class _Declared:
+class _VariableDescriptor:
     """The class attribute of a state variable; on an instance, its symbolic value."""
 
     def __init__(self, doc: str, condition: Bool | None, ghost: bool) -> None:
@@ -34,7 +34,7 @@ class _Declared:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance: Struct | None, owner: type[Struct]) -> _Declared | Expr:
+    def __get__(self, instance: Struct | None, owner: type[Struct]) -> _VariableDescriptor | Expr:
         if instance is None:
             return self
         return wrap(Node("variable", (), (self.name, instance.primed), owner.variable(self.name).type))
@@ -48,7 +48,7 @@ def var(doc: str, *, when: Bool | None = None, ghost: bool = False) -> Any:
 
     For the type checkers it has the type of its annotation: `done: Set[Worker] = var("Who is done.")`.
     """
-    return _Declared(doc, when, ghost)
+    return _VariableDescriptor(doc, when, ghost)
 
 
 class Struct:
@@ -66,7 +66,7 @@ class Struct:
         inherited = cls.__mro__[1]
         cls._variables = dict(vars(inherited).get("_variables", {}))
         for name, declaration in vars(cls).items():
-            if isinstance(declaration, _Declared):
+            if isinstance(declaration, _VariableDescriptor):
                 if hasattr(Struct, name) or name == "primed":
                     raise ModelError(f"'{name}' cannot be the name of a variable")
                 if name not in hints:

@@ -34,7 +34,7 @@ BINDINGS: Final = re.compile(r"(slf4j-(reload4j|log4j12|simple|nop)|log4j-slf4j2
 
 
 @attrs.frozen
-class Pinned:
+class PinnedJar:
     """One jar of Maven Central: where it is, and its SHA-256."""
 
     group: str
@@ -48,16 +48,16 @@ class Pinned:
         return f"{self.artifact}-{self.version}.jar"
 
 
-def pinned_jars(name: str) -> tuple[Pinned, ...]:
+def pinned_jars(name: str) -> tuple[PinnedJar, ...]:
     """The jars of a release, or of our tools; Unavailable if there is no such list."""
     path = PINNED_FOLDER / f"{name}.txt"
     if not path.is_file():
         raise Unavailable(f"Kafka {name} is not pinned here; there are {', '.join(RELEASES)}")
-    pins: list[Pinned] = []
+    pins: list[PinnedJar] = []
     for line in path.read_text().splitlines():
         sha256, where = line.split()
         group, artifact, version = where.split(":")
-        pins.append(Pinned(group, artifact, version, sha256))
+        pins.append(PinnedJar(group, artifact, version, sha256))
     return tuple(pins)
 
 
@@ -126,7 +126,7 @@ def _provided_jars(name: str) -> list[Path]:
     return files
 
 
-def _fetch(name: str, pins: tuple[Pinned, ...], folder: Path) -> None:
+def _fetch(name: str, pins: tuple[PinnedJar, ...], folder: Path) -> None:
     """Have Maven copy the jars, and keep those that are what they should be."""
     with tempfile.TemporaryDirectory(dir=folder) as work:
         (Path(work) / "pom.xml").write_text(_project(pins))
@@ -143,7 +143,7 @@ def _fetch(name: str, pins: tuple[Pinned, ...], folder: Path) -> None:
             shutil.move(path, folder / jar.file)
 
 
-def _project(pins: tuple[Pinned, ...]) -> str:
+def _project(pins: tuple[PinnedJar, ...]) -> str:
     """A project that depends on exactly these, and on nothing that they depend on."""
     alone = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     dependencies = "".join(

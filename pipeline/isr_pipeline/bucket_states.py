@@ -47,7 +47,7 @@ def local_folder(spec: KernelSpec, bucket: int) -> Path:
 
 
 @attrs.frozen
-class _Kept:
+class _StoredTable:
     """What the last task of a bucket left: a table of so many places, with all states up to a level."""
 
     level: int
@@ -55,7 +55,7 @@ class _Kept:
     size: int
 
 
-_NOTHING = _Kept(-1, 0, 0)
+_NOTHING = _StoredTable(-1, 0, 0)
 
 
 class BucketStates:
@@ -102,10 +102,10 @@ class BucketStates:
     def _path(self, kind: str) -> Path:
         return self._own / kind
 
-    def _read_record(self) -> _Kept:
+    def _read_record(self) -> _StoredTable:
         try:
             said = cast("dict[str, int]", json.loads(self._path(RECORD_FILE).read_text(encoding="utf-8")))
-            return _Kept(said["level"], said["states"], said["size"])
+            return _StoredTable(said["level"], said["states"], said["size"])
         except (OSError, ValueError, KeyError):
             return _NOTHING
 
@@ -133,7 +133,7 @@ class BucketStates:
             self._files[kind].close()
         self._files[kind] = MappedFile(self._path(kind), count, self._room)
 
-    def _open(self, record: _Kept) -> int | None:
+    def _open(self, record: _StoredTable) -> int | None:
         """Map the set as it was before the level; how many states were read from the store, None if all was there."""
         rows = self.before + 1 + CHUNK
         if record.states == self.before:

@@ -14,7 +14,7 @@ import numpy as np
 
 from isr_check.engine import Path
 from isr_check.native.memory import Words
-from isr_check.native.traces import Aim, Marked, forwards
+from isr_check.native.traces import Aim, MarkedLevel, forwards
 from isr_check.reference import Evaluator
 from isr_pipeline import store
 from isr_pipeline.arrow_rows import FOUND, Answer, Batches, numbers
@@ -35,9 +35,9 @@ def file_of(place: Location, level: int, bucket: int, name: int) -> Location:
     return store.part(place, level, bucket, name, "trace")
 
 
-def marked_states(place: Location, level: int, bucket: int, names: Names, words: int) -> Iterator[Marked]:
+def marked_states(place: Location, level: int, bucket: int, names: Names, words: int) -> Iterator[MarkedLevel]:
     for block in store.read_states(file_of(place, level, bucket, names[bucket]), words + 1) if bucket in names else ():
-        yield Marked(np.ascontiguousarray(block[:, :words]), np.ascontiguousarray(block[:, words]).view(np.int64))
+        yield MarkedLevel(np.ascontiguousarray(block[:, :words]), np.ascontiguousarray(block[:, words]).view(np.int64))
 
 
 @attrs.frozen
@@ -67,10 +67,10 @@ class MarkStates:
             store.write_states(file_of(self.spec.place, self.level, bucket, name), np.concatenate(marked_blocks))
         yield numbers(bucket, FOUND, (count, name))
 
-    def _targets(self) -> Iterator[Marked]:
+    def _targets(self) -> Iterator[MarkedLevel]:
         """The marked states of the next level, SLICE at a time; one empty slice if there are none."""
         words = self.spec.words
-        batch, count = [Marked(np.zeros((0, words), dtype=np.uint64), np.zeros(0, dtype=np.int64))], 0
+        batch, count = [MarkedLevel(np.zeros((0, words), dtype=np.uint64), np.zeros(0, dtype=np.int64))], 0
         for bucket in self.ahead:
             for more in marked_states(self.spec.place, self.level + 1, bucket, self.ahead, words):
                 if count and count + len(more.states) > SLICE:
@@ -81,8 +81,8 @@ class MarkStates:
         yield _together(batch)
 
 
-def _together(parts: list[Marked]) -> Marked:
-    return Marked(np.concatenate([p.states for p in parts]), np.concatenate([p.masks for p in parts]))
+def _together(parts: list[MarkedLevel]) -> MarkedLevel:
+    return MarkedLevel(np.concatenate([p.states for p in parts]), np.concatenate([p.masks for p in parts]))
 
 
 def paths(search: Search, levels_by_check: dict[int, int]) -> dict[int, Path]:

@@ -6,7 +6,7 @@ The interface is what an object store can do: put, read, list, delete. Nothing i
 What writes a file in pieces names it by a number that nobody else has; the name counts when something sealed says it.
 Only on a machine's own disks, whose files come to be in pieces, does `put` write beside the place and rename.
 
-Where a store refuses, `Refused` says so in one sentence that names the file, on the driver and in tasks alike.
+Where a store refuses, `StoreRefused` says so in one sentence that names the file, on the driver and in tasks alike.
 
 Options of a store, such as its endpoint, stand in the query of the URL, as pyarrow.fs.FileSystem.from_uri takes them.
 Credentials come from there, or from where Arrow looks for them: the environment, a profile, the role of the machine.
@@ -45,7 +45,7 @@ REFUSALS = {
 """What Amazon's library calls a mistake, and what is said of it."""
 
 
-class Refused(OSError):
+class StoreRefused(OSError):
     """What a store refused and why, in one sentence."""
 
     def __str__(self) -> str:
@@ -153,10 +153,10 @@ class Location:
             except FileNotFoundError:
                 self._look_for_bucket()
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
-        except (Refused, FileNotFoundError):
+        except (StoreRefused, FileNotFoundError):
             raise
         except OSError as problem:
-            raise Refused(errno.EIO, refusal(problem), str(self)) from None
+            raise StoreRefused(errno.EIO, refusal(problem), str(self)) from None
 
     def _look_for_bucket(self) -> None:
         """OSError if there is no such bucket: a store says of a file there only that it is not found."""

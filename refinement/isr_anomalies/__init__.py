@@ -23,7 +23,7 @@ index by partition), `view` (the version order of a partition).
 from isr_anomalies.catalogue import ANOMALIES, Anomaly
 from isr_anomalies.checker import Answer, PartitionResult, check, check_partition, lost_values, merge
 from isr_anomalies.history import History, Partition, pair_operations
-from isr_anomalies.operations import Claims, Item, Malformed, Value
+from isr_anomalies.operations import Claims, Item, MalformedHistory, Value
 from isr_anomalies.read_edn import read_edn
 from isr_anomalies.read_json import checked_claims, read_json
 from isr_anomalies.results import Finding, Judgement, Verdict
@@ -37,7 +37,7 @@ __all__ = [
     "History",
     "Item",
     "Judgement",
-    "Malformed",
+    "MalformedHistory",
     "Partition",
     "PartitionResult",
     "Value",

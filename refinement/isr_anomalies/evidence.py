@@ -64,7 +64,9 @@ def where_it_is(view: View) -> NoVerdict | None:
     if not view.partition.dumps:
         why = f"values of {view.name} are gone, and no replica's log is here"
         return (
-            NoVerdict(False, why) if view.losses or view.unseen else NoVerdict(True, "no replica's log in this history")
+            NoVerdict(False, why)
+            if view.losses or view.unseen_sends
+            else NoVerdict(True, "no replica's log in this history")
         )
     missing = no_scan(view)
     return NoVerdict(missing.vacuous, f"whether anything is gone: {missing.why}") if missing else None

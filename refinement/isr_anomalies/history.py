@@ -21,15 +21,15 @@ from isr_anomalies.operations import (
     Event,
     Extra,
     Fault,
-    Held,
+    HeldRecord,
     Item,
-    Malformed,
+    MalformedHistory,
     Micro,
     Operation,
     Outcome,
     Polled,
     Record,
-    Sent,
+    SentRecord,
     Value,
 )
 
@@ -104,7 +104,7 @@ class Partition:
     scans: list[Scan] = attrs.field(factory=list[Scan])
     rewinds: list[Rewind] = attrs.field(factory=list[Rewind])
     dumps: list[Dump] = attrs.field(factory=list[Dump])
-    log_reports: list[Held] = attrs.field(factory=list[Held])
+    log_reports: list[HeldRecord] = attrs.field(factory=list[HeldRecord])
     transactional: bool = False
     """Whether there may be control records: the history has operations of several steps."""
 
@@ -124,7 +124,7 @@ def pair_operations(items: Iterable[Item | Claims], claims: Claims | None = None
     """Pair the lines of a history to operations, in order of invocation; `claims` override those of its header."""
     history = History(claims or Claims())
     open_ones: dict[tuple[str, object], Event] = {}
-    dumps: list[Dump | Held] = []
+    dumps: list[Dump | HeldRecord] = []
     for item in items:
         if isinstance(item, Claims):
             history.claims = claims or item
@@ -159,19 +159,19 @@ def pair(operations: list[Operation], open_ones: dict[tuple[str, object], Event]
         open_ones[who] = event
     elif invocation is not None:
         if invocation.f != event.f:
-            raise Malformed(event.line, f"a {event.f} completes the {invocation.f} of line {invocation.line}")
+            raise MalformedHistory(event.line, f"a {event.f} completes the {invocation.f} of line {invocation.line}")
         if event.time < invocation.time:
-            raise Malformed(event.line, f"ends before it was invoked (line {invocation.line})")
+            raise MalformedHistory(event.line, f"ends before it was invoked (line {invocation.line})")
         operations.append(operation_of(invocation, event))
     else:
-        raise Malformed(event.line, f"process {event.process} completes a {event.f} that it never invoked")
+        raise MalformedHistory(event.line, f"process {event.process} completes a {event.f} that it never invoked")
 
 
-def still_open(line: int, invocation: Event) -> Malformed:
+def still_open(line: int, invocation: Event) -> MalformedHistory:
     """The error for a process that invokes an operation while an earlier one of it is open."""
     before = f"its {invocation.f} of line {invocation.line}"
     what = f"process {invocation.process} invokes while {before} is open (give them ids)"
-    return Malformed(line, what)
+    return MalformedHistory(line, what)
 
 
 def operation_of(invocation: Event, completion: Event | None) -> Operation:
@@ -198,13 +198,13 @@ def _result_steps(invocation: Event, completion: Event) -> tuple[Micro, ...]:
         return invocation.micro
     if invocation.f == "produce":
         asked, got = invocation.micro[0], completion.micro[0]
-        if isinstance(asked, Sent) and isinstance(got, Sent):
+        if isinstance(asked, SentRecord) and isinstance(got, SentRecord):
             if got.partition and got[:2] != asked[:2]:
-                raise Malformed(completion.line, f"its value or partition is not that of line {invocation.line}")
+                raise MalformedHistory(completion.line, f"its value or partition is not that of line {invocation.line}")
             return (asked._replace(offset=got.offset),)
-    asked_sends = [step[:2] for step in invocation.micro if isinstance(step, Sent)]
-    if asked_sends and asked_sends != [step[:2] for step in completion.micro if isinstance(step, Sent)]:
-        raise Malformed(completion.line, f"its sends are not those of line {invocation.line}")
+    asked_sends = [step[:2] for step in invocation.micro if isinstance(step, SentRecord)]
+    if asked_sends and asked_sends != [step[:2] for step in completion.micro if isinstance(step, SentRecord)]:
+        raise MalformedHistory(completion.line, f"its sends are not those of line {invocation.line}")
     return completion.micro
 
 
@@ -308,7 +308,7 @@ class OperationIndexer:
         acks = op.extra.acks or self.acks
         at = (op.process, op.invoked, op.completed, op.invoked_at, op.completed_at)
         for slot, step in enumerate(op.micro):
-            if isinstance(step, Sent):
+            if isinstance(step, SentRecord):
                 send = Send(op.number, slot, *at, op.outcome, committed, step.value, step.offset, acks)
                 self.partition(step.partition).sends.append(send)
 
@@ -340,7 +340,7 @@ def _proved(history: History) -> set[int]:
     for op in history.operations:
         if op.outcome == "info" and op.f in ("produce", "txn"):
             for step in op.micro:
-                if isinstance(step, Sent):
+                if isinstance(step, SentRecord):
                     unknown.setdefault(step.partition, {})[step.value] = op.number
     proved: set[int] = set()
     for name, values in unknown.items():

@@ -49,7 +49,7 @@ DEFINITE: Final = frozenset(
 NOT_LEADER_OR_FOLLOWER, and NOT_ENOUGH_REPLICAS_AFTER_APPEND, which says itself that there was an append."""
 
 
-class Malformed(Exception):
+class MalformedHistory(Exception):
     """A file is not a history: what is wrong and in which line (0: nowhere in particular)."""
 
     def __init__(self, line: int, what: str) -> None:
@@ -57,7 +57,7 @@ class Malformed(Exception):
         self.line = line
 
 
-class Sent(NamedTuple):
+class SentRecord(NamedTuple):
     """A send of an operation, with the offset if the broker has answered it."""
 
     partition: str
@@ -71,7 +71,7 @@ class Polled(NamedTuple):
     records: dict[str, list[Record]]
 
 
-Micro = Sent | Polled
+Micro = SentRecord | Polled
 
 
 class Event(NamedTuple):
@@ -126,7 +126,7 @@ class Dump(NamedTuple):
     """Rows of the leader epoch cache: epoch, start offset."""
 
 
-class Held(NamedTuple):
+class HeldRecord(NamedTuple):
     """A report of a node: it has appended a record, or truncated its log to an offset (then `value` is None)."""
 
     line: int
@@ -147,7 +147,7 @@ class Fault(NamedTuple):
     survivable: bool
 
 
-Item = Event | Dump | Held | Fault
+Item = Event | Dump | HeldRecord | Fault
 
 
 class Operation(NamedTuple):

@@ -13,7 +13,19 @@ from typing import Final, Literal, cast
 
 import attrs
 
-from isr_anomalies.operations import NO_EPOCH, Event, Extra, Fault, Item, Malformed, Micro, Polled, Record, Sent, Value
+from isr_anomalies.operations import (
+    NO_EPOCH,
+    Event,
+    Extra,
+    Fault,
+    Item,
+    MalformedHistory,
+    Micro,
+    Polled,
+    Record,
+    SentRecord,
+    Value,
+)
 
 _TOKEN: Final = re.compile(
     r"""[\s,]*(?:;[^\n]*[\s,]*)*(?:(?P<open>\#\{|[\[({])|(?P<close>[\])}])|"(?P<text>(?:[^"\\]|\\.)*)"
@@ -61,7 +73,7 @@ def forms(text: str) -> Iterator[tuple[int, object]]:
             rest = text[at:end]
             if not re.sub(r";[^\n]*|[\s,]", "", rest):
                 break
-            raise Malformed(line, "not EDN")
+            raise MalformedHistory(line, "not EDN")
         begin, at = match.start(match.lastgroup or 0), match.end()
         line, previous_begin = line + text.count("\n", previous_begin, begin), begin
         form: object
@@ -71,7 +83,7 @@ def forms(text: str) -> Iterator[tuple[int, object]]:
                 continue
             case "close":
                 if not stack or _PARTNER[stack[-1][0]] != match["close"]:
-                    raise Malformed(line, f"an unexpected {match['close']}")
+                    raise MalformedHistory(line, f"an unexpected {match['close']}")
                 form = _closed(*stack.pop())
             case "tag":
                 if match["tag"] == "#_":
@@ -90,18 +102,18 @@ def forms(text: str) -> Iterator[tuple[int, object]]:
         else:
             yield (form.line if isinstance(form, Map) else line), form
     if stack:
-        raise Malformed(stack[-1][1], f"a {stack[-1][0]} that is never closed")
+        raise MalformedHistory(stack[-1][1], f"a {stack[-1][0]} that is never closed")
 
 
 def _closed(bracket: str, line: int, parts: list[object]) -> object:
     if bracket != "{":
         return tuple(parts)
     if len(parts) % 2:
-        raise Malformed(line, "a map with a key and no value")
+        raise MalformedHistory(line, "a map with a key and no value")
     try:
         return Map(line, dict(zip(parts[::2], parts[1::2], strict=True)))
     except TypeError:
-        raise Malformed(line, "a map with a map as a key") from None
+        raise MalformedHistory(line, "a map with a map as a key") from None
 
 
 def _atom(word: str) -> object:
@@ -121,7 +133,7 @@ def read_edn(text: str) -> Iterator[Item]:
     for line, form in forms(text):
         for one in _vector(form) if form.__class__ is tuple else (form,):
             if not isinstance(one, Map):
-                raise Malformed(line, "an operation is a map")
+                raise MalformedHistory(line, "an operation is a map")
             item = _item(one, open_faults)
             if item is not None:
                 yield item
@@ -131,14 +143,14 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
     line, table = op.line, op.entries
     kind, f, process = table.get("type"), table.get("f"), table.get("process")
     if kind not in ("invoke", "ok", "fail", "info"):
-        raise Malformed(line, ":type is one of :invoke, :ok, :fail, :info")
+        raise MalformedHistory(line, ":type is one of :invoke, :ok, :fail, :info")
     time = table.get("time", table.get("index", line))
     if not isinstance(time, int):
-        raise Malformed(line, ":time is a whole number of nanoseconds")
+        raise MalformedHistory(line, ":time is a whole number of nanoseconds")
     if process == "nemesis":
         return _fault(line, time, str(f), open_faults)
     if not isinstance(process, int | str):
-        raise Malformed(line, ":process is a number or a keyword")
+        raise MalformedHistory(line, ":process is a number or a keyword")
     if f not in _FUNCTIONS:
         return None
     value = table.get("value")
@@ -168,7 +180,7 @@ def _sequence(line: int, value: object) -> tuple[object, ...]:
         return ()
     if isinstance(value, tuple):
         return _vector(cast("object", value))
-    raise Malformed(line, ":value is a vector")
+    raise MalformedHistory(line, ":value is a vector")
 
 
 def _step(line: int, step: object) -> Micro:
@@ -180,18 +192,20 @@ def _step(line: int, step: object) -> Micro:
         case ("send", key, value):
             return _sent_step(line, str(key), value)
         case _:
-            raise Malformed(line, "a step is [:send k v], [:send k [offset v]], [:poll] or [:poll {k [[offset v]]}]")
+            raise MalformedHistory(
+                line, "a step is [:send k v], [:send k [offset v]], [:poll] or [:poll {k [[offset v]]}]"
+            )
 
 
-def _sent_step(line: int, partition: str, value: object) -> Sent:
+def _sent_step(line: int, partition: str, value: object) -> SentRecord:
     """A vector is [offset value], as a send returns it; anything else is the value."""
     if value.__class__ is not tuple:
-        return Sent(partition, _value(line, value), None)
+        return SentRecord(partition, _value(line, value), None)
     match _vector(value):
         case (None | int() as offset, told):
-            return Sent(partition, _value(line, told), offset)
+            return SentRecord(partition, _value(line, told), offset)
         case _:
-            raise Malformed(line, "what a send returns is [offset value]")
+            raise MalformedHistory(line, "what a send returns is [offset value]")
 
 
 def _record(line: int, record: object) -> Record:
@@ -199,7 +213,7 @@ def _record(line: int, record: object) -> Record:
         case (int(offset), value):
             return (offset, _value(line, value), NO_EPOCH)
         case _:
-            raise Malformed(line, "a record is [offset value]")
+            raise MalformedHistory(line, "a record is [offset value]")
 
 
 def _value(line: int, value: object) -> Value:
@@ -207,7 +221,7 @@ def _value(line: int, value: object) -> Value:
         return value
     if isinstance(value, str):
         return str(value)
-    raise Malformed(line, "a value is a whole number, a text, a keyword or nil")
+    raise MalformedHistory(line, "a value is a whole number, a text, a keyword or nil")
 
 
 def _fault(line: int, time: int, f: str, open_faults: set[str]) -> Fault | None:

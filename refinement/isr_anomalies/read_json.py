@@ -19,13 +19,13 @@ from isr_anomalies.operations import (
     Event,
     Extra,
     Fault,
-    Held,
+    HeldRecord,
     Item,
-    Malformed,
+    MalformedHistory,
     Micro,
     Polled,
     Record,
-    Sent,
+    SentRecord,
     Value,
 )
 
@@ -56,11 +56,11 @@ def parsed(line: int, text: str) -> Object:
     try:
         value: object = json.loads(text)
     except ValueError as problem:
-        raise Malformed(line, f"not JSON ({str(problem).split(':')[0].lower()})") from None
+        raise MalformedHistory(line, f"not JSON ({str(problem).split(':')[0].lower()})") from None
     except RecursionError:
-        raise Malformed(line, "JSON that is nested too deeply") from None
+        raise MalformedHistory(line, "JSON that is nested too deeply") from None
     if not isinstance(value, dict):
-        raise Malformed(line, f"an operation is an object, not {_name(value)}")
+        raise MalformedHistory(line, f"an operation is an object, not {_name(value)}")
     return cast("Object", value)
 
 
@@ -72,18 +72,18 @@ def item_of(line: int, table: Object) -> Item:
     if isinstance(f, str) and f in OTHER:
         return _other(line, f, table)
     known = ", ".join(sorted(CLIENT | OTHER))
-    raise Malformed(line, f"f is {_name(f)}; it is one of {known}" if "f" in table else "there is no f")
+    raise MalformedHistory(line, f"f is {_name(f)}; it is one of {known}" if "f" in table else "there is no f")
 
 
 def claims_of(line: int, settings: object) -> Claims:
     """The claims of a header; a setting that is not there has Kafka's default."""
     if not isinstance(settings, dict):
-        raise Malformed(line, f"settings is an object, not {_name(settings)}")
+        raise MalformedHistory(line, f"settings is an object, not {_name(settings)}")
     values: dict[str, object] = {}
     for name, value in cast("Object", settings).items():
         field = name.replace("-", "_").replace(".", "_")
         if field not in SETTINGS:
-            raise Malformed(line, f"there is no setting {name}; they are {', '.join(SETTINGS)}")
+            raise MalformedHistory(line, f"there is no setting {name}; they are {', '.join(SETTINGS)}")
         values[field] = str(value) if field == "acks" else value
     return checked_claims(line, values)
 
@@ -96,27 +96,27 @@ def checked_claims(line: int, values: dict[str, object], base: Claims | None = N
     for name, value in values.items():
         if name in words:
             if value not in words[name]:
-                raise Malformed(line, f"{name} is one of {', '.join(words[name])}, not {_name(value)}")
+                raise MalformedHistory(line, f"{name} is one of {', '.join(words[name])}, not {_name(value)}")
         elif isinstance(getattr(Claims(), name), bool):
             if not isinstance(value, bool):
-                raise Malformed(line, f"{name} is true or false, not {_name(value)}")
+                raise MalformedHistory(line, f"{name} is true or false, not {_name(value)}")
         elif not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise Malformed(line, f"{name} is a whole number from 0, not {_name(value)}")
+            raise MalformedHistory(line, f"{name} is a whole number from 0, not {_name(value)}")
     return cattrs.structure({**attrs.asdict(base or Claims()), **values}, Claims)
 
 
 def _event(line: int, f: str, table: Object) -> Event:
     kind = table.get("type")
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise Malformed(line, f"type is one of invoke, ok, fail, info, error, not {_name(kind)}")
+        raise MalformedHistory(line, f"type is one of invoke, ok, fail, info, error, not {_name(kind)}")
     if kind == "error":  # the outcome rule: only some errors say that nothing was done
         kind = "fail" if _word(line, table, "error").upper() in DEFINITE else "info"
     process = table.get("process")
     if not isinstance(process, int | str) or isinstance(process, bool):
-        raise Malformed(line, f"process is a number or a name, not {_name(process)}")
+        raise MalformedHistory(line, f"process is a number or a name, not {_name(process)}")
     token = table.get("id")
     if token is not None and not isinstance(token, int | str):
-        raise Malformed(line, f"id is a number or a name, not {_name(token)}")
+        raise MalformedHistory(line, f"id is a number or a name, not {_name(token)}")
     time = _natural(line, table, "time")
     invoke = kind == "invoke"
     micro, extra = _micro(line, f, table, invoke=invoke), _extra(line, f, table, ok=kind == "ok")
@@ -130,17 +130,17 @@ def _check_inside(line: int, micro: tuple[Micro, ...], extra: Extra) -> None:
         for records in step.records.values() if isinstance(step, Polled) else ():
             for offset, _, _ in records:
                 if not extra.start <= offset < extra.end:
-                    raise Malformed(line, f"offset {offset} is outside of [{extra.start}, {extra.end})")
+                    raise MalformedHistory(line, f"offset {offset} is outside of [{extra.start}, {extra.end})")
 
 
 def _micro(line: int, f: str, table: Object, *, invoke: bool) -> tuple[Micro, ...]:
     if f == "produce":
         if "partition" not in table and not invoke:
-            return () if table.get("offset") is None else (Sent("", None, _natural(line, table, "offset")),)
+            return () if table.get("offset") is None else (SentRecord("", None, _natural(line, table, "offset")),)
         offset = None if table.get("offset") is None else _natural(line, table, "offset")
         if "value" not in table:
-            raise Malformed(line, "a produce needs a value")
-        return (Sent(_word(line, table, "partition"), _value(line, table["value"]), offset),)
+            raise MalformedHistory(line, "a produce needs a value")
+        return (SentRecord(_word(line, table, "partition"), _value(line, table["value"]), offset),)
     if f == "poll":
         return (_polled(line, table["records"]),) if table.get("records") is not None else ()
     if f == "final-read" and table.get("records") is not None:
@@ -153,23 +153,23 @@ def _micro(line: int, f: str, table: Object, *, invoke: bool) -> tuple[Micro, ..
 def _step(line: int, step: object) -> Micro:
     match _list(line, "a step of a txn", step):
         case ["send", str(partition), value]:
-            return Sent(partition, _value(line, value), None)
+            return SentRecord(partition, _value(line, value), None)
         case ["send", str(partition), value, int(offset)] if offset >= 0 and not isinstance(offset, bool):
-            return Sent(partition, _value(line, value), offset)
+            return SentRecord(partition, _value(line, value), offset)
         case ["send", str(partition), value, None]:
-            return Sent(partition, _value(line, value), None)
+            return SentRecord(partition, _value(line, value), None)
         case ["poll"]:
             return Polled({})
         case ["poll", records]:
             return _polled(line, records)
         case _:
             shape = '["send", partition, value], the same with an offset, ["poll"] or ["poll", records]'
-            raise Malformed(line, f"a step of a txn is {shape}")
+            raise MalformedHistory(line, f"a step of a txn is {shape}")
 
 
 def _polled(line: int, records: object) -> Polled:
     if not isinstance(records, dict):
-        raise Malformed(line, f"records is an object of partitions, not {_name(records)}")
+        raise MalformedHistory(line, f"records is an object of partitions, not {_name(records)}")
     return Polled({p: _records(line, found) for p, found in cast("Object", records).items()})
 
 
@@ -185,13 +185,13 @@ def _record(line: int, record: object) -> Record:
         whole = type(offset) is int and type(epoch) is int and offset >= 0
         if whole and len(parts) in (2, 3):
             return (cast("int", offset), _value(line, parts[1]), cast("int", epoch))
-    raise Malformed(line, "a record is [offset, value] or [offset, value, leader epoch]")
+    raise MalformedHistory(line, "a record is [offset, value] or [offset, value, leader epoch]")
 
 
 def _value(line: int, value: object) -> Value:
     if value is None or (isinstance(value, int | str) and not isinstance(value, bool)):
         return value
-    raise Malformed(line, f"a value is a whole number, a text or null, not {_name(value)}")
+    raise MalformedHistory(line, f"a value is a whole number, a text or null, not {_name(value)}")
 
 
 def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
@@ -199,10 +199,10 @@ def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
         return None
     acks = None if table.get("acks") is None else str(table["acks"]).replace("-1", "all")
     if acks not in (None, "0", "1", "all"):
-        raise Malformed(line, f"acks is 0, 1 or all, not {_name(table['acks'])}")
+        raise MalformedHistory(line, f"acks is 0, 1 or all, not {_name(table['acks'])}")
     seek = table.get("seek")
     if seek is not None and seek not in _SEEKS:
-        raise Malformed(line, f"seek is beginning or end, not {_name(seek)}")
+        raise MalformedHistory(line, f"seek is beginning or end, not {_name(seek)}")
     final = f == "final-read" and ok
     unseen = table.get("unseen")
     return Extra(
@@ -219,7 +219,7 @@ def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
     )
 
 
-def _other(line: int, f: str, table: Object) -> Dump | Held | Fault:
+def _other(line: int, f: str, table: Object) -> Dump | HeldRecord | Fault:
     if f in ("fault", "heal"):
         survivable = table.get("survivable") is True
         what = _optional_word(line, table, "what") or f
@@ -227,14 +227,14 @@ def _other(line: int, f: str, table: Object) -> Dump | Held | Fault:
     node, partition = _word(line, table, "node"), _word(line, table, "partition")
     if f != "replica":
         value = _value(line, table.get("value"))
-        return Held(line, node, partition, _natural(line, table, "offset"), value, f == "truncate")
+        return HeldRecord(line, node, partition, _natural(line, table, "offset"), value, f == "truncate")
     rows: list[tuple[int, int]] = []
     for row in _list(line, "epochs", table.get("epochs", [])):
         match _list(line, "a row of epochs", row):
             case [int(epoch), int(start)]:
                 rows.append((epoch, start))
             case _:
-                raise Malformed(line, "a row of epochs is [epoch, start offset]")
+                raise MalformedHistory(line, "a row of epochs is [epoch, start offset]")
     return Dump(
         line,
         node,
@@ -254,14 +254,14 @@ def _natural(line: int, table: Object, name: str) -> int:
 def _offset(line: int, value: object, name: str = "an offset") -> int:
     if type(value) is int and value >= 0:
         return value
-    raise Malformed(line, f"{name} is a whole number from 0, not {_name(value)}")
+    raise MalformedHistory(line, f"{name} is a whole number from 0, not {_name(value)}")
 
 
 def _word(line: int, table: Object, name: str) -> str:
     value = table.get(name)
     if isinstance(value, str) and value:
         return value
-    raise Malformed(line, f"{name} is a text, not {_name(value)}")
+    raise MalformedHistory(line, f"{name} is a text, not {_name(value)}")
 
 
 def _optional_word(line: int, table: Object, name: str) -> str:
@@ -272,13 +272,13 @@ def _words(line: int, table: Object, name: str) -> tuple[str, ...]:
     found = _list(line, name, table.get(name, []))
     if all(isinstance(word, str) for word in found):
         return tuple(cast("list[str]", found))
-    raise Malformed(line, f"{name} is a list of partitions, each a text")
+    raise MalformedHistory(line, f"{name} is a list of partitions, each a text")
 
 
 def _list(line: int, name: str, value: object) -> list[object]:
     if isinstance(value, list):
         return cast("list[object]", value)
-    raise Malformed(line, f"{name} is a list, not {_name(value)}")
+    raise MalformedHistory(line, f"{name} is a list, not {_name(value)}")
 
 
 def _name(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from isr_anomalies.operations import NEVER, NO_EPOCH, Dump, Held, Value
+from isr_anomalies.operations import NEVER, NO_EPOCH, Dump, HeldRecord, Value
 from isr_anomalies.results import Finding
 from isr_anomalies.view import View
 
@@ -19,7 +19,7 @@ def ack_then_gone(view: View) -> Iterator[Finding]:
     """23: where each lost or unseen value is: on no replica, on a few, or on the leader, which does not serve it."""
     dumps = last_dumps(view)
     values = {dump.replica: {value for _, value, _ in dump.records} for dump in dumps}
-    lost = {gone.send.value: gone.send for gone in view.losses} | {send.value: send for send in view.unseen}
+    lost = {gone.send.value: gone.send for gone in view.losses} | {send.value: send for send in view.unseen_sends}
     for send in lost.values() if dumps else ():
         holders = [dump for dump in dumps if send.value in values[dump.replica]]
         if not holders:
@@ -57,7 +57,7 @@ def acks_contract(view: View) -> Iterator[Finding]:
     acked = sorted((s for s in view.sends if s.outcome == "ok" and s.acks == "all"), key=lambda s: s.completed)
     reports = iter(sorted(view.partition.log_reports, key=lambda held: held.line))
     report = next(reports, None)
-    logs: dict[str, list[Held]] = {}
+    logs: dict[str, list[HeldRecord]] = {}
     holders: dict[Value, set[str]] = {}
     for send in acked:
         while report is not None and report.line < send.completed:
@@ -70,7 +70,7 @@ def acks_contract(view: View) -> Iterator[Finding]:
             yield Finding(False, (send.completed,), view.name, says, need - len(having))
 
 
-def _hold(report: Held, log: list[Held], holders: dict[Value, set[str]]) -> None:
+def _hold(report: HeldRecord, log: list[HeldRecord], holders: dict[Value, set[str]]) -> None:
     """Apply a report, an append or a truncation, to a node's log; both remove what was at this offset or later."""
     while log and log[-1].offset >= report.offset:
         holders[log.pop().value].discard(report.node)

@@ -58,7 +58,7 @@ def _loss_text(send: Send, scan: Scan, offset: int | None, read: int | None) -> 
 def unseen(view: View) -> Iterator[Finding]:
     """4: acknowledged before the last complete read began, and polled by nobody."""
     last = view.last_scan
-    for send in view.unseen:
+    for send in view.unseen_sends:
         if last is not None:
             says = f"value {send.value!r} was acknowledged, and nobody ever read it"
             yield Finding(_may_be_lost(view, send), _lines(send, last), view.name, says, 1)

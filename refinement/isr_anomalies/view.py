@@ -11,7 +11,7 @@ from isr_anomalies.history import WHOLE, Batch, Partition, Scan, Send
 from isr_anomalies.operations import NEVER, Claims, Value
 
 
-class Known:
+class LargestOffsets:
     """The largest offset known at each line (or time): the maximum over the completions before it."""
 
     def __init__(self, observations: list[tuple[int, int]]) -> None:
@@ -36,7 +36,7 @@ class Known:
         return self.keys[at] if at < len(self.keys) else NEVER
 
 
-class Gone(NamedTuple):
+class MissingValue(NamedTuple):
     """A value that was committed, and that the last complete read which had to return it did not: `scan`."""
 
     send: Send
@@ -118,19 +118,19 @@ class View:
         return sends
 
     @cached_property
-    def known_offsets(self) -> Known:
+    def known_offsets(self) -> LargestOffsets:
         """The largest offset known at each line: acknowledged, with any acks, or read."""
-        return Known([(line, offset) for line, _, offset, _ in self._telling])
+        return LargestOffsets([(line, offset) for line, _, offset, _ in self._telling])
 
     @cached_property
-    def surely_known(self) -> Known:
+    def surely_known(self) -> LargestOffsets:
         """The largest offset at each line that is promised to stay: acknowledged with acks=all, or read."""
-        return Known([(line, offset) for line, _, offset, sure in self._telling if sure])
+        return LargestOffsets([(line, offset) for line, _, offset, sure in self._telling if sure])
 
     @cached_property
-    def known_at(self) -> Known:
+    def known_at(self) -> LargestOffsets:
         """The largest offset known at each time."""
-        return Known([(time, offset) for _, time, offset, _ in self._telling])
+        return LargestOffsets([(time, offset) for _, time, offset, _ in self._telling])
 
     @cached_property
     def _telling(self) -> list[tuple[int, int, int, bool]]:
@@ -168,7 +168,7 @@ class View:
         return max(self.scans, key=lambda scan: scan.invoked, default=None)
 
     @cached_property
-    def losses(self) -> list[Gone]:
+    def losses(self) -> list[MissingValue]:
         """The values that are lost: acknowledged, or read by somebody, and absent from the last complete read that had
         to return them.
 
@@ -191,7 +191,7 @@ class View:
                     polls.setdefault(value, []).append((batch, offset))
         return polls
 
-    def _loss(self, send: Send, reads: list[tuple[Batch, int]]) -> Gone | None:
+    def _loss(self, send: Send, reads: list[tuple[Batch, int]]) -> MissingValue | None:
         places = {offset for _, offset in reads}
         if send.offset is not None:
             places.add(send.offset)
@@ -211,10 +211,10 @@ class View:
             return None
         if any(batch.invoked > scan.invoked for batch, _ in reads):
             return None
-        return Gone(send, scan, send.offset if send.offset is not None else min(places, default=None), first)
+        return MissingValue(send, scan, send.offset if send.offset is not None else min(places, default=None), first)
 
     @cached_property
-    def unseen(self) -> list[Send]:
+    def unseen_sends(self) -> list[Send]:
         """Sends that were acknowledged before the last complete read began, and whose value nobody ever read."""
         last = self.last_scan
         acked = [send for send in self.sends if last and send.outcome == "ok" and send.completed < last.invoked]

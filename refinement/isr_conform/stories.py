@@ -19,7 +19,7 @@ from isr_trace.trace import Trace
 
 
 @attrs.frozen(kw_only=True)
-class Told:
+class StoryProgress:
     """How far a system followed a story."""
 
     name: str
@@ -39,7 +39,7 @@ class Told:
         return f"other {', '.join(self.unlike)}" if self.unlike else "**takes it**"
 
 
-def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Told:
+def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> StoryProgress:
     """Tell one story."""
     greet(client, instance)
     types = {v.name: v.type for v in instance.variables}
@@ -50,14 +50,16 @@ def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Told
         answer = client.ask("step", action=step.action, parameters=parameters_json(instance, step.action, values))
         if answer.get("done") is not True:
             why = str(answer.get("why") or answer.get("cannot") or "refused")
-            return Told(name=name, steps=len(trace.steps), steps_taken=steps_taken, action=step.action, why=why)
+            return StoryProgress(
+                name=name, steps=len(trace.steps), steps_taken=steps_taken, action=step.action, why=why
+            )
     state = cast("JsonObject", client.ask("snapshot")["state"])
     told = {v: checked_json(state[v], types[v], instance) for v in last if v in types and v in state}
     unlike = tuple(v for v, value in told.items() if to_json(last[v], types[v]) != value)
-    return Told(name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike)
+    return StoryProgress(name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike)
 
 
-def tell_all(command: str, stories: Sequence[tuple[str, Instance, Trace]], patience: float) -> list[Told]:
+def tell_all(command: str, stories: Sequence[tuple[str, Instance, Trace]], patience: float) -> list[StoryProgress]:
     """Tell each story to one process; SutFailure if it ends."""
     client = ProcessClient(command, patience)
     try:

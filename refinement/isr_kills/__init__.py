@@ -8,13 +8,13 @@ that crashes a log directory before each of its writes), `situations` (what chan
 """
 
 from isr_kills.historic import HISTORIC, Historic, find_seed, historic_table, run_bug, run_fix
-from isr_kills.layers import Found, Layer
+from isr_kills.layers import Detection, Layer
 from isr_kills.matrix import PLANS, kill_matrix, repeat_cell, summary, table, text
 
 __all__ = [
     "HISTORIC",
     "PLANS",
-    "Found",
+    "Detection",
     "Historic",
     "Layer",
     "find_seed",

@@ -42,7 +42,7 @@ class Layer(StrEnum):
 
 
 @attrs.frozen
-class Found:
+class Detection:
     """What a layer found: the broken promise or difference, and where (bounds, or weather and seed, or a write)."""
 
     layer: Layer
@@ -104,7 +104,7 @@ def _with(config: Config, design: Design, **settings: bool) -> Config:
 # The layers
 
 
-def by_model(bug: str, property_names: tuple[str, ...] = ()) -> Found | None:
+def by_model(bug: str, property_names: tuple[str, ...] = ()) -> Detection | None:
     """The model with the bug breaks a promise within its bounds.
 
     That today's model keeps the promise there is checked by the tests of the model, for it takes as long again.
@@ -118,10 +118,10 @@ def by_model(bug: str, property_names: tuple[str, ...] = ()) -> Found | None:
         return None
     shortest = min(broken.values())
     first = next(name for name, steps in broken.items() if steps == shortest)
-    return Found(Layer.MODEL, first, f"{shortest} steps, {exploration.distinct:,} states")
+    return Detection(Layer.MODEL, first, f"{shortest} steps, {exploration.distinct:,} states")
 
 
-def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:
+def by_replay(bug: str, bounds: Mapping[str, Value]) -> Detection | None:
     """The replay of cores with the bug against the model without it has a mismatch: the first in breadth-first
     order."""
     done = replay(bounds, planted=PLANTED[bug], until_differs=True)
@@ -129,10 +129,10 @@ def by_replay(bug: str, bounds: Mapping[str, Value]) -> Found | None:
         return None
     first = done.mismatches[0]
     given = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in bounds.items())
-    return Found(Layer.REPLAY, f"{first.kind}: {first.action.partition(':')[0]}", given)
+    return Detection(Layer.REPLAY, f"{first.kind}: {first.action.partition(':')[0]}", given)
 
 
-def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
+def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Detection | None:
     """A promise is broken in a simulated run, and none in the same run of today's cores."""
     for seed in seeds:
         try:
@@ -140,7 +140,7 @@ def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
         except (AssertionError, LookupError, ValueError) as failed:
             promise = f"a core fails: {type(failed).__name__}"
         if promise is not None and simulate(seed, _with(WEATHERS[weather], KIP_966)).promise is None:
-            return Found(Layer.SIMULATOR, promise, f"{weather}, seed {seed}")
+            return Detection(Layer.SIMULATOR, promise, f"{weather}, seed {seed}")
     return None
 
 
@@ -164,12 +164,12 @@ def _todays_trace_is_rejected(weather: str, seed: int) -> bool:
     return _rejected(_run_with_history(KIP_966, weather, seed)) is not None
 
 
-def by_traces(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
+def by_traces(bug: str, weather: str, seeds: Iterable[int]) -> Detection | None:
     """The trace of a simulated run is rejected, and that of today's cores with the same seed is not."""
     for seed in seeds:
         action = _rejected(_run_with_history(PLANTED[bug], weather, seed))
         if action is not None and not _todays_trace_is_rejected(weather, seed):
-            return Found(Layer.TRACES, action, f"{weather}, seed {seed}")
+            return Detection(Layer.TRACES, action, f"{weather}, seed {seed}")
     return None
 
 
@@ -183,27 +183,27 @@ def _todays_history_has_anomaly(weather: str, seed: int) -> bool:
     return _anomaly(_run_with_history(KIP_966, weather, seed)) is not None
 
 
-def by_history(bug: str, weather: str, seeds: Iterable[int]) -> Found | None:
+def by_history(bug: str, weather: str, seeds: Iterable[int]) -> Detection | None:
     """The history of the clients of a simulated run has an anomaly, and that of today's cores has none."""
     for seed in seeds:
         anomaly = _anomaly(_run_with_history(PLANTED[bug], weather, seed))
         if anomaly is not None and not _todays_history_has_anomaly(weather, seed):
-            return Found(Layer.HISTORY, anomaly, f"{weather}, seed {seed}")
+            return Detection(Layer.HISTORY, anomaly, f"{weather}, seed {seed}")
     return None
 
 
-def by_crash_points(bug: str) -> Found | None:
+def by_crash_points(bug: str) -> Detection | None:
     """A log directory breaks a promise when it crashes before some write, or a situation made by hand shows the bug."""
     broken = first_broken_promise(PLANTED[bug])
     if broken is not None and first_broken_promise(KIP_966) is None:
-        return Found(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
+        return Detection(Layer.CRASH_POINTS, broken[0], f"write {broken[1]}")
     situation = broken_in_a_situation(PLANTED[bug])
     if situation is None or broken_in_a_situation(KIP_966) is not None:
         return None
-    return Found(Layer.CRASH_POINTS, situation, "made by hand")
+    return Detection(Layer.CRASH_POINTS, situation, "made by hand")
 
 
-RUN_LAYERS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Found | None]]] = {
+RUN_LAYERS: Final[Mapping[Layer, Callable[[str, str, Iterable[int]], Detection | None]]] = {
     Layer.TRACES: by_traces,
     Layer.SIMULATOR: by_simulator,
     Layer.HISTORY: by_history,

@@ -10,12 +10,12 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_kills.historic import scenario_of
-from isr_kills.layers import RUN_LAYERS, Found, Layer, by_crash_points, by_model, by_replay
+from isr_kills.layers import RUN_LAYERS, Detection, Layer, by_crash_points, by_model, by_replay
 from isr_lang import Value
 from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_sim.scenario import play
 
-Matrix: TypeAlias = Mapping[str, Mapping[Layer, Found | None]]
+Matrix: TypeAlias = Mapping[str, Mapping[Layer, Detection | None]]
 """What each layer found of each bug."""
 
 
@@ -77,15 +77,15 @@ PLANS: Final[Mapping[str, Plan]] = {
 }
 
 
-def by_scenario(bug: str, name: str, seed: int = 1) -> Found | None:
+def by_scenario(bug: str, name: str, seed: int = 1) -> Detection | None:
     """A promise that is broken in a scenario, if today's cores keep all of them there."""
     broken = play(scenario_of(name, bug), seed).promise
     if broken is None or play(scenario_of(name, "kip-966"), seed).promise is not None:
         return None
-    return Found(Layer.SIMULATOR, broken, f"scenario {name}, seed {seed}")
+    return Detection(Layer.SIMULATOR, broken, f"scenario {name}, seed {seed}")
 
 
-def look_for(bug: str, layer: Layer) -> Found | None:
+def look_for(bug: str, layer: Layer) -> Detection | None:
     """What a layer finds of a bug, in the places that its plan names."""
     plan = PLANS[bug]
     match layer:
@@ -113,7 +113,7 @@ def kill_matrix(
     bugs: Iterable[str], layers: Iterable[Layer], progress: Callable[[str], object] = lambda _: None
 ) -> Matrix:
     """The matrix of these bugs and layers; `progress` is called with each cell."""
-    wanted, matrix = tuple(layers), dict[str, dict[Layer, Found | None]]()
+    wanted, matrix = tuple(layers), dict[str, dict[Layer, Detection | None]]()
     for bug in bugs:
         matrix[bug] = {}
         for layer in wanted:
@@ -125,7 +125,7 @@ def kill_matrix(
 # The table
 
 
-def text(bug: str, layer: Layer, finding: Found | None) -> str:
+def text(bug: str, layer: Layer, finding: Detection | None) -> str:
     """The text of a cell: what was found and where, `-` if nothing was, empty if the layer cannot have the bug."""
     if finding is not None:
         return f"{finding.what} ({finding.where})"

@@ -25,7 +25,7 @@ from isr_broker.server import Server
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import Everything, MemoryDisk
 from isr_broker.wire import protocol
-from isr_cluster.admin import Address, Admin, Refused, error_name
+from isr_cluster.admin import Address, Admin, RequestRefused, error_name
 from isr_cluster.ports import HOST, free_ports
 from isr_sim.scenario import parse, play
 from isr_sim.simulate import QUICK, Config, simulate
@@ -155,7 +155,7 @@ def _leads_everywhere(admins: tuple[Admin, ...], topic: str, leader: BrokerId) -
 def _leads(admin: Admin, topic: str, leader: BrokerId) -> bool:
     try:
         return admin.partitions([topic])[0].leader == leader
-    except Refused:
+    except RequestRefused:
         return False
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from insync_cli.main import main
 from isr_trace.itf import read_itf
-from isr_trace.trace import Minimised
+from isr_trace.trace import Minimisation
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_walk_has_the_terminal_to_itself(trace: str, capsys: pytest.CaptureFix
 
 
 def test_what_was_found_breadth_first_is_known_to_be_shortest(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert read_itf(Path(trace)).minimisation == Minimised(2, 2, True)
+    assert read_itf(Path(trace)).minimisation == Minimisation(2, 2, True)
     assert main(["show", trace]) == 0
     assert "2 steps, and no shorter trace exists" in capsys.readouterr().out
 

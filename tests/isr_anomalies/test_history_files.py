@@ -7,7 +7,7 @@ import pytest
 from tests.support.histories import Story, judged, with_word, words
 
 from insync_cli.main import main
-from isr_anomalies import Malformed, check, pair_operations, read_edn, read_json
+from isr_anomalies import MalformedHistory, check, pair_operations, read_edn, read_json
 from isr_anomalies.read_json import CLIENT, OTHER
 
 LOST = Story().sends((1, 0), (2, 1)).final({1: 2}, unseen=[]).lines
@@ -89,7 +89,7 @@ def test_edn_may_be_one_vector_and_be_discarded_in_part() -> None:
     ],
 )
 def test_edn_that_is_no_history_is_refused_with_its_line(text: str, says: str) -> None:
-    with pytest.raises(Malformed, match="^" + says.replace("[", r"\[").replace("{", r"\{").replace(")", r"\)")):
+    with pytest.raises(MalformedHistory, match="^" + says.replace("[", r"\[").replace("{", r"\{").replace(")", r"\)")):
         pair_operations(read_edn(text))
 
 

@@ -10,7 +10,7 @@ from isr_audit.cluster import Cluster, Partition, Topic, merge_clusters
 from isr_audit.condition import Trouble, candidates, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import client_settings
-from isr_audit.live_replicas import Untranslated, python_settings
+from isr_audit.live_replicas import UntranslatedSetting, python_settings
 from isr_audit.releases import release_of, release_of_level, running
 
 TOPICS = """\
@@ -148,7 +148,7 @@ def test_the_second_client_has_the_settings_of_the_first() -> None:
     told = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "ssl_cafile": "/ca"}
     assert python_settings(given) == told
     assert python_settings({"ssl.endpoint.identification.algorithm": "none"}) == {"ssl_check_hostname": False}
-    with pytest.raises(Untranslated, match=r"kafka-python has no ssl\.ca\.pem"):
+    with pytest.raises(UntranslatedSetting, match=r"kafka-python has no ssl\.ca\.pem"):
         python_settings({"ssl.ca.pem": "x"})
 
 

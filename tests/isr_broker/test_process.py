@@ -27,7 +27,7 @@ from isr_broker.storage.disk_files import InUse, RealDisk, open_data_directory
 from isr_broker.storage.log import Log
 from isr_broker.wire import protocol
 from isr_broker.wire.protocol import Answer
-from isr_cluster.admin import Admin, Refused
+from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.ports import HOST
 from isr_cluster.processes import Processes
 
@@ -102,7 +102,7 @@ def test_a_broker_serves_nobody_before_it_has_a_session() -> None:
     try:
         cluster.start(2)
         address = (HOST, cluster.ports[2])
-        with pytest.raises(Refused, match="timed out"):
+        with pytest.raises(RequestRefused, match="timed out"):
             Admin(address, 0.7)
         cluster.start(1)
         with Admin(address, 30) as admin:

@@ -258,16 +258,16 @@ def test_liveness_of_the_protocol_is_decided_wherever_states_are(
 def test_a_region_that_does_not_fit_beside_compressed_states_is_decided_when_they_are_in_files(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    gather, tried = graph.Gathered.gather, list[bool]()
+    gather, tried = graph.GatheredRegion.gather, list[bool]()
 
-    def without_room(self: graph.Gathered, room: Callable[[int], bool]) -> None:
+    def without_room(self: graph.GatheredRegion, room: Callable[[int], bool]) -> None:
         tried.append(self.search.space.outside)
         if not self.search.space.outside:
             raise graph.TooMuch
         gather(self, room)
 
     expected = native.explore(Instance(LOCK, {"clients": 3}), ("served",))
-    monkeypatch.setattr(graph.Gathered, "gather", without_room)
+    monkeypatch.setattr(graph.GatheredRegion, "gather", without_room)
     monkeypatch.setattr(space, "LEAST", 0)
     with states_compressed():
         found = native.explore(Instance(LOCK, {"clients": 3}), ("served",))
@@ -276,13 +276,13 @@ def test_a_region_that_does_not_fit_beside_compressed_states_is_decided_when_the
 
 
 def test_a_region_that_memory_does_not_hold_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    gather = graph.Gathered.gather
+    gather = graph.GatheredRegion.gather
 
-    def without_room(self: graph.Gathered, room: Callable[[int], bool]) -> None:
+    def without_room(self: graph.GatheredRegion, room: Callable[[int], bool]) -> None:
         monkeypatch.setattr(Table, "room", self.search.program.most + 2)  # room for two states and their successors
         gather(self, room)
 
-    monkeypatch.setattr(graph.Gathered, "gather", without_room)
+    monkeypatch.setattr(graph.GatheredRegion, "gather", without_room)
     with states_in_files():
         found = native.explore(Instance(LOCK, {"clients": 3}), ("served",), workers=1)
     assert found.complete

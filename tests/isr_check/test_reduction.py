@@ -20,7 +20,7 @@ from isr_check.native.layout import SLACKS
 from isr_check.native.search import Means, Search
 from isr_check.native.states import states
 from isr_check.reduction import Reduction
-from isr_check.reduction_rules import Model, Passed
+from isr_check.reduction_rules import Model, VersionRule
 from isr_check.reference import Evaluator, State
 from isr_lang import Instance
 from isr_protocol.by_name import DESIGNS
@@ -126,9 +126,9 @@ def never(*_: object) -> bool:
     return False
 
 
-def blank_requests(model: Model) -> list[Passed]:
+def blank_requests(model: Model) -> list[VersionRule]:
     """As if the version of a request did not count: all that it says is blank as soon as anything was elected."""
-    return [Passed("alter_broker_epoch", "controller_partition_epoch", ("alter_isr", "alter_leader_epoch"))]
+    return [VersionRule("alter_broker_epoch", "controller_partition_epoch", ("alter_isr", "alter_leader_epoch"))]
 
 
 def disagrees(instance: Instance, whole: Exploration) -> bool:

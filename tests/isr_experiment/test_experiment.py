@@ -32,8 +32,8 @@ from isr_cluster.ports import HOST
 from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
 from isr_experiment.cells import Cell, Expected
-from isr_experiment.conclusions import Concluded, Verdict, totals
-from isr_experiment.model import Predicted, prediction
+from isr_experiment.conclusions import CellConclusion, Verdict, totals
+from isr_experiment.model import Prediction, prediction
 from isr_experiment.namespaces import missing_requirement, run_in_namespace
 from isr_experiment.nemesis import KINDS, choose_kinds
 from isr_experiment.network import CLIENTS, Proxies, source_of
@@ -44,7 +44,7 @@ from isr_experiment.run import Options, Result, conduct, empty
 from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
 from isr_experiment.verdicts import Fate, fates, judge_history, leaderless, windows
-from isr_experiment.watch import Seen
+from isr_experiment.watch import Observation
 from isr_report.html import style
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
@@ -195,9 +195,9 @@ def _nothing(stage: Stage) -> None:
 CELL = Cell(name="c", schedule=_nothing)
 
 
-def conclude(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> Concluded:
-    foreseen = None if model is None else Predicted(model, ())
-    return Concluded(cell=cell, results=results, prediction=foreseen, required_runs=wanted)
+def conclude(cell: Cell, *results: Result, model: bool | None = None, wanted: int = 1) -> CellConclusion:
+    foreseen = None if model is None else Prediction(model, ())
+    return CellConclusion(cell=cell, results=results, prediction=foreseen, required_runs=wanted)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_cell_passes_only_if_its_runs_showed_what_was_expected(
 
 
 def test_a_model_that_could_not_say_agrees_with_nothing() -> None:
-    undecided = Concluded(cell=CELL, results=(result(),), prediction=Predicted(None, ()), required_runs=1)
+    undecided = CellConclusion(cell=CELL, results=(result(),), prediction=Prediction(None, ()), required_runs=1)
     assert undecided.verdict is Verdict.INVALID
 
 
@@ -239,9 +239,14 @@ def test_the_bound_counts_only_valid_runs_of_cells_that_are_to_lose_nothing() ->
 
 
 def test_time_without_a_leader_is_what_the_controller_says() -> None:
-    seen = [Seen(0, 2, 1, (2,), ()), Seen(10, None, 2, (), (2,)), Seen(15, None, 2, (), ()), Seen(30, 3, 3, (3,), ())]
+    seen = [
+        Observation(0, 2, 1, (2,), ()),
+        Observation(10, None, 2, (), (2,)),
+        Observation(15, None, 2, (), ()),
+        Observation(30, 3, 3, (3,), ()),
+    ]
     assert leaderless(seen, 100) == [(10, 30)]
-    assert leaderless([*seen, Seen(90, None, 4, (), ())], 100) == [(10, 30), (90, 100)]
+    assert leaderless([*seen, Observation(90, None, 4, (), ())], 100) == [(10, 30), (90, 100)]
 
 
 # The model beside it
@@ -317,11 +322,11 @@ def test_an_experiment_that_is_stopped_has_the_answers_that_the_model_gave_and_n
         assert not (tmp_path / campaign.FILE).exists(), "what an earlier experiment found"
         return SimpleNamespace(invalid=())
 
-    def answered(cell: Cell, stop: Callable[[], bool]) -> Predicted:
+    def answered(cell: Cell, stop: Callable[[], bool]) -> Prediction:
         over.set()
-        return Predicted(True, ())
+        return Prediction(True, ())
 
-    def document(_name: str, _says: str, done: list[Concluded], *_: object) -> dict[str, object]:
+    def document(_name: str, _says: str, done: list[CellConclusion], *_: object) -> dict[str, object]:
         written.append([c.cell.name for c in done if c.prediction is not None])
         return {}
 

@@ -25,7 +25,7 @@ from isr_broker.storage.meta_properties import Claim, claim
 from isr_broker.wire.protocol import API_VERSIONS, ask
 from isr_cluster.identity import OtherData, cluster_of
 from isr_cluster.kafka import KafkaProcesses, archive, node_settings
-from isr_cluster.kafka_metadata import Decided, KafkaDecisions
+from isr_cluster.kafka_metadata import KafkaDecisions, PartitionDecision
 from isr_cluster.ports import HOST, free_ports
 from isr_cluster.processes import Mishap, System
 from isr_experiment.campaign import lacking, stands
@@ -118,9 +118,9 @@ def test_decisions_about_the_partition_and_no_other_are_read_of_the_metadata_log
         (None, 2, (4,), (2, 3)),
         (4, 3, (4,), ()),
     ]
-    wanted = [Decided(*one, version, (), (2, 3, 4)) for version, one in enumerate(told)]
+    wanted = [PartitionDecision(*one, version, (), (2, 3, 4)) for version, one in enumerate(told)]
     assert KafkaDecisions(TopicPartition("t", 0)).take(data) == (wanted, len(data))
-    piecewise, found, done = KafkaDecisions(TopicPartition("t", 0)), list[Decided](), 0
+    piecewise, found, done = KafkaDecisions(TopicPartition("t", 0)), list[PartitionDecision](), 0
     for end in range(0, len(data) + 1, 7):
         more, size = piecewise.take(data[done:end])
         found, done = found + more, done + size

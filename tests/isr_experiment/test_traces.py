@@ -15,7 +15,7 @@ from isr_experiment.cells import Expected
 from isr_experiment.conclusions import Verdict, totals
 from isr_experiment.holders import MS, note_holders, trace_notes, values_of
 from isr_experiment.recorder import PARTITION, Recorder
-from isr_experiment.verdicts import Traced, judge_history
+from isr_experiment.verdicts import TraceVerdict, judge_history
 
 CLAIMS = {"acks": "all", "idempotence": True, "min_insync": 2, "unclean": False, "progress_within": 5_000_000_000}
 
@@ -96,16 +96,20 @@ def test_a_value_that_is_gone_was_the_last_that_was_appended_at_its_offset_by_th
 
 
 def test_a_trace_that_the_model_rejects_fails_its_cell() -> None:
-    bad = attrs.evolve(result(), trace_verdict=Traced(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2"))
+    bad = attrs.evolve(
+        result(), trace_verdict=TraceVerdict(accepted=False, events=1, steps=0, outside=0, why="1.1.jsonl:2")
+    )
     assert conclude(CELL, bad).verdict is Verdict.REJECTED
 
 
 def test_a_planted_bug_may_be_caught_by_its_traces_alone() -> None:
-    bad = attrs.evolve(result(), trace_verdict=Traced(accepted=False, events=5, steps=0, outside=0, why="1.1.jsonl:2"))
+    bad = attrs.evolve(
+        result(), trace_verdict=TraceVerdict(accepted=False, events=5, steps=0, outside=0, why="1.1.jsonl:2")
+    )
     bug = attrs.evolve(CELL, expected=Expected.CAUGHT)
     assert conclude(bug, bad).verdict is Verdict.AS_EXPECTED
     assert conclude(bug, attrs.evolve(bad, invalid=("no fault struck",))).verdict is Verdict.INVALID
     assert conclude(
-        bug, attrs.evolve(bad, trace_verdict=Traced(accepted=True, events=5, steps=1, outside=0))
+        bug, attrs.evolve(bad, trace_verdict=TraceVerdict(accepted=True, events=5, steps=1, outside=0))
     ).verdict is (Verdict.NOT_CAUGHT)
     assert totals([conclude(bug, bad)]).rejected == 0, "what the model says of bugs is counted apart"

@@ -8,7 +8,7 @@ import pytest
 
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_experiment.clients import told_offset
-from isr_experiment.conclusions import Concluded, rates
+from isr_experiment.conclusions import CellConclusion, rates
 from isr_experiment.recorder import Recorder
 from isr_experiment.run import Result
 from isr_experiment.verdicts import Fate, dumped_values
@@ -76,7 +76,7 @@ def test_the_rates_of_2013_each_with_its_own_whole() -> None:
     result = Result.__new__(Result)
     object.__setattr__(result, "fates", (fate(attempted=1_000, acknowledged=987, lost=520, recovered=1),))
     [cell, *_] = EXPERIMENTS["recommendations"].cells(0)
-    found = rates(Concluded(cell=cell, results=(result,), prediction=None, required_runs=1))
+    found = rates(CellConclusion(cell=cell, results=(result,), prediction=None, required_runs=1))
     assert [str(rate) for rate in found] == [
         "acknowledged of attempted 987 of 1,000, 98.7 %",
         "lost of acknowledged 520 of 987, 52.7 %",

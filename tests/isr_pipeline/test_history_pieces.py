@@ -17,7 +17,7 @@ from tests.support.histories import Story
 from tests.support.planted_anomalies import PERMITTED, PLANTED
 from tests.support.random_histories import Line, Log
 
-from isr_anomalies import Claims, Malformed, Partition, pair_operations, read_json
+from isr_anomalies import Claims, MalformedHistory, Partition, pair_operations, read_json
 from isr_anomalies.operations import NOTHING, Event
 from isr_anomalies.read_json import item_of, parsed
 from isr_pipeline.histories import chunks, pairing, plain, shares
@@ -124,7 +124,7 @@ def test_a_plain_invocation_is_the_event_that_isr_anomalies_has() -> None:
 def by_one_process(lines: list[str]) -> object:
     try:
         history = pair_operations(read_json(lines), Claims())
-    except Malformed as problem:
+    except MalformedHistory as problem:
         return str(problem)
     return sorted(map(pairing.row_of, history.operations)), parts(history.partitions), history.ends_at
 
@@ -141,12 +141,12 @@ def in_pieces(lines: list[str], folder: Path, size: int, buckets: int) -> object
         for row in pairing.Parse({0: buckets})(piece):
             boxes.setdefault(row.key, []).append(cast("pairing.Box", marshal.loads(row.payload)))
     problems = [box["problem"] for some in boxes.values() for box in some if "problem" in box]
-    found: list[pairing.Paired] = []
+    found: list[pairing.PairedOperations] = []
     payloads: dict[str, list[bytes]] = {}
     for bucket, some in boxes.items():
         try:
             found.append(pairing.all_paired(some))
-        except Malformed as problem:
+        except MalformedHistory as problem:
             problems.append((problem.line, str(problem)))
             continue
         for name, share in pairing.shares_of(found[-1], some, int(bucket) << 40).items():

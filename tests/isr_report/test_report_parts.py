@@ -14,14 +14,14 @@ from insync_cli.main import main
 from insync_cli.review.report import EVERYTHING
 from isr_model import KIP_966
 from isr_report.html import picture
-from isr_report.material import Included, Material, questions
+from isr_report.material import IncludedReport, Material, questions
 from isr_report.matrix.grid import CellEntry, Matrix, PromiseEntry
 from isr_report.matrix.plan import load_plan
 from isr_report.matrix.since import since
 from isr_report.sections import conformance, experiments, overview
 from isr_report.sections.distance import distance
 from isr_report.sections.findings import signs
-from isr_report.traceability import Traced, mentions, trace_to_sources
+from isr_report.traceability import TraceabilityTable, mentions, trace_to_sources
 from isr_trace.itf import read_itf
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
@@ -30,17 +30,17 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def traced() -> Traced:
+def traced() -> TraceabilityTable:
     instances = [registry.instance_of(KIP_966, settings) for settings in EVERYTHING]
     return trace_to_sources(instances, TOP, ["impl/isr_broker"], "tests", killers={}, replayed={"leader_appends": 7})
 
 
-def test_every_action_and_promise_of_the_model_has_its_row(traced: Traced) -> None:
+def test_every_action_and_promise_of_the_model_has_its_row(traced: TraceabilityTable) -> None:
     assert [a.name for a in traced.actions] == [a.name for a in KIP_966.actions]
     assert [p.name for p in traced.promises] == [p.name for p in KIP_966.properties]
 
 
-def test_the_function_that_is_an_action_is_found(traced: Traced) -> None:
+def test_the_function_that_is_an_action_is_found(traced: TraceabilityTable) -> None:
     rows = {a.name: a for a in traced.actions}
     assert [(p.file, p.symbol) for p in rows["leader_appends"].broker] == [
         ("impl/isr_broker/core/leader.py", "leader_appends")
@@ -49,7 +49,7 @@ def test_the_function_that_is_an_action_is_found(traced: Traced) -> None:
     assert any(p.file.endswith("elections.py") for p in rows["controller_fences_leader"].broker), "by what it names"
 
 
-def test_the_actions_of_a_promise_are_those_that_write_what_it_reads(traced: Traced) -> None:
+def test_the_actions_of_a_promise_are_those_that_write_what_it_reads(traced: TraceabilityTable) -> None:
     rows = {p.name: p for p in traced.promises}
     assert "leader_answers_fetch" in rows["committed-only-grows"].actions
     assert "controller_unfences" not in rows["committed-only-grows"].actions
@@ -98,8 +98,8 @@ def test_what_changed_since_an_earlier_report_is_named() -> None:
     assert since(matrix(seconds=0.01), matrix(seconds=0.09)).unusual == {}, "too short to say anything"
 
 
-def given(**report: object) -> Included:
-    return Included(file="included/x.json", report=cast("Mapping[str, object]", report))
+def given(**report: object) -> IncludedReport:
+    return IncludedReport(file="included/x.json", report=cast("Mapping[str, object]", report))
 
 
 def test_reports_of_conformance_are_tables_and_what_is_not_given_is_said() -> None:

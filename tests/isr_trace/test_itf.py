@@ -28,7 +28,7 @@ from isr_lang.types import (
 from isr_trace.codec import decode, encode
 from isr_trace.itf import itf_text, read_itf, trace_from, trace_from_text, write_itf
 from isr_trace.show import plain_text, story
-from isr_trace.trace import ActionNote, Minimised, Step, Trace, TraceError
+from isr_trace.trace import ActionNote, Minimisation, Step, Trace, TraceError
 
 Written = dict[str, dict[str, object]]
 
@@ -114,7 +114,7 @@ def traces(draw: st.DrawFn) -> Trace:
         initial_types=parameters,
         steps=steps,
         states=tuple(some(types) for _ in range(length + 1)),
-        minimisation=draw(st.sampled_from((None, Minimised(9, length, True)))),
+        minimisation=draw(st.sampled_from((None, Minimisation(9, length, True)))),
         loop=draw(st.sampled_from((None, 0))),
     )
 

@@ -12,7 +12,7 @@ from isr_check.explorer import explore
 from isr_check.reference import Evaluator
 from isr_trace.minimise import minimise
 from isr_trace.replay import Replay, check_goal, record, run_of
-from isr_trace.trace import Minimised, TraceError
+from isr_trace.trace import Minimisation, TraceError
 
 pytestmark = pytest.mark.explores
 
@@ -45,7 +45,7 @@ def test_what_it_calls_shortest_is_as_short_as_what_breadth_first_search_finds(s
     found = explore(runs.instance, ("acked-survives",)).finding("acked-survives").path
     assert found is not None
     minimal = minimise(trace, runs)
-    assert minimal.minimisation == Minimised(len(trace.steps), len(found.steps), True)
+    assert minimal.minimisation == Minimisation(len(trace.steps), len(found.steps), True)
 
 
 @settings(max_examples=30, deadline=None)
@@ -75,7 +75,7 @@ def test_a_property_of_steps_is_still_broken_by_the_last_step(seed: int) -> None
 def test_the_shortest_trace_stays_as_long_as_it_is() -> None:
     trace, runs = violation(copied_log.UNCLEAN), evaluator(copied_log.UNCLEAN)
     minimal = minimise(trace, runs)
-    assert minimal.minimisation == Minimised(5, 5, True)
+    assert minimal.minimisation == Minimisation(5, 5, True)
 
 
 # Calmer

@@ -23,7 +23,7 @@ from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.log import Log
 from isr_broker.wire import protocol
-from isr_cluster.admin import Admin, PartitionSeen, Refused
+from isr_cluster.admin import Admin, PartitionSeen, RequestRefused
 from isr_cluster.changes import changes
 from isr_cluster.ports import HOST
 from isr_cluster.processes import Processes
@@ -141,7 +141,7 @@ def partition(processes: Processes) -> PartitionSeen | None:
         try:
             with Admin((HOST, processes.ports[broker]), 2.0) as admin:
                 return next((p for p in admin.partitions() if p.topic == TOPIC), None)
-        except Refused:
+        except RequestRefused:
             continue
     return None
 
@@ -183,7 +183,7 @@ def ready(processes: Processes) -> None:
         try:
             with Admin((HOST, processes.ports[1])) as admin:
                 admin.create(TOPIC, 1, 3, {"min.insync.replicas": "2"})
-        except Refused:
+        except RequestRefused:
             return False
         return True
 

@@ -1,8 +1,8 @@
 """Bare participles among the names of a source text: `found`, `told`, `asked` read well aloud and cannot be searched.
 
-A function, a parameter, a field, a module and a variable of a module have a noun, or a verb with its noun. A local may
-be a participle for `LINES` lines. The fields of a `TypedDict` are keys of files, and the members of an `Enum` are
-words: neither counts.
+A class, a function, a parameter, a field, a module and a variable of a module have a noun, or a verb with its noun. A
+local may be a participle for `LINES` lines. The fields of a `TypedDict` are keys of files, and the members of an `Enum`
+are words: neither counts. Nor does a parameter of a lambda, which lives in one expression.
 """
 
 import ast
@@ -70,7 +70,10 @@ class BareName:
 
 
 def is_participle(name: str) -> bool:
-    word = name.strip("_").lower()
+    word = name.strip("_")
+    if not (word.islower() or word.isupper() or word.istitle()):
+        return False  # EpochAssigned says whose assignment
+    word = word.lower()
     if "_" in word or word in FIELD or word in NO_PARTICIPLES:
         return False
     return word in IRREGULAR or (word.endswith("ed") and len(word) > 4)
@@ -104,7 +107,9 @@ def _targets(body: list[ast.stmt]) -> Iterator[ast.Name]:
 def _within(node: ast.AST, scope: tuple[str, ...]) -> Iterator[BareName]:
     for child in ast.iter_child_nodes(node):
         match child:
-            case ast.ClassDef():
+            case ast.ClassDef(name=name, lineno=line):
+                if is_participle(name):
+                    yield BareName(line, "class", ".".join(scope), name)
                 yield from _of_class(child, scope)
                 yield from _within(child, (*scope, child.name))
             case ast.FunctionDef() | ast.AsyncFunctionDef():

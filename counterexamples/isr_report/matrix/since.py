@@ -17,7 +17,7 @@ NOTICEABLE = 1.0
 
 
 @attrs.frozen
-class Changed:
+class CellChange:
     """A cell that says something else: of a promise, or how many states there are."""
 
     cell: CellEntry
@@ -31,8 +31,8 @@ class Since:
     """`models`: designs whose model is another one now; their numbers may differ, all others may not."""
 
     models: tuple[str, ...]
-    verdicts: tuple[Changed, ...]
-    sizes: tuple[Changed, ...]
+    verdicts: tuple[CellChange, ...]
+    sizes: tuple[CellChange, ...]
     new: tuple[str, ...]
     removed_cells: tuple[str, ...]
     times: Mapping[str, tuple[float, float]]
@@ -48,7 +48,7 @@ def since(before: Matrix, now: Matrix) -> Since:
     """Cells are the same when their commands are; a cell of an older plan is gone."""
     old = {" ".join(c["command"]): c for c in before["cells"]}
     new = {" ".join(c["command"]): c for c in now["cells"]}
-    verdicts, sizes, models = list[Changed](), list[Changed](), dict[str, None]()
+    verdicts, sizes, models = list[CellChange](), list[CellChange](), dict[str, None]()
     for asked in old.keys() & new.keys():
         a, b = old[asked], new[asked]
         if a["model_hash"] != b["model_hash"]:
@@ -57,12 +57,12 @@ def since(before: Matrix, now: Matrix) -> Since:
             was = verdict_of(a, p["name"])
             if was is not None and (was["verdict"], was["depth"]) != (p["verdict"], p["depth"]):
                 verdicts.append(
-                    Changed(
+                    CellChange(
                         b, p["name"], f"{was['verdict']} {was['depth'] or ''}", f"{p['verdict']} {p['depth'] or ''}"
                     )
                 )
         if (a["distinct"], a["generated"]) != (b["distinct"], b["generated"]):
-            sizes.append(Changed(b, "states", f"{a['distinct']:,}", f"{b['distinct']:,}"))
+            sizes.append(CellChange(b, "states", f"{a['distinct']:,}", f"{b['distinct']:,}"))
     designs = {c["design"] for c in new.values()} & {c["design"] for c in old.values()}
     shared = old.keys() & new.keys()
     times = {

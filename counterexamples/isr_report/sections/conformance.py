@@ -10,7 +10,7 @@ from html import escape
 from typing import cast
 
 from isr_report.html import code, command, link, table, verdict
-from isr_report.material import Included
+from isr_report.material import IncludedReport
 from isr_report.sections import kafka_stories
 
 Json = Mapping[str, object]
@@ -45,7 +45,7 @@ def is_conformance(report: Json) -> bool:
     return str(report.get("schema", "")) in SECTIONS
 
 
-def section(included_reports: Sequence[Included]) -> str:
+def section(included_reports: Sequence[IncludedReport]) -> str:
     """Every kind in turn; of what was not given the command that makes it."""
     parts: list[str] = []
     for schema, (title, says, made_by) in SECTIONS.items():
@@ -90,7 +90,7 @@ def total(report: Json, key: str) -> int:
     return sum(v for v in cast("Json", counts).values() if isinstance(v, int)) if isinstance(counts, Mapping) else 0
 
 
-def _replays(reports: Sequence[Included]) -> str:
+def _replays(reports: Sequence[IncludedReport]) -> str:
     rows: list[tuple[str, ...]] = []
     for i in reports:
         r = i["report"]
@@ -130,7 +130,7 @@ def _counts(report: Json, key: str) -> list[tuple[str, int]]:
     return list(cast("Mapping[str, int]", counts).items()) if isinstance(counts, Mapping) else []
 
 
-def _conforms(reports: Sequence[Included]) -> str:
+def _conforms(reports: Sequence[IncludedReport]) -> str:
     rows: list[tuple[str, ...]] = []
     for i in reports:
         r = i["report"]
@@ -152,7 +152,7 @@ def _conforms(reports: Sequence[Included]) -> str:
     return table(header, rows, numbers=(4, 5, 6, 7)) + "".join(_examples(i, "differences") for i in reports)
 
 
-def _examples(i: Included, counts_key: str) -> str:
+def _examples(i: IncludedReport, counts_key: str) -> str:
     """The first difference of a report that has some: how one gets there, and the step."""
     listed = cast("list[Json]", i["report"].get("examples") or [])
     if not listed or not total(i["report"], counts_key):
@@ -165,7 +165,7 @@ def _examples(i: Included, counts_key: str) -> str:
     return f"<p><b>{escape(str(first.get('kind')))}</b> after</p><ol>{ways}<li><b>{code(last)}</b></li></ol>"
 
 
-def _validations(reports: Sequence[Included]) -> str:
+def _validations(reports: Sequence[IncludedReport]) -> str:
     rows: list[tuple[str, ...]] = []
     for i in reports:
         r = i["report"]
@@ -212,11 +212,11 @@ def _rejection(report: Json) -> str:
     return f"<p><b>Rejected</b> at {about}</p><ul>{guards}</ul>"
 
 
-def _kill_tables(reports: Sequence[Included]) -> str:
+def _kill_tables(reports: Sequence[IncludedReport]) -> str:
     return "".join(_kill_table(i) for i in reports)
 
 
-def _kill_table(i: Included) -> str:
+def _kill_table(i: IncludedReport) -> str:
     """A row for each planted bug, a column for each layer: what said so, and where; what nobody finds is flagged."""
     bugs = cast("Mapping[str, Mapping[str, Mapping[str, str] | None]]", i["report"].get("bugs") or {})
     layers = list(dict.fromkeys(layer for found in bugs.values() for layer in found))

@@ -12,7 +12,7 @@ import attrs
 from isr_report import charts
 from isr_report.charts import ACCENT, BAD, Series
 from isr_report.html import code, command, count_text, link, table
-from isr_report.material import Included
+from isr_report.material import IncludedReport
 
 SCHEMA = "insync/experiment/1"
 Json = Mapping[str, object]
@@ -27,7 +27,7 @@ def is_experiment(report: Json) -> bool:
     return report.get("schema") == SCHEMA
 
 
-def section(included_reports: Sequence[Included]) -> str:
+def section(included_reports: Sequence[IncludedReport]) -> str:
     """Every experiment that was given, or how one is made."""
     reports = [i for i in included_reports if is_experiment(i["report"])]
     if not reports:
@@ -51,7 +51,7 @@ def number(row: Json, key: str) -> float:
     return value if isinstance(value, int | float) else 0
 
 
-def _experiment(i: Included) -> str:
+def _experiment(i: IncludedReport) -> str:
     r = i["report"]
     cells = rows_of(r, "cells")
     every = [(cell, run) for cell in cells for run in rows_of(cell, "runs")]

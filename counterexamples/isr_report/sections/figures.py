@@ -20,7 +20,7 @@ from isr_report.availability import (
 )
 from isr_report.charts import ACCENT, BAD, GOOD, WARM, Series
 from isr_report.html import code, command, link, prose, table, verdict
-from isr_report.material import Included, Material
+from isr_report.material import IncludedReport, Material
 from isr_report.matrix.coverage import covered_table
 from isr_report.sections.conformance import is_conformance
 from isr_report.sections.experiments import is_experiment
@@ -220,7 +220,7 @@ def _graphs(m: Material) -> str:
     return title + "".join(f'<figure class="chart graph">{picture}</figure>' for picture in drawn)
 
 
-def _other(entry: Included) -> str:
+def _other(entry: IncludedReport) -> str:
     r = entry["report"]
     words = cast("list[str]", r.get("command", []))
     said = ", ".join(f"{escape(str(k))} {escape(str(v))}" for k, v in r.items() if isinstance(v, int | float))

@@ -12,7 +12,7 @@ from isr_report.material import (
     Claim,
     Control,
     Material,
-    Played,
+    PlayedScene,
     Question,
     Story,
     Together,
@@ -225,11 +225,11 @@ def stories(story_list: list[Story]) -> str:
     return f'{FILTER}<ul class="cards">{"".join(cards)}</ul>'
 
 
-def scenes(scene_list: list[Played]) -> str:
+def scenes(scene_list: list[PlayedScene]) -> str:
     return "".join(_scene(p) for p in scene_list)
 
 
-def _scene(p: Played) -> str:
+def _scene(p: PlayedScene) -> str:
     beats = "".join(
         f'<li><span class="when">T{i}</span><div>{picture(p.trace, i)}</div><p>{escape(beat.says)}</p></li>'
         for i, beat in enumerate(p.scene.beats, 1)

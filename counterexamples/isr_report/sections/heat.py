@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import cast
 
 from isr_report.html import code, command, table
-from isr_report.material import Included, Material
+from isr_report.material import IncludedReport, Material
 
 SHADES = 5
 """Shades of the map, the darkest for what is noticed soonest."""
@@ -35,7 +35,7 @@ def guards(m: Material) -> str:
     )
 
 
-def _campaign(entry: Included) -> str:
+def _campaign(entry: IncludedReport) -> str:
     lines = cast("list[Mapping[str, object]]", entry["report"]["mutants"])
     alone = [line for line in lines if kind(line) == "alone"]
     counts = {k: sum(kind(line) == k for line in lines) for k in KINDS}

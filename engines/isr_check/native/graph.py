@@ -29,7 +29,7 @@ from isr_check.native.machine import Machine
 from isr_check.native.memory import Worker, address, scarce
 from isr_check.native.search import Search
 from isr_check.native.space import BLOCK
-from isr_check.native.steps import Labelled, LabelledKernels
+from isr_check.native.steps import LabelledActionWriter, LabelledKernels
 from isr_check.native.team import Span, Team, spans
 from isr_check.native.traces import least_path
 from isr_check.reference import Evaluator
@@ -45,7 +45,9 @@ TRIGGER, REACHED = 1, 2
 
 def _program(search: Search, p: Property, labels: Labels) -> Program:
     shared = Definitions(search.layout)
-    actions = [Labelled(shared, f"action{i}", a, labels.first[i]) for i, a in enumerate(search.instance.actions)]
+    actions = [
+        LabelledActionWriter(shared, f"action{i}", a, labels.first[i]) for i, a in enumerate(search.instance.actions)
+    ]
     assert p.trigger is not None, "a liveness property has a trigger"
     begins = Check(attrs.evolve(p, condition=p.trigger), True, 0)
     kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
@@ -254,7 +256,7 @@ class _Graph:
         parts[start] = np.bincount(rows[kept], minlength=end - start), targets[kept], kinds[kept]
 
 
-class Gathered(_Graph):
+class GatheredRegion(_Graph):
     """States brought from files to memory, level by level: those of the region, and the goal's next to them.
 
     A state of the exploration's level l with the trigger is found at level l here, too: a stem is a path.
@@ -358,7 +360,7 @@ def decide(search: Search, p: Property) -> Finding:
     apart = space.outside or space.compressed is not None
     if space.compressed is not None:
         space.spare()
-    graph = Gathered(search, p) if apart else _Graph(search, p)
+    graph = GatheredRegion(search, p) if apart else _Graph(search, p)
 
     def late() -> bool:
         spent = time.monotonic() - search.start
@@ -370,7 +372,7 @@ def decide(search: Search, p: Property) -> Finding:
         return fits and steps < 1 << 31 and not scarce(40 * steps) and not late()
 
     try:
-        if isinstance(graph, Gathered):
+        if isinstance(graph, GatheredRegion):
             graph.gather(room)
         graph.number()
         region, members = _region(graph, room)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from isr_check.native.assembly import Bit, Code, Int
 from isr_check.native.layout import Layout
 from isr_check.reduction import Reduction
-from isr_check.reduction_rules import Joined, Passed
+from isr_check.reduction_rules import JoinRule, VersionRule
 
 ALL = (1 << 64) - 1
 
@@ -45,12 +45,12 @@ class Merging:
         at, code = self.layout.cells[cell], self.code
         return code.add(code.bits_and(code.shift_right(self.words[at.word], at.shift), at.mask), at.low)
 
-    def _version_has_passed(self, rule: Passed, key: int) -> Bit:
+    def _version_has_passed(self, rule: VersionRule, key: int) -> Bit:
         now, code = self._value(rule.current), self.code
         first = self.reduction.first(rule.versions)
         return code.both(code.less(first, now), code.less(self._value(rule.versions, key), now))
 
-    def _blank(self, rule: Passed, key: int, condition: Bit) -> None:
+    def _blank(self, rule: VersionRule, key: int, condition: Bit) -> None:
         """All cells of a word at once."""
         masks, firsts = [0] * len(self.words), [0] * len(self.words)
         for name in rule.blank:
@@ -62,7 +62,7 @@ class Merging:
             if mask:
                 self._replace(w, mask, firsts[w], condition)
 
-    def _join(self, join: Joined, key: int) -> None:
+    def _join(self, join: JoinRule, key: int) -> None:
         code, phase, members = self.code, self._value(join.phase, key), self._value(join.members, key)
         free, passed = (
             self._among(phase, join.phases),

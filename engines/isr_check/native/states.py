@@ -18,7 +18,7 @@ from isr_lang import Instance
 T = TypeVar("T")
 
 
-class _Seen(Search):
+class _StateSearch(Search):
     """A search for states only, without counterexamples."""
 
     def complete(self) -> bool:
@@ -32,7 +32,7 @@ class _Seen(Search):
 def states(instance: Instance, limits: Limits, few: int) -> list[State]:
     """At most `few` of the states that an exploration within the limits reaches, spread evenly over all its levels."""
 
-    def sample_states(search: _Seen) -> list[State]:
+    def sample_states(search: _StateSearch) -> list[State]:
         search.complete()
         return _spread(search, few)
 
@@ -43,7 +43,7 @@ def values(instance: Instance, variables: Collection[str], limits: Limits) -> se
     """What these variables are, in the order of the state, in all reachable states; None if the limits end it."""
     places = [i for i, v in enumerate(instance.variables) if v.name in variables]
 
-    def collect_values(search: _Seen) -> set[State] | None:
+    def collect_values(search: _StateSearch) -> set[State] | None:
         if not search.complete() or search.is_decided():
             return None
         layout = search.layout
@@ -61,16 +61,18 @@ def values(instance: Instance, variables: Collection[str], limits: Limits) -> se
 def holding(instance: Instance, property_names: tuple[str, ...], limits: Limits) -> tuple[list[str], bool]:
     """The properties that no state seen within the limits violates, and whether all states were seen."""
 
-    def unviolated_properties(search: _Seen) -> tuple[list[str], bool]:
+    def unviolated_properties(search: _StateSearch) -> tuple[list[str], bool]:
         complete = search.complete()
         return [name for bit, (name, _) in enumerate(search.names) if bit not in search.levels_by_check], complete
 
     return _explored(instance, property_names, limits, unviolated_properties)
 
 
-def _explored(instance: Instance, property_names: tuple[str, ...], limits: Limits, look: Callable[[_Seen], T]) -> T:
+def _explored(
+    instance: Instance, property_names: tuple[str, ...], limits: Limits, look: Callable[[_StateSearch], T]
+) -> T:
     for slack in SLACKS:
-        search = _Seen(instance, property_names, slack, Means(), None)
+        search = _StateSearch(instance, property_names, slack, Means(), None)
         search.limits = limits
         try:
             return look(search)

@@ -23,7 +23,7 @@ MANY = 1 << 17
 LABELLED_ACTION = (*ACTION, "ptr noalias %labels")  # one label for each successor
 
 
-class Labelled(ActionWriter):
+class LabelledActionWriter(ActionWriter):
     """Writes an action that also stores each successor's label: the number of the instance, counted from `first`."""
 
     def __init__(self, shared: Definitions, name: str, action: FoldedAction, first: int) -> None:
@@ -89,9 +89,9 @@ class Stepper:
 
     def __init__(self, instance: Instance, layout: Layout) -> None:
         shared, first = Definitions(layout), 0
-        actions: list[Labelled] = []
+        actions: list[LabelledActionWriter] = []
         for i, action in enumerate(instance.actions):
-            actions.append(Labelled(shared, f"action{i}", action, first))
+            actions.append(LabelledActionWriter(shared, f"action{i}", action, first))
             first += sum(1 for _ in parameter_values(instance, action))
         self.most, self.words, self.states_asked = first, layout.words, 0
         kernels = LabelledKernels(layout, self.most, Marks(None, None), None)

@@ -28,7 +28,7 @@ APART = 62
 """A mask bit that is no check's, for paths to given states."""
 
 
-class Marked:
+class MarkedLevel:
     """States of one level, and for each a mask of the findings that it leads to."""
 
     def __init__(self, states: Words, masks: Numbers) -> None:
@@ -54,7 +54,7 @@ class Packed(Protocol):
 class Aim:
     """A worker's kernels, prepared to find steps to the states in `ahead`."""
 
-    def __init__(self, run: Mapping[str, Kernel], worker: Worker, ahead: Marked) -> None:
+    def __init__(self, run: Mapping[str, Kernel], worker: Worker, ahead: MarkedLevel) -> None:
         self.run, self.worker = run, worker
         self.later = int(np.bitwise_or.reduce(ahead.masks)) if len(ahead.masks) else 0
         self._targets = np.zeros((len(ahead.states) + 1, ahead.states.shape[1]), dtype=np.uint64)
@@ -92,23 +92,23 @@ def paths(search: Search, levels_by_check: dict[int, int]) -> dict[int, Path]:
 
 def least_path(search: Search, targets: Words, level: int) -> Path:
     """The least of the shortest paths to any of these states, which are all of one level."""
-    marked = [Marked(targets, np.full(len(targets), 1 << APART, dtype=np.int64))]
+    marked = [MarkedLevel(targets, np.full(len(targets), 1 << APART, dtype=np.int64))]
     for before in range(level - 1, -1, -1):
         marked.append(_mark_level(search, before, [], marked[-1]))
     return _forwards(search, Evaluator(search.instance), APART, level, marked[::-1])
 
 
-def _backwards(search: Search, levels_by_check: dict[int, int]) -> list[Marked]:
+def _backwards(search: Search, levels_by_check: dict[int, int]) -> list[MarkedLevel]:
     last = max(levels_by_check.values())
-    marked_levels: list[Marked] = []
-    ahead = Marked(np.zeros((0, search.layout.words), dtype=np.uint64), np.zeros(0, dtype=np.int64))
+    marked_levels: list[MarkedLevel] = []
+    ahead = MarkedLevel(np.zeros((0, search.layout.words), dtype=np.uint64), np.zeros(0, dtype=np.int64))
     for level in range(last, -1, -1):
         ahead = _mark_level(search, level, [b for b, at in levels_by_check.items() if at == level], ahead)
         marked_levels.append(ahead)
     return marked_levels[::-1]
 
 
-def _mark_level(search: Search, level: int, here: list[int], ahead: Marked) -> Marked:
+def _mark_level(search: Search, level: int, here: list[int], ahead: MarkedLevel) -> MarkedLevel:
     on_states, on_steps = search.question.masks(here)
     worker = search.workers[0]
     before = worker.job.copy(), worker.refusals.copy(), worker.steps_by_action.copy(), worker.next
@@ -121,10 +121,10 @@ def _mark_level(search: Search, level: int, here: list[int], ahead: Marked) -> M
         rows.append(search.space.rows(worker, span)[hits])
         masks.append(bits[hits])
     worker.job[:], worker.refusals[:], worker.steps_by_action[:], worker.next = before
-    return Marked(np.concatenate(rows), np.concatenate(masks))
+    return MarkedLevel(np.concatenate(rows), np.concatenate(masks))
 
 
-def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked_levels: list[Marked]) -> Path:
+def _forwards(search: Search, evaluator: Evaluator, bit: int, level: int, marked_levels: list[MarkedLevel]) -> Path:
     ways = [marked_levels[i].leading_to(bit) for i in range(level + 1)]
 
     def among(words: Words, at: int) -> bool:

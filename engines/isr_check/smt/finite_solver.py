@@ -18,16 +18,16 @@ class Finite:
 
     def __init__(self, induction: Induction) -> None:
         self.induction = induction
-        self._solver: Kept | None = None
+        self._solver: StandingSolver | None = None
 
-    def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
-        """Whether the goal follows; 'unknown' if a `core` is wanted, because this solver cannot name one."""
-        if core or obligation.kind == INITIAL:
+    def decide(self, obligation: Obligation, query: Query, seconds: float, with_core: bool = False) -> Answer:
+        """Whether the goal follows; 'unknown' if `with_core`, because this solver cannot name one."""
+        if with_core or obligation.kind == INITIAL:
             return Answer("unknown", 0.0, reason="not of this kind")
         began, known = time.monotonic(), self.induction.hypotheses
         if self._solver is None:  # made late, by the process that asks
             bounds = [logic.term(x) for x in self.induction.translation.assumptions]
-            self._solver = Kept(self._with_definitions([*bounds, *(x for _, x in known)]))
+            self._solver = StandingSolver(self._with_definitions([*bounds, *(x for _, x in known)]))
         extra = [x for _, x in query.hypotheses[len(known) :]]
         status = self._solver.ask(self._with_definitions([*extra, logic.term(logic.not_(query.goal))]), seconds)
         return Answer(status, time.monotonic() - began)
@@ -36,7 +36,7 @@ class Finite:
         return [*terms, *self.induction.translation.defining(terms, terms)]
 
 
-class Kept:
+class StandingSolver:
     """A solver that keeps some assertions; each question adds others for itself."""
 
     def __init__(self, assertions: Sequence[Term]) -> None:

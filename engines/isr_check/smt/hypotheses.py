@@ -71,7 +71,7 @@ class Guide:
         while (left := end - time.monotonic()) > 0:
             answer = ask(self.induction.assertions(queries[0], using), left)
             if answer.status == "unsat":
-                core = ask(self.induction.assertions(queries[0], using), max(left, 1.0), core=True).core
+                core = ask(self.induction.assertions(queries[0], using), max(left, 1.0), with_core=True).used_names
                 return Hint(tuple(n for n in using if n in core or not core))
             if answer.status != "sat" or answer.value is None:
                 return None

@@ -98,12 +98,12 @@ def decide(
             using = hint.using if hint is not None else None
             answer = first(obligation, query, seconds, core) if first is not None and seconds > QUICK else answer
         if answer.status == "unsat":
-            used |= dict.fromkeys(answer.core)
+            used |= dict.fromkeys(answer.used_names)
             learnt += answer.learnt
             continue
         answer = _ask(induction, query, using, seconds, core)
         if answer.status == "unsat":
-            used |= dict.fromkeys(answer.core)
+            used |= dict.fromkeys(answer.used_names)
         elif answer.status == "sat":
             return _counterexample(induction, obligation, query, answer, seconds, began)
         else:
@@ -121,11 +121,11 @@ def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seco
             limit = left / 2 if hypotheses is not None else left
             answer = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
             if answer.status == "unsat":
-                used |= dict.fromkeys(answer.core or hypotheses or ())
+                used |= dict.fromkeys(answer.used_names or hypotheses or ())
                 break
         if answer.status != "unsat":
             return answer
-    return attrs.evolve(answer, core=tuple(used))
+    return attrs.evolve(answer, used_names=tuple(used))
 
 
 def _counterexample(

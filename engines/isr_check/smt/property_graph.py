@@ -87,7 +87,7 @@ class _Small:
         found = self.solver.fails([self.terms[target]], sources)
         if found.value is not None:
             self.visited.append({n: bool(found.value(x)) for n, x in self.terms.items()})
-        return found.core if found.status == "unsat" else None
+        return found.used_assumptions if found.status == "unsat" else None
 
     def fewest(self, sources: Sequence[str], target: str) -> Names | None:
         """Sources that imply the target and none of which can be left out; None if all together do not imply it."""

@@ -46,21 +46,21 @@ class Proof:
 class Answer:
     """The answer of z3: 'unsat', 'sat' or 'unknown', which has a `reason`.
 
-    With 'unsat', `core` names the assertions that z3 used, if they were asked for; with 'sat', `value` gives the value
-    of a term in the state found. `proofs` are those of the goal's parts, where several were asked; `learnt` are cores
-    that were not known before.
+    With 'unsat', `used_names` are the assertions that z3 used, if they were asked for. With 'sat', `value` gives the
+    value of a term in the state found. `proofs` are those of the goal's parts, where several were asked. `learnt` are
+    cores that were not known before.
     """
 
     status: str
     seconds: float
-    core: tuple[str, ...] = ()
+    used_names: tuple[str, ...] = ()
     value: Callable[[Truth | Whole], bool | int] | None = None
     reason: str = ""
     proofs: tuple[Proof, ...] = ()
     learnt: tuple[Learnt, ...] = ()
 
 
-def ask(assertions: Sequence[NamedTerm], seconds: float, core: bool = False, find: bool = False) -> Answer:
+def ask(assertions: Sequence[NamedTerm], seconds: float, with_core: bool = False, find: bool = False) -> Answer:
     """Whether these assertions are satisfiable; `find` asks for a state rather than for a proof.
 
     Quantifiers are first instantiated at the terms that occur, which proves quickly or gives up; then where a model
@@ -75,13 +75,13 @@ def ask(assertions: Sequence[NamedTerm], seconds: float, core: bool = False, fin
         if left <= 0:
             break
         limit = left if i == len(ways) - 1 else min(left, seconds * share)
-        answer = _once(assertions, limit, core, options if quantified else None)
+        answer = _once(assertions, limit, with_core, options if quantified else None)
         if answer.status != "unknown" and (answer.status == "unsat" or i == len(ways) - 1):
             break
     return attrs.evolve(answer, seconds=time.monotonic() - began)
 
 
-def _once(assertions: Sequence[NamedTerm], seconds: float, core: bool, options: dict[str, bool] | None) -> Answer:
+def _once(assertions: Sequence[NamedTerm], seconds: float, with_core: bool, options: dict[str, bool] | None) -> Answer:
     solver = z3.Solver() if options is None else z3.SimpleSolver()
     solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
@@ -90,14 +90,14 @@ def _once(assertions: Sequence[NamedTerm], seconds: float, core: bool, options: 
     groups: dict[str, list[Term]] = {}
     for name, assertion in assertions:
         groups.setdefault(name, []).append(assertion)
-        if not core:
+        if not with_core:
             solver.add(assertion)
-    if core:
+    if with_core:
         for name, parts in groups.items():
             solver.assert_and_track(z3.And(parts), f"{name}#")
     status = str(solver.check())
     if status == "unsat":
-        names = {str(c)[:-1] for c in solver.unsat_core()} if core else set[str]()
+        names = {str(c)[:-1] for c in solver.unsat_core()} if with_core else set[str]()
         return Answer(status, 0.0, tuple(n for n in groups if n in names))
     if status == "sat":
         model = solver.model()

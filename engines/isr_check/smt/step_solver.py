@@ -17,11 +17,11 @@ Read = Callable[[Truth | Whole], bool | int]
 
 
 @attrs.frozen(eq=False)
-class Found:
+class SolverAnswer:
     """The answer: 'unsat' with the assumptions that it needs, 'sat' with the values found, or 'unknown'."""
 
     status: str
-    core: tuple[str, ...] = ()
+    used_assumptions: tuple[str, ...] = ()
     value: Read | None = None
 
 
@@ -42,7 +42,7 @@ class Incremental:
             self._names[name] = z3.Bool(f"{name}?")
             self.solver.add(z3.Implies(self._names[name], x))
 
-    def fails(self, goals: Collection[Term], assuming: Collection[str]) -> Found:
+    def fails(self, goals: Collection[Term], assuming: Collection[str]) -> SolverAnswer:
         """Whether one of the goals can fail under these assumptions: 'sat' if it can, 'unsat' if none can."""
         self.solver.push()
         self.solver.add(z3.Not(z3.And(list(goals))))
@@ -50,14 +50,14 @@ class Incremental:
         self.solver.pop()
         return found
 
-    def _check(self, assuming: Collection[str]) -> Found:
+    def _check(self, assuming: Collection[str]) -> SolverAnswer:
         self.solver.set("timeout", max(1, int(self.seconds * 1000)))
         status = str(self.solver.check([self._names[n] for n in assuming]))
         if status == "sat":
             model = self.solver.model()
-            return Found(status, value=lambda t: _read_model(model, t))
+            return SolverAnswer(status, value=lambda t: _read_model(model, t))
         core = {str(c)[:-1] for c in self.solver.unsat_core()} if status == "unsat" else set[str]()
-        return Found(status, tuple(n for n in assuming if n in core))
+        return SolverAnswer(status, tuple(n for n in assuming if n in core))
 
     def smaller_core(self, goal: Term, core: Sequence[str], end: float) -> list[str]:
         """A smaller part of `core` under which the goal still cannot fail; the last assumptions are dropped first."""

@@ -105,11 +105,11 @@ class _Attempt:
 
 
 @attrs.frozen(eq=False)
-class _Decided:
+class _PartDecisions:
     """What is known of the parts of one query: the answers to those that are proved, and whose cores are stale."""
 
     query: Query | None
-    core: bool
+    with_core: bool
     proved: dict[int, Answer] = attrs.field(factory=dict[int, Answer])
     stale: set[int] = attrs.field(factory=set[int])
 
@@ -140,28 +140,28 @@ class Strategy:
         self._before: dict[str, list[NamedTerm]] = {}
         for name, x in induction.hypotheses:
             self._before.setdefault(name, []).append((name, x))
-        self._last = _Decided(None, False)
+        self._last = _PartDecisions(None, False)
 
     @cached_property
     def lemmas(self) -> list[_Lemma]:
         """The hypotheses, looked at once; who knows a core of every part need not look at all."""
         return [self._lemma(name, x) for name, x in self.induction.hypotheses]
 
-    def decide(self, obligation: Obligation, query: Query, seconds: float, core: bool = False) -> Answer:
+    def decide(self, obligation: Obligation, query: Query, seconds: float, with_core: bool = False) -> Answer:
         """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
-        if (self._last.query, self._last.core) != (query, core):
-            self._last = _Decided(query, core)
+        if (self._last.query, self._last.with_core) != (query, with_core):
+            self._last = _PartDecisions(query, with_core)
         began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
         same, proved = self._sameness(obligation, query), set[bytes]()
         for number, goal in enumerate(conjuncts(query.goal)):
             key = same.key(goal) if same else b""
             if same and key in proved:
                 continue
-            answer = self._part(obligation, attrs.evolve(query, goal=goal), number, seconds, core)
+            answer = self._part(obligation, attrs.evolve(query, goal=goal), number, seconds, with_core)
             if answer.status != "unsat":
                 return attrs.evolve(answer, seconds=time.monotonic() - began)
             proved.add(key)
-            used |= dict.fromkeys(answer.core)
+            used |= dict.fromkeys(answer.used_names)
             proofs += answer.proofs
         return Answer("unsat", time.monotonic() - began, tuple(used), proofs=tuple(proofs))
 
@@ -176,15 +176,15 @@ class Strategy:
             others = max(others, free, key=len)  # within one sort only
         return Sameness(others, translation.axioms) if self.exchange and len(others) > 1 else None
 
-    def _part(self, obligation: Obligation, part: Query, number: int, seconds: float, core: bool) -> Answer:
+    def _part(self, obligation: Obligation, part: Query, number: int, seconds: float, with_core: bool) -> Answer:
         """The answer to one part. One that is known is given again; of a stale core nothing is asked twice."""
         last = self._last
         if number in last.proved:
             return last.proved[number]
-        answer = None if number in last.stale else self._answer_from_core(obligation, part, number, core)
+        answer = None if number in last.stale else self._answer_from_core(obligation, part, number, with_core)
         if answer is None:
             last.stale.add(number)
-            answer = self._goal(obligation, part, seconds, core)
+            answer = self._goal(obligation, part, seconds, with_core)
         if answer.status == "unsat":
             answer = attrs.evolve(answer, proofs=tuple(attrs.evolve(p, part=number) for p in answer.proofs))
             last.proved[number] = answer
@@ -204,7 +204,7 @@ class Strategy:
         asked = zip(obligation.queries, parts, strict=True)
         return sum(self.cores.missing(self.question(obligation, q), n) for q, n in asked), sum(parts)
 
-    def _answer_from_core(self, obligation: Obligation, query: Query, number: int, core: bool) -> Answer | None:
+    def _answer_from_core(self, obligation: Obligation, query: Query, number: int, with_core: bool) -> Answer | None:
         """The answer to one part by what refuted it before: just that, then all that is said under the same names."""
         for stored_core in self.cores.of(self.question(obligation, query), number):
             for wider, limit in ((False, SECOND), (True, FIRST)):
@@ -213,7 +213,13 @@ class Strategy:
                 if assertions is not None and answer.status == "unsat":
                     named_by = stored_core.some[0] if stored_core.some else ()
                     return _refuted(
-                        query, assertions, WAYS[stored_core.way], answer, core, None if wider else stored_core, named_by
+                        query,
+                        assertions,
+                        WAYS[stored_core.way],
+                        answer,
+                        with_core,
+                        None if wider else stored_core,
+                        named_by,
                     )
         return None
 
@@ -244,7 +250,7 @@ class Strategy:
 
     # what is tried otherwise
 
-    def _goal(self, obligation: Obligation, query: Query, seconds: float, core: bool) -> Answer:
+    def _goal(self, obligation: Obligation, query: Query, seconds: float, with_core: bool) -> Answer:
         """Try to prove one part. An attempt that proved another part is tried first, and then its next witness."""
         hopeless: set[Label] = set()
         answer = Answer("unknown", 0.0, reason="no attempt")
@@ -261,7 +267,7 @@ class Strategy:
                     if answer.status == "unsat":
                         successful_labels.pop(attempt.label, None)
                         successful_labels[attempt.label] = None
-                        return _refuted(query, attempt.assertions, way, answer, core, named_by=attempt.named_by)
+                        return _refuted(query, attempt.assertions, way, answer, with_core, named_by=attempt.named_by)
                 if "quantifiers" in answer.reason:
                     hopeless.add(attempt.label)  # it has seen all instances that there are, and more time makes no more
         return answer
@@ -430,7 +436,7 @@ def _marks(query: Query) -> list[Term]:
     return marks
 
 
-def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, core: bool = False) -> Answer:
+def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, with_core: bool = False) -> Answer:
     """Whether z3 refutes the assertions with these options: 'unsat' or 'unknown'."""
     began = time.monotonic()
     solver = z3.SimpleSolver()
@@ -439,12 +445,12 @@ def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, core: boo
     for name, value in {**PLAIN, **way}.items():
         solver.set(name, value)
     for name, assertion in assertions:
-        if core:
+        if with_core:
             solver.assert_and_track(assertion, z3.Bool(f"{name}#{identity(assertion)}"))
         else:
             solver.add(assertion)
     status = str(solver.check())
-    used = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if core else ()
+    used = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if with_core else ()
     # With these options z3 does not check a model against quantifiers, so a state that it finds is only a candidate.
     reason = "" if status == "unsat" else str(solver.reason_unknown() if status == "unknown" else "quantifiers")
     return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, used, reason=reason)
@@ -455,11 +461,11 @@ def _refuted(
     assertions: Sequence[NamedTerm],
     way: Setting,
     answer: Answer,
-    core: bool,
+    with_core: bool,
     stored_core: Core | None = None,
     named_by: tuple[str, ...] = (),
 ) -> Answer:
-    """The answer with its proof and, if `core`, with the names of the assertions that z3 used."""
+    """The answer with its proof and, if `with_core`, with the names of the assertions that z3 used."""
     proof = Proof(query.goal, tuple(assertions), {**PLAIN, **way}, answer.seconds, named_by=named_by, core=stored_core)
-    needed = ask(assertions, 10 * max(answer.seconds, 1.0), way, core=True).core if core else ()
-    return attrs.evolve(answer, core=needed, proofs=(proof,))
+    needed = ask(assertions, 10 * max(answer.seconds, 1.0), way, with_core=True).used_names if with_core else ()
+    return attrs.evolve(answer, used_names=needed, proofs=(proof,))

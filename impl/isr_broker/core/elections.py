@@ -68,7 +68,7 @@ def _elects(
 # A leader asks for another ISR.
 
 
-def overtaken(request: AlterPartitionRequest, refused_request: AlterPartitionRequest, design: Design) -> bool:
+def is_overtaken(request: AlterPartitionRequest, refused_request: AlterPartitionRequest, design: Design) -> bool:
     """The request or a later copy of it was refused, so its leader counts on none being accepted (docs/adr/0007)."""
     if not design.drops_overtaken:
         return False
@@ -108,7 +108,7 @@ def alter(
         return Error.INVALID_REQUEST, stale
     if old.partition_epoch != request.partition_epoch and not design.no_partition_epoch_check:
         return Error.INVALID_UPDATE_VERSION, stale
-    if refused_request is not None and overtaken(request, refused_request, design):
+    if refused_request is not None and is_overtaken(request, refused_request, design):
         # The refused request itself, a second time: its leader may hear this answer first, and must not wait for news
         # that never come. To an older copy's answer nobody listens.
         again = request.attempt == refused_request.attempt

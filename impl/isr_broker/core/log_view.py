@@ -77,7 +77,7 @@ BATCHES_PER_PRODUCER = 5
 
 
 @attrs.frozen
-class Sent:
+class SentBatch:
     """One batch that a producer has sent: its sequence numbers and where it begins."""
 
     first_sequence: int
@@ -90,7 +90,7 @@ class Producer:
     """A producer with an identity (KIP-98): its epoch, its last batches, the newest last, and the time of that."""
 
     epoch: int
-    batches: tuple[Sent, ...]
+    batches: tuple[SentBatch, ...]
     newest: Millis = -1
 
     @property
@@ -108,7 +108,7 @@ def with_batch(producers: Producers, batch: Batch) -> Producers:
         return producers
     known = producers.get(batch.producer_id)
     earlier = known.batches if known is not None and known.epoch == batch.producer_epoch else ()
-    sent = (*earlier, Sent(batch.base_sequence, batch.last_sequence, batch.base_offset))[-BATCHES_PER_PRODUCER:]
+    sent = (*earlier, SentBatch(batch.base_sequence, batch.last_sequence, batch.base_offset))[-BATCHES_PER_PRODUCER:]
     return producers.set(batch.producer_id, Producer(batch.producer_epoch, sent, batch.max_timestamp))
 
 

@@ -179,7 +179,7 @@ def _tell_replica(node: Node, tp: TopicPartition, replica_input: ReplicaInput, n
     """
     replica = node.replicas.get(tp)
     if replica is None:
-        return NodeStep(node, _unknown(node.me, replica_input))
+        return NodeStep(node, _unknown_partition(node.me, replica_input))
     inbox = node.inboxes.get(tp, ())
     if not isinstance(replica_input, replicas.DISK_DONE) and (replica.pending_operation is not None or inbox):
         return NodeStep(_with(node, replica, (*inbox, replica_input)))
@@ -210,7 +210,7 @@ def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
     return attrs.evolve(node, replicas=node.replicas.set(tp, replica), inboxes=inboxes, wake=wake)
 
 
-def _unknown(me: BrokerId, replica_input: ReplicaInput) -> tuple[Effect, ...]:
+def _unknown_partition(me: BrokerId, replica_input: ReplicaInput) -> tuple[Effect, ...]:
     """The answer of a broker that holds no replica of the partition."""
     error = Error.UNKNOWN_TOPIC_OR_PARTITION
     match replica_input:
@@ -255,7 +255,7 @@ def _drops(node: Node, tp: TopicPartition) -> NodeStep:
     waiting: list[Effect] = []
     waiting += steps_down(node.replicas[tp])
     for told in node.inboxes.get(tp, ()):
-        waiting += _unknown(node.me, told)
+        waiting += _unknown_partition(node.me, told)
     held, ids = node.replicas.delete(tp), node.topic_ids.delete(tp)
     wake = node.wake.delete(tp) if tp in node.wake else node.wake
     inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes

@@ -42,7 +42,7 @@ _BEGIN_AGAIN: Final = (
 
 
 @attrs.frozen
-class _Asked:
+class _SessionPartition:
     """A partition as the leader has it in the session."""
 
     topic_id: bytes
@@ -71,7 +71,9 @@ class Fetcher:
     settings: Settings
     topic_id: Callable[[str], bytes]
     questions: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
-    session_partitions: dict[TopicPartition, _Asked] = attrs.field(factory=dict[TopicPartition, _Asked])
+    session_partitions: dict[TopicPartition, _SessionPartition] = attrs.field(
+        factory=dict[TopicPartition, _SessionPartition]
+    )
     changed_partitions: dict[TopicPartition, None] = attrs.field(factory=dict[TopicPartition, None])
     ends: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
     asking: dict[TopicPartition, Message | Stamped] | None = None
@@ -119,10 +121,10 @@ class Fetcher:
             self.session_partitions.clear()
             self.changed_partitions = dict.fromkeys(self.questions)
         forgotten_partitions: list[tuple[bytes, int]] = []
-        added: list[_Asked] = []
+        added: list[_SessionPartition] = []
         for tp in self.changed_partitions:
             before, wants = self.session_partitions.pop(tp, None), self.questions.get(tp)
-            now = None if wants is None else _Asked(self.topic_id(tp.topic), wants)
+            now = None if wants is None else _SessionPartition(self.topic_id(tp.topic), wants)
             if before is not None and (now is None or now.topic_id != before.topic_id):
                 forgotten_partitions.append((before.topic_id, tp.partition))
             if now is not None:
@@ -135,7 +137,7 @@ class Fetcher:
     def _ask(self, key: int, version: int, fields: Answer) -> bytes:
         return protocol.ask(key, version, self.correlation, f"broker-{self.me}-fetcher-{self.leader}", fields)
 
-    def _fetch(self, added: list[_Asked], forgotten_partitions: list[tuple[bytes, int]]) -> Answer:
+    def _fetch(self, added: list[_SessionPartition], forgotten_partitions: list[tuple[bytes, int]]) -> Answer:
         fetch = next(iter(self.session_partitions.values())).fetch
         topics: dict[bytes, list[Answer]] = {}
         for session_partition in added:
@@ -187,7 +189,7 @@ class Fetcher:
                     self._says(asked, p, stamps, parcels)
         return parcels
 
-    def _is_current(self, session_partition: _Asked) -> bool:
+    def _is_current(self, session_partition: _SessionPartition) -> bool:
         """Whether the topic is still the one that was asked about; if not, it is asked about again.
 
         The first question about a topic that was deleted and created anew is the first one about the old topic: the
@@ -199,7 +201,7 @@ class Fetcher:
             self.changed_partitions[tp] = None
         return current
 
-    def _named_partitions(self, body: Fields) -> Iterable[tuple[TopicPartition, _Asked]]:
+    def _named_partitions(self, body: Fields) -> Iterable[tuple[TopicPartition, _SessionPartition]]:
         """What was asked about the partitions that an answer may be about."""
         numbers = {p.number("partition_index") for t in body.all("responses") for p in t.all("partitions")}
         return (
@@ -214,7 +216,7 @@ class Fetcher:
 
     def _says(
         self,
-        session_partition: _Asked,
+        session_partition: _SessionPartition,
         partition_data: Fields,
         stamps: dict[tuple[str, int], Stamp],
         parcels: list[Parcel],

@@ -53,7 +53,7 @@ _SERVED_APIS: Final = {
 
 
 @attrs.define
-class Coordinated:
+class CoordinatedGroups:
     """The groups of one partition of the topic, in one leader epoch."""
 
     offsets: CommittedOffsets
@@ -65,7 +65,7 @@ class GroupRequests:
     """The handlers of one broker; `parts` are those of the topic's partitions that it leads and was asked about."""
 
     runtime: Runtime
-    parts: dict[TopicPartition, Coordinated] = attrs.field(factory=dict[TopicPartition, Coordinated])
+    parts: dict[TopicPartition, CoordinatedGroups] = attrs.field(factory=dict[TopicPartition, CoordinatedGroups])
     index: Topics = attrs.field(factory=Topics)
 
     def serves(self, key: int) -> bool:
@@ -168,7 +168,7 @@ class GroupRequests:
                 offsets.tick(now)
             except (OSError, BadBatch):
                 return COORDINATOR_NOT_AVAILABLE
-            self.parts[tp] = Coordinated(offsets, groups)
+            self.parts[tp] = CoordinatedGroups(offsets, groups)
         part = self.parts[tp]
         return part.groups if part.offsets.loaded else COORDINATOR_LOAD_IN_PROGRESS
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_experiment.catalogue import Experiment
-    from isr_experiment.conclusions import Concluded
+    from isr_experiment.conclusions import CellConclusion
     from isr_experiment.run import Options as RunOptions
     from isr_experiment.systems import SystemUnderTest
     from isr_experiment.waits import Spread
@@ -280,7 +280,7 @@ def _list(out: Console) -> None:
         terminal.print_table(out, ("cell", "expected", "because"), rows)
 
 
-def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Path) -> None:
+def _show(out: Console, cells: Sequence[CellConclusion], how: RunOptions, folder: Path) -> None:
     counts = ("attempted", "acked", "survived", "lost", "unacked, found")
     header = ("cell", "expected", "model", "valid", *counts, "verdict")
     out.print()
@@ -303,7 +303,7 @@ def _show(out: Console, cells: Sequence[Concluded], how: RunOptions, folder: Pat
     )
 
 
-def _row(c: Concluded) -> tuple[str, ...]:
+def _row(c: CellConclusion) -> tuple[str, ...]:
     sums = [sum(getattr(r.whole, n) for r in c.results) for n in ("attempted", "acknowledged", "survived", "lost")]
     found = sum(r.whole.recovered for r in c.results)
     model = "-" if c.prediction is None else {True: "loses", False: "holds", None: "?"}[c.prediction.loses]
@@ -311,7 +311,7 @@ def _row(c: Concluded) -> tuple[str, ...]:
     return (c.cell.name, c.cell.expected.value, model, valid, *(f"{n:,}" for n in (*sums, found)), c.verdict.value)
 
 
-def _show_partition_phase(out: Console, cells: Sequence[Concluded]) -> None:
+def _show_partition_phase(out: Console, cells: Sequence[CellConclusion]) -> None:
     from isr_experiment.conclusions import partition_phase
 
     for c in cells:
@@ -322,7 +322,7 @@ def _show_partition_phase(out: Console, cells: Sequence[Concluded]) -> None:
             out.print(f"  {c.cell.name}: {lost:,} of {acked:,} acknowledged in the partition phase lost, {part}")
 
 
-def _show_rates(out: Console, cells: Sequence[Concluded]) -> None:
+def _show_rates(out: Console, cells: Sequence[CellConclusion]) -> None:
     from isr_experiment.conclusions import rates
 
     for c in cells:
@@ -331,7 +331,7 @@ def _show_rates(out: Console, cells: Sequence[Concluded]) -> None:
         out.print(f"  {c.cell.name}: {'; '.join(str(rate) for rate in rates(c))}{kept}", soft_wrap=True)
 
 
-def _show_waits(out: Console, cells: Sequence[Concluded]) -> None:
+def _show_waits(out: Console, cells: Sequence[CellConclusion]) -> None:
     """How long the writes of each phase waited, and would have for a majority."""
     rows: list[tuple[str, ...]] = []
     for c in (c for c in cells if c.cell.shows_waits):
@@ -347,7 +347,7 @@ def _spread(s: Spread | None) -> tuple[str, str, str]:
     return ("-", "-", "-") if s is None else (f"{s.p50:,}", f"{s.p99:,}", f"{s.longest:,}")
 
 
-def result_line(name: str, cells: Sequence[Concluded], cut: bool) -> str:
+def result_line(name: str, cells: Sequence[CellConclusion], cut: bool) -> str:
     """The one line to look for."""
     from isr_experiment.conclusions import totals, worst
 

@@ -33,7 +33,7 @@ from isr_anomalies import (
     Answer,
     Claims,
     Item,
-    Malformed,
+    MalformedHistory,
     Verdict,
     check,
     pair_operations,
@@ -60,7 +60,7 @@ USAGE = Usage(
 
 
 @attrs.frozen(kw_only=True)
-class Said:
+class ClaimOptions:
     """Claims of the command line, which count more than those of a file."""
 
     acks: str | None = choice(("0", "1", "all", "-1"), "acks of the producers; -1 is all")
@@ -88,7 +88,9 @@ class Options:
     )
     list: bool = flag("the table of anomalies, and nothing else")
     anomaly: tuple[str, ...] = repeated_option("A", "look for this one only", str)
-    claim_options: Said = group(Said, "claims", "instead of those in the file; what nobody says is Kafka's default")
+    claim_options: ClaimOptions = group(
+        ClaimOptions, "claims", "instead of those in the file; what nobody says is Kafka's default"
+    )
     bounds: Bounds = group(Bounds, "limits")
     spark: history_spark.OnSpark = group(history_spark.OnSpark, "large histories (docs/pipeline.md)")
     output: QuietOutput = group(QuietOutput)
@@ -177,7 +179,7 @@ def read_history_file(path: Path | Location, invocation: Options, tell: Tell = s
         raise InputError(f"cannot read {path}: {terminal.reason(problem)}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path} is not text in UTF-8") from None
-    except Malformed as problem:
+    except MalformedHistory as problem:
         raise InputError(f"{path}, {problem}") from None
 
 

@@ -17,7 +17,7 @@ from isr_pipeline import session
 
 if TYPE_CHECKING:
     from isr_anomalies import Anomaly
-    from isr_pipeline.histories import Checked
+    from isr_pipeline.histories import CheckedHistory
     from isr_pipeline.locations import Location
 
 
@@ -58,7 +58,7 @@ def check_histories(
     claims: Callable[[Claims | None], Claims],
     spark_options: OnSpark,
     ticker: Ticker,
-) -> list[Checked]:
+) -> list[CheckedHistory]:
     """All files, each a history of its own, in the same jobs."""
     for path in files:
         if places.suffix(path) == ".edn":
@@ -71,13 +71,13 @@ def check_histories(
         ):
             from isr_pipeline.histories import Unreadable, check_files
             from isr_pipeline.histories.tables import write
-            from isr_pipeline.locations import Location, Refused
+            from isr_pipeline.locations import Location, StoreRefused
 
             try:
                 results = check_files(spark, files, folder, anomalies, claims, tell=tell)
                 if folder is not None:
                     write(Location.of(folder), results)
-            except (Unreadable, Refused) as problem:
+            except (Unreadable, StoreRefused) as problem:
                 raise InputError(str(problem)) from None
     except OSError as problem:
         raise InputError(f"cannot read {problem.filename}: {terminal.reason(problem)}") from None

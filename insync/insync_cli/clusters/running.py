@@ -43,7 +43,7 @@ def observe_cluster(
     running: Running, writers: tuple[str, ...], per_second: float, most: int, out: Path | None, output: QuietOutput
 ) -> int:
     """Clients write and read until the time is over or somebody stops it; the exit code of what was seen."""
-    from isr_cluster.admin import Refused
+    from isr_cluster.admin import RequestRefused
     from isr_experiment.running import Load, observed
 
     at = address(running.bootstrap or "", "--bootstrap")
@@ -61,7 +61,7 @@ def observe_cluster(
     try:
         with ended_in_order() as over:
             observation = observed(at, folder, load, over)
-    except Refused as refused:
+    except RequestRefused as refused:
         raise UsageError(str(refused)) from None
     report = {"schema": "insync/observed/1", "bootstrap": running.bootstrap, **attrs.asdict(observation)}
     (folder / "observed.json").unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from insync_cli.clusters.settings import address, pairs
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import Usage, group, option, positive, repeated_option, required
 from insync_cli.terminal import Output
-from isr_cluster.admin import Admin, PartitionSeen, Refused
+from isr_cluster.admin import Admin, PartitionSeen, RequestRefused
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         with Admin(address(invocation.bootstrap, "--bootstrap"), PATIENCE) as admin:
             partitions = _change_topics(admin, invocation, config)
-    except Refused as refused:
+    except RequestRefused as refused:
         raise UsageError(str(refused)) from None
     invocation.output.write({"schema": "insync/topics/1", "partitions": [_report(p) for p in partitions]})
     if invocation.output.for_people:

@@ -15,7 +15,7 @@ from insync_cli.terminal import QuietOutput
 from isr_found import BUGS, PLACES, Outcome, Reproduction, Trial
 
 if TYPE_CHECKING:
-    from isr_found import Found
+    from isr_found import KafkaBug
 
 EXAMPLE = """\
 insync found
@@ -76,14 +76,14 @@ def list_bugs(invocation: Options) -> int:
     return Exit.HOLDS
 
 
-def fix_of(bug: Found, invocation: Options) -> str | None:
+def fix_of(bug: KafkaBug, invocation: Options) -> str | None:
     """The name of the fix that was asked for, which must be one of this bug's."""
     if invocation.fix is not None and invocation.fix not in bug.fixes:
         raise UsageError(f"{bug.name} has no fix '{invocation.fix}'{did_you_mean(invocation.fix, bug.fixes)}")
     return invocation.fix or (bug.fixes[0] if invocation.fixed else None)
 
 
-def reproduced(bug: Found, invocation: Options) -> int:
+def reproduced(bug: KafkaBug, invocation: Options) -> int:
     from isr_kafka import Unavailable
 
     fix, on = fix_of(bug, invocation), invocation.on or bug.places[0]

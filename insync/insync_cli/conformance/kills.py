@@ -16,7 +16,7 @@ from insync_cli.terminal import QuietOutput
 from isr_broker.designs import PLANTED
 
 if TYPE_CHECKING:
-    from isr_kills import Found, Layer
+    from isr_kills import Detection, Layer
 
 EXAMPLE = """\
 insync kills join-at-watermark keep-elr
@@ -90,7 +90,7 @@ def rewrite(page: Path, parts: Mapping[str, str]) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def _report(matrix: Mapping[str, Mapping[Layer, Found | None]]) -> dict[str, object]:
+def _report(matrix: Mapping[str, Mapping[Layer, Detection | None]]) -> dict[str, object]:
     return {
         "schema": "insync/kills/1",
         "bugs": {

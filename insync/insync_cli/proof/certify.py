@@ -18,7 +18,7 @@ from insync_cli.terminal import QuietOutput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_check.certify import Stored
+    from isr_check.certify import StoredProof
 
 LINES_SHOWN = 10
 """How many problems, or queries without an answer, are named."""
@@ -82,7 +82,7 @@ def run(argv: Sequence[str]) -> int:
     return code
 
 
-def _claims(out: Console, proof: Stored, problems: Sequence[str]) -> None:
+def _claims(out: Console, proof: StoredProof, problems: Sequence[str]) -> None:
     """What the proof is of, and what is wrong with it as a list of queries."""
     from isr_check.certify import START
 
@@ -116,7 +116,7 @@ def _claims(out: Console, proof: Stored, problems: Sequence[str]) -> None:
         terminal.print_wrapped(out, f"goals that hold whatever the state: {proof.alone}", 2)
 
 
-def _ask_solver(out: Console, proof: Stored, solver: str, invocation: Options) -> tuple[object, Exit]:
+def _ask_solver(out: Console, proof: StoredProof, solver: str, invocation: Options) -> tuple[object, Exit]:
     """One solver's opinions, in a line."""
     from isr_check.opinions import opinions, version
 

@@ -76,7 +76,7 @@ class InPlace:
 
 
 @attrs.frozen(kw_only=True)
-class Options(question.Asked):
+class Options(question.ProofRequest):
     running: Running = group(Running, "running")
     in_place: InPlace = group(InPlace, "working on the invariant, in place of a proof")
     learn: Path | None = option("FILE", "begin with what FILE says of earlier proofs, and add what is found", Path)
@@ -104,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
         return draw_graph(invocation, proof_question, invocation.in_place.graph)
     invocation.output.check()
     folder = terminal.make_folder(invocation.out or Path(proof_question.folder()))
-    reporter = prove_text.Said(invocation.output, core=invocation.running.core)
+    reporter = prove_text.RunText(invocation.output, core=invocation.running.core)
     learner = Learner(invocation.learn, family_of(proof_question.design).proof_plan().cores)
     with Brake() as brake, Keeper(invocation.proof) as keeper:
         proof = Proof(proof_question, invocation, reporter, brake)
@@ -138,7 +138,7 @@ class Proof:
     """One run: the obligations made, decided, and looked at."""
 
     def __init__(
-        self, proof_question: Question, invocation: Options, reporter: prove_text.Said, brake: Callable[[], bool]
+        self, proof_question: Question, invocation: Options, reporter: prove_text.RunText, brake: Callable[[], bool]
     ) -> None:
         self.proof_question, self.running, self.command, self.reporter, self.brake = (
             proof_question,

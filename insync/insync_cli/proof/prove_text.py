@@ -30,7 +30,7 @@ ADVICE = {
 }
 
 
-class Said:
+class RunText:
     """What a run says while it goes on, and at its end."""
 
     def __init__(self, output: Output, *, core: bool) -> None:

@@ -153,7 +153,7 @@ class Part:
 
 
 @attrs.frozen(kw_only=True)
-class Asked:
+class ProofRequest:
     """What is to be proved, in the user's own words."""
 
     world: OpenWorld = group(OpenWorld)
@@ -161,7 +161,7 @@ class Asked:
     part: Part = group(Part, "a part of the proof, from which no promise follows")
 
 
-def question(invocation: Asked) -> Question:
+def question(invocation: ProofRequest) -> Question:
     """UsageError for names that do not exist and constants that contradict each other."""
     from isr_lang import Conjunct
 

@@ -32,7 +32,7 @@ from insync_cli.tracefiles import CHECKOUT, CORPUS, corpus
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_report.markdown import markdown
-from isr_report.material import QUESTIONS, Alternative, Included, Material, Question, Story, claims, questions
+from isr_report.material import QUESTIONS, Alternative, IncludedReport, Material, Question, Story, claims, questions
 from isr_report.matrix.coverage import coverage
 from isr_report.matrix.grid import Matrix, read_matrix
 from isr_report.matrix.plan import Plan
@@ -41,7 +41,7 @@ from isr_report.report import claims_text, page
 from isr_report.sections.conformance import REPLAY
 from isr_report.sections.distance import LOSING
 from isr_report.sections.overview import summary_line
-from isr_report.traceability import Traced, trace_to_sources
+from isr_report.traceability import TraceabilityTable, trace_to_sources
 from isr_trace.cases import Case, load_cases
 from isr_trace.itf import read_itf, write_text
 from isr_trace.trace import TraceError
@@ -240,7 +240,7 @@ def alternatives(cell_matrix: Matrix, stories: Sequence[Story]) -> list[Alternat
     ]
 
 
-def traceability(reports: Sequence[Included]) -> Traced | None:
+def traceability(reports: Sequence[IncludedReport]) -> TraceabilityTable | None:
     """Promises traced to tests, where this runs in a checkout."""
     if not all((CHECKOUT / place).is_dir() for place in (*BROKER, TESTS)):
         return None
@@ -286,11 +286,11 @@ def included_report(path: Path) -> dict[str, object]:
     return table
 
 
-def copy_report(path: Path, report: dict[str, object], folder: Path) -> Included:
+def copy_report(path: Path, report: dict[str, object], folder: Path) -> IncludedReport:
     """The report of another verb, copied into the folder of this one."""
     name = f"included/{path.parent.name}-{path.name}"
     write_text(folder / name, json.dumps(report, indent=1))
-    return Included(file=name, report=report)
+    return IncludedReport(file=name, report=report)
 
 
 def not_modelled() -> str:

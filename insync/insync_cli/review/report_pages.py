@@ -19,7 +19,7 @@ from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
 from isr_check.reference import Evaluator
 from isr_report.html import HOLDS
-from isr_report.material import Control, Played, Story, Together
+from isr_report.material import Control, PlayedScene, Story, Together
 from isr_report.matrix.coverage import probes
 from isr_report.matrix.grid import VIOLATED, CellEntry, Matrix, is_probe, verdict_of
 from isr_report.scenes import Scene
@@ -174,11 +174,11 @@ def witness_pages(cell_matrix: Matrix, folder: Path) -> dict[str, str]:
     return pages
 
 
-def played_scene(s: Scene, shelf: Shelf) -> Played:
+def played_scene(s: Scene, shelf: Shelf) -> PlayedScene:
     trace = scenes.trace_of(s)
     target = shelf.put(scenes.document_of(s, trace), itf_text(trace), f"scenes/{s.name}.html", s.title)
     there = scenes.beside(s, trace)
-    return Played(s, trace, target, side_by_side(trace, scenes.evaluator_of(s), there, target) if there else None)
+    return PlayedScene(s, trace, target, side_by_side(trace, scenes.evaluator_of(s), there, target) if there else None)
 
 
 def together(s: Story) -> Together:

@@ -96,7 +96,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 @attrs.frozen
-class Shown:
+class ShownTrace:
     """A trace, and its design at its bounds; without that, why the model of today cannot vouch for it, if so."""
 
     path: Path
@@ -105,15 +105,15 @@ class Shown:
     evaluator: Evaluator | None
 
 
-def checked_trace(path: Path) -> Shown:
+def checked_trace(path: Path) -> ShownTrace:
     """The trace in a file; InputError where the model does otherwise."""
     trace = load(path)
     mismatch = other_version(trace)
     evaluator = None if trace.foreign or mismatch else check_behaviour(path)
-    return Shown(path, trace, mismatch, evaluator)
+    return ShownTrace(path, trace, mismatch, evaluator)
 
 
-def show(invocation: Options, trace_file: Shown) -> None:
+def show(invocation: Options, trace_file: ShownTrace) -> None:
     """One trace in the form that was asked for."""
     path, trace = trace_file.path, trace_file.trace
     if invocation.mermaid or invocation.plantuml or invocation.shiviz:

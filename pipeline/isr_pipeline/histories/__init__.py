@@ -22,6 +22,6 @@ send or poll), `pairing` (lines to operations, process by process), `shares` (on
 only several partitions show), `availability`, `tables` (the results), `jobs` (all in order).
 """
 
-from isr_pipeline.histories.jobs import Checked, Unreadable, check_files
+from isr_pipeline.histories.jobs import CheckedHistory, Unreadable, check_files
 
-__all__ = ["Checked", "Unreadable", "check_files"]
+__all__ = ["CheckedHistory", "Unreadable", "check_files"]

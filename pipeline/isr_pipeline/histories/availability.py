@@ -52,7 +52,7 @@ class Bucket(NamedTuple):
 
 
 @attrs.frozen
-class Asked:
+class AvailabilityQuestion:
     """What to count of a history: around each fault, in each window in which progress is promised."""
 
     faults: tuple[Fault, ...]
@@ -134,7 +134,7 @@ def leading(values: Numbers) -> Numbers:
 class Measure:
     """The first pass over a file of operations: figures, and latencies by leading bits."""
 
-    questions: dict[int, Asked]
+    questions: dict[int, AvailabilityQuestion]
 
     def __call__(self, bucket: Bucket) -> Iterator[Row]:
         sends, question = sends_of(bucket.file), self.questions[bucket.history]
@@ -293,7 +293,7 @@ def join_gaps(parts: Sequence[Gaps], limit: int | None) -> Gaps:
     return Gaps(parts[0].first, parts[-1].last, longest, tally)
 
 
-class Answered(NamedTuple):
+class AvailabilityAnswer(NamedTuple):
     """The timing of a history: the figures, the gaps that are too long, and the windows of progress."""
 
     figures: Availability
@@ -301,7 +301,7 @@ class Answered(NamedTuple):
     progress: list[tuple[Fault, int, int]]
 
 
-class Given(NamedTuple):
+class JudgementBasis(NamedTuple):
     """What the timing of a history is judged by."""
 
     claims: Claims
@@ -309,10 +309,13 @@ class Given(NamedTuple):
     ends_at: int
 
 
-def availability(spark: SparkSession, buckets: list[Bucket], of: dict[int, Given]) -> dict[int, Answered]:
+def availability(
+    spark: SparkSession, buckets: list[Bucket], of: dict[int, JudgementBasis]
+) -> dict[int, AvailabilityAnswer]:
     """The figures of every history, from the files of its operations."""
     questions = {
-        h: Asked(tuple(g.faults), tuple(windows_to_progress(g.faults, g.ends_at, g.claims))) for h, g in of.items()
+        h: AvailabilityQuestion(tuple(g.faults), tuple(windows_to_progress(g.faults, g.ends_at, g.claims)))
+        for h, g in of.items()
     }
     totals = {history: Figures() for history in of}
     for row in collect_rows(each(spark, Measure(questions), buckets)):
@@ -324,7 +327,7 @@ def availability(spark: SparkSession, buckets: list[Bucket], of: dict[int, Given
         exact[row.history][0].update(latencies)
         exact[row.history][1].update(windows)
     between = _gaps(spark, buckets, totals, {history: given.claims.max_unavailable for history, given in of.items()})
-    answers: dict[int, Answered] = {}
+    answers: dict[int, AvailabilityAnswer] = {}
     for history, terms in of.items():
         total, found = totals[history], between.get((history, FIGURE))
         longest = 0
@@ -333,11 +336,11 @@ def availability(spark: SparkSession, buckets: list[Bucket], of: dict[int, Given
         limit = between.get((history, LIMIT))
         progress = [(fault, *many) for (fault, _), many in zip(questions[history].windows, total.progress, strict=True)]
         figures = _figures(total, terms, details[history].width, *exact[history], longest)
-        answers[history] = Answered(figures, limit.tally if limit else Tally(), progress)
+        answers[history] = AvailabilityAnswer(figures, limit.tally if limit else Tally(), progress)
     return answers
 
 
-def _details(total: Figures, terms: Given) -> Details:
+def _details(total: Figures, terms: JudgementBasis) -> Details:
     begin = total.begin if total.begin != NEVER else 0
     wanted = (
         {key_at_rank(total.latencies, total.acked * per // 100)[0] for per in (50, 99)} if total.acked else set[int]()
@@ -346,7 +349,7 @@ def _details(total: Figures, terms: Given) -> Details:
 
 
 def _figures(
-    total: Figures, terms: Given, width: int, exact: Counter[int], ends: Counter[tuple[str, int]], longest: int
+    total: Figures, terms: JudgementBasis, width: int, exact: Counter[int], ends: Counter[tuple[str, int]], longest: int
 ) -> Availability:
     sends = total.begin != NEVER
     begin = total.begin if sends else 0

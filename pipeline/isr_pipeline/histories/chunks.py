@@ -16,7 +16,7 @@ from typing import BinaryIO, Protocol, cast
 import attrs
 import pyarrow.parquet as pq
 
-from isr_anomalies import Malformed
+from isr_anomalies import MalformedHistory
 from isr_anomalies.read_json import parsed
 from isr_pipeline.histories.rows import Row
 from isr_pipeline.locations import Location
@@ -145,7 +145,7 @@ def texts(chunk: Chunk) -> Iterator[tuple[int, str]]:
     try:
         text = _bytes(chunk).decode("utf-8")
     except UnicodeDecodeError:
-        raise Malformed(0, "not text in UTF-8") from None
+        raise MalformedHistory(0, "not text in UTF-8") from None
     yield from enumerate(text.split("\n"), chunk.line)
 
 
@@ -168,4 +168,4 @@ def _unpacked(line: int, name: str, value: object) -> object:
     try:
         return json.loads(value)
     except ValueError:
-        raise Malformed(line, f"the column {name} is not JSON") from None
+        raise MalformedHistory(line, f"the column {name} is not JSON") from None

@@ -27,11 +27,11 @@ from isr_anomalies.results import NoVerdict, Part, Tally
 from isr_anomalies.times import no_verdict_on_progress, too_little
 from isr_pipeline import session
 from isr_pipeline.histories import chunks
-from isr_pipeline.histories.availability import Answered, Bucket, Given, availability
+from isr_pipeline.histories.availability import AvailabilityAnswer, Bucket, JudgementBasis, availability
 from isr_pipeline.histories.cycles import Find, Select, Source, stretches
 from isr_pipeline.histories.pairing import Pair, Parse, Summary
 from isr_pipeline.histories.rows import Row, collect_rows, each, each_group, file_of, rows_of
-from isr_pipeline.histories.shares import BLOCKS, Judge, Judged, Terms, prove
+from isr_pipeline.histories.shares import BLOCKS, Judge, PartitionJudgement, Terms, prove
 from isr_pipeline.locations import Location
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Unreadable(Exception):
 
 
 @attrs.frozen
-class Checked:
+class CheckedHistory:
     """A history with the answer that the local checker would give."""
 
     path: Path | Location
@@ -64,7 +64,7 @@ class Checked:
     """The text of the lines that witnesses quote."""
 
 
-def _unheard(_: str, __: float) -> None:
+def _hear_nothing(_: str, __: float) -> None:
     pass
 
 
@@ -74,9 +74,9 @@ def check_files(
     folder: Path | Location | None = None,
     anomalies: tuple[Anomaly, ...] = ANOMALIES,
     claims: Callable[[Claims | None], Claims] = lambda said: said or Claims(),
-    report_job: JobReport = _unheard,
+    report_job: JobReport = _hear_nothing,
     tell: session.Tell = session.silent,
-) -> list[Checked]:
+) -> list[CheckedHistory]:
     """Check all files at once, each a history of its own. Raises Unreadable, or OSError.
 
     `folder` is where tables go, for every executor to see: in a store, or in a folder that all of them have. Without
@@ -109,7 +109,7 @@ class _Check:
     summaries: dict[int, Summary] = attrs.field(factory=dict[int, Summary])
     claims: dict[int, Claims] = attrs.field(factory=dict[int, Claims])
 
-    def run(self, closing: ExitStack) -> list[Checked]:
+    def run(self, closing: ExitStack) -> list[CheckedHistory]:
         pieces = self.time_job("count", self.pieces)
         tasks = max(4, min(400, sum(self.lines.values()) // LINES_PER_TASK))
         settings = {"spark.sql.shuffle.partitions": str(tasks), "spark.sql.execution.arrow.maxRecordsPerBatch": "256"}
@@ -120,7 +120,7 @@ class _Check:
         figures = self.time_job("measure", self.measure)
         answers = {h: self.conclude(h, judged[h], across[h], figures[h]) for h in range(len(self.files))}
         quotes = self.time_job("quote", lambda: self.quotes(answers, pieces))
-        return [Checked(path, self.claims[h], answers[h], quotes[h]) for h, path in enumerate(self.files)]
+        return [CheckedHistory(path, self.claims[h], answers[h], quotes[h]) for h, path in enumerate(self.files)]
 
     def time_job(self, name: str, job: Callable[[], T]) -> T:
         begin = time.monotonic()
@@ -171,7 +171,7 @@ class _Check:
             self.spark, rows_of, [file for history in self.bucket_keys for file in self.bucket_files("shares", history)]
         )
 
-    def judge(self) -> dict[int, dict[str, Judged]]:
+    def judge(self) -> dict[int, dict[str, PartitionJudgement]]:
         """Check every partition."""
         names = tuple(anomaly.name for anomaly in self.anomalies)
         terms: dict[int, Terms] = {}
@@ -183,12 +183,12 @@ class _Check:
         joint = [str(history) for history, summary in self.summaries.items() if summary.joint]
         if joint:
             shares = shares.union(each_group(shares.where(f"history IN ({', '.join(joint)})"), prove))
-        found: dict[int, dict[str, Judged]] = {history: {} for history in self.summaries}
+        found: dict[int, dict[str, PartitionJudgement]] = {history: {} for history in self.summaries}
         for row in collect_rows(each_group(shares, Judge(self.folder, terms))):
-            found[row.history][row.key] = cast("Judged", pickle.loads(row.payload))
+            found[row.history][row.key] = cast("PartitionJudgement", pickle.loads(row.payload))
         return found
 
-    def cycles(self, partition_results: dict[int, dict[str, Judged]]) -> dict[int, dict[str, Tally]]:
+    def cycles(self, partition_results: dict[int, dict[str, PartitionJudgement]]) -> dict[int, dict[str, Tally]]:
         """Look for cycles in each stretch of blocks that partitions have named."""
         names = tuple(anomaly.name for anomaly in self.anomalies)
         tallies: dict[int, dict[str, Tally]] = {history: {} for history in partition_results}
@@ -217,13 +217,17 @@ class _Check:
             file_of(self.folder, kind, history, bucket) for bucket in sorted(self.bucket_keys.get(history, ()), key=int)
         ]
 
-    def measure(self) -> dict[int, Answered]:
+    def measure(self) -> dict[int, AvailabilityAnswer]:
         buckets = [Bucket(h, file) for h in self.summaries for file in self.bucket_files("operations", h)]
-        given = {h: Given(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
+        given = {h: JudgementBasis(self.claims[h], list(s.faults), s.ends_at) for h, s in self.summaries.items()}
         return availability(self.spark, buckets, given)
 
     def conclude(
-        self, history: int, partition_results: dict[str, Judged], cycles: dict[str, Tally], times: Answered
+        self,
+        history: int,
+        partition_results: dict[str, PartitionJudgement],
+        cycles: dict[str, Tally],
+        times: AvailabilityAnswer,
     ) -> Answer:
         """The verdicts of one history, put together as the local checker does."""
         summary, claims = self.summaries[history], self.claims[history]

@@ -18,10 +18,22 @@ from zlib import crc32
 import attrs
 import pyarrow as pa
 
-from isr_anomalies import Malformed
+from isr_anomalies import MalformedHistory
 from isr_anomalies.cycles import process_order
 from isr_anomalies.history import OperationIndexer, Partition, operation_of, pair, still_open
-from isr_anomalies.operations import NEVER, NOTHING, Dump, Event, Extra, Fault, Item, Micro, Operation, Polled, Sent
+from isr_anomalies.operations import (
+    NEVER,
+    NOTHING,
+    Dump,
+    Event,
+    Extra,
+    Fault,
+    Item,
+    Micro,
+    Operation,
+    Polled,
+    SentRecord,
+)
 from isr_anomalies.read_json import claims_of, item_of, parsed
 from isr_pipeline.histories import plain
 from isr_pipeline.histories.chunks import Chunk, objects, texts
@@ -90,7 +102,7 @@ def packed_extra(extra: Extra | None) -> Packed | None:
 
 def _steps(packed: Packed) -> tuple[Micro, ...]:
     found = cast("tuple[Packed, ...]", packed)
-    make = cast("Callable[..., Micro]", Sent), cast("Callable[..., Micro]", Polled)
+    make = cast("Callable[..., Micro]", SentRecord), cast("Callable[..., Micro]", Polled)
     return tuple(make[len(step) == 1](*step) for step in found)
 
 
@@ -138,7 +150,7 @@ class Parse:
                     told = plain.line_of(text)
                     if (told is None or not boxes.plainly(line, told)) and text.strip():
                         boxes.read(line, parsed(line, text))
-        except Malformed as problem:
+        except MalformedHistory as problem:
             boxes.whole["problem"] = (problem.line, str(problem))
         boxes.close()
         for bucket, box in boxes.boxes.items():
@@ -251,9 +263,9 @@ class Pair:
         summary = Summary(ends_at=ends_at, faults=tuple(faults), settings=settings)
         try:
             bucket_operations = all_paired(boxes)
-        except Malformed as problem:
+        except MalformedHistory as problem:
             problems.append((problem.line, str(problem)))
-            bucket_operations = Paired([], [], [])
+            bucket_operations = PairedOperations([], [], [])
         if problems:
             yield Row(history, bucket, _summary_bytes(attrs.evolve(summary, problem=min(problems))))
             return
@@ -286,7 +298,7 @@ Ran = tuple[int, int, int, int, str, str, str, str]
 """An operation in the table of them: lines and times of invocation and completion, process, outcome, f, error."""
 
 
-class Paired(NamedTuple):
+class PairedOperations(NamedTuple):
     """The operations of all processes of a bucket; `ops` has those that are not plain, numbered by the line of their
     invocation."""
 
@@ -307,7 +319,7 @@ def row_of(op: Operation) -> Ran:
     return (*at, op.process, str(op.outcome), op.f, op.extra.error)
 
 
-def all_paired(boxes: list[Box]) -> Paired:
+def all_paired(boxes: list[Box]) -> PairedOperations:
     """All operations, with those whose lines are in several pieces.
 
     A piece has seen to it that nobody invokes what it ends while something else is open; unless that began in a piece
@@ -327,7 +339,7 @@ def all_paired(boxes: list[Box]) -> Paired:
             mine.append(op.invoked)
     for mine in lines.values():
         mine.sort()
-    operations, problems = list[Operation](), list[Malformed]()
+    operations, problems = list[Operation](), list[MalformedHistory]()
     open_ones: dict[Who, Event] = {}
 
     def look(invocation: Event, until: int) -> None:
@@ -342,7 +354,7 @@ def all_paired(boxes: list[Box]) -> Paired:
             look(invocation, event.line)
         try:
             pair(operations, open_ones, event)
-        except Malformed as problem:
+        except MalformedHistory as problem:
             problems.append(problem)
             break
     for invocation in open_ones.values():
@@ -350,18 +362,18 @@ def all_paired(boxes: list[Box]) -> Paired:
     if problems:
         raise min(problems, key=lambda problem: problem.line)
     operations += [operation_of(event, None) for event in open_ones.values()]
-    return Paired(sends, polls, [op for op, _ in ops] + [op._replace(number=op.invoked) for op in operations])
+    return PairedOperations(sends, polls, [op for op, _ in ops] + [op._replace(number=op.invoked) for op in operations])
 
 
 def _targets(op: Operation) -> set[str]:
-    return {step.partition for step in op.micro if isinstance(step, Sent)}
+    return {step.partition for step in op.micro if isinstance(step, SentRecord)}
 
 
 def _joint(op: Operation) -> bool:
     return op.outcome == "info" and len(_targets(op)) > 1
 
 
-def shares_of(bucket_operations: Paired, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
+def shares_of(bucket_operations: PairedOperations, boxes: list[Box], stints: int) -> dict[str, dict[str, object]]:
     """Partition -> its share, by kind of row.
 
     `plain sends`: as they are; `plain batches`: those of plain polls. `multi`: operations of several steps with a send;

@@ -20,7 +20,7 @@ from isr_anomalies.operations import (
     Outcome,
     Polled,
     Record,
-    Sent,
+    SentRecord,
     Value,
 )
 
@@ -32,7 +32,7 @@ Triple = tuple[Natural, int | str | None, int]
 R = TypeVar("R", Pair, Triple)
 
 
-class Told(Struct, Generic[R], gc=False):
+class PlainFields(Struct, Generic[R], gc=False):
     """The fields of a plain line, as docs/history.md has them, and those that must be empty; others do not count."""
 
     type: Literal["invoke", "ok", "fail", "info"]
@@ -55,7 +55,7 @@ class Told(Struct, Generic[R], gc=False):
     settings: UnsetType = UNSET
 
 
-Line = Told[Pair] | Told[Triple]
+Line = PlainFields[Pair] | PlainFields[Triple]
 Invocation = tuple[int, Line]
 """An invocation: its number as a line, and the line."""
 Sending = tuple[int, int, int, int, str, int | str | None, Outcome, str, Value, int | None, str]
@@ -64,8 +64,8 @@ offset, acks."""
 Polling = tuple[int, int, int, int, str, int | str | None, Outcome, dict[str, list[Record]], str]
 """An operation of one poll: the same, its records, its group."""
 
-_without_epochs = msgspec.json.Decoder(Told[Pair]).decode
-_with_epochs = msgspec.json.Decoder(Told[Triple]).decode
+_without_epochs = msgspec.json.Decoder(PlainFields[Pair]).decode
+_with_epochs = msgspec.json.Decoder(PlainFields[Triple]).decode
 _Wrong = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
@@ -143,7 +143,7 @@ def event(invocation: Invocation) -> Event:
     line, plain_line = invocation
     micro: tuple[Micro, ...] = ()
     if plain_line.partition is not UNSET and plain_line.value is not UNSET and plain_line.f == "produce":
-        micro = (Sent(plain_line.partition, plain_line.value, plain_line.offset),)
+        micro = (SentRecord(plain_line.partition, plain_line.value, plain_line.offset),)
     elif plain_line.records is not None and plain_line.f == "poll":
         micro = (Polled(_records(plain_line)),)
     extra = (

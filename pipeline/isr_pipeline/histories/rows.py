@@ -124,7 +124,7 @@ def part_numbers(spark: SparkSession, parts: int) -> DataFrame:
 
 
 @attrs.frozen
-class _Grouped:
+class _GroupedFrame:
     work: Callable[[int, str, list[bytes]], Iterator[Row]]
 
     def __call__(self, group: pa.Table) -> pa.Table:
@@ -134,7 +134,7 @@ class _Grouped:
 
 def each_group(frame: DataFrame, work: Callable[[int, str, list[bytes]], Iterator[Row]]) -> DataFrame:
     """Run `work` on the payloads of each history and key, and return its rows."""
-    task = _Grouped(work)
+    task = _GroupedFrame(work)
 
     def group(of: pa.Table) -> pa.Table:
         return task(of)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from isr_anomalies import ANOMALIES, Claims, Partition, PartitionResult, check_partition
 from isr_anomalies.cycles import Order
 from isr_anomalies.history import Batch, Rewind, Scan, Send, proved_by
-from isr_anomalies.operations import Dump, Held
+from isr_anomalies.operations import Dump, HeldRecord
 from isr_pipeline.histories.rows import Numbers, Row, file_of, keep
 from isr_pipeline.locations import Location
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 Lists = dict[str, list[tuple[object, ...]]]
 
 
-class Judged(NamedTuple):
+class PartitionJudgement(NamedTuple):
     """The result of a partition for the driver; `blocks` has a bit for each block with possible cycles."""
 
     result: PartitionResult
@@ -93,7 +93,7 @@ def together(name: str, payloads: list[bytes], acks: str = "") -> Share:
         make_rows(Scan, sorted(of("scans"))),
         make_rows(Rewind, sorted(of("rewinds"))),
         make_rows(Dump, sorted(of("dumps"))),
-        make_rows(Held, sorted(of("held"))),
+        make_rows(HeldRecord, sorted(of("held"))),
     )
     multi, proved = (set(cast("Iterator[int]", of(what))) for what in ("multi", "proved"))
     return Share(partition, multi, list(cast("Iterator[tuple[int, list[str]]]", of("joint"))), proved)
@@ -144,7 +144,7 @@ class Judge:
             edges = len(columns["u"])
             if edges:
                 keep(file_of(self.folder, "edges", history, name), columns, EDGES)
-        judged = Judged(attrs.evolve(result, order=Order()), blocks, edges)
+        judged = PartitionJudgement(attrs.evolve(result, order=Order()), blocks, edges)
         yield Row(history, name, pickle.dumps(judged))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from isr_pipeline.histories.jobs import Checked
+from isr_pipeline.histories.jobs import CheckedHistory
 from isr_pipeline.histories.rows import keep, schema
 from isr_pipeline.locations import Location
 
@@ -35,7 +35,7 @@ AVAILABILITY: Final = schema(
 Rows = Iterable[dict[str, object]]
 
 
-def write(folder: Location, histories: list[Checked]) -> None:
+def write(folder: Location, histories: list[CheckedHistory]) -> None:
     """Write the three tables, beside that of operations, and remove files that only passed data between jobs."""
     who = [{"history": number, "file": str(one.path)} for number, one in enumerate(histories)]
     pairs = list(zip(who, histories, strict=True))
