@@ -108,9 +108,9 @@ def test_what_works_in_a_checkout_works_from_the_wheel(tmp_path: Path) -> None:
     assert run(bin_folder / "insync", "--version", cwd=here) == (0, f"insync {VERSION}\n")
     code, text = run(bin_folder / "python", "-c", IN_TURN, json.dumps([*COMMANDS]), cwd=here)
     assert code == 0, text
-    for (command, (code, says)), (answer, text) in zip(COMMANDS.items(), json.loads(text), strict=True):
-        if answer != code or says not in text or "there is no docs/" in text:
-            wrong.append(f"insync {command}: {answer}, {text[-300:]}")
+    for (command, (code, says)), (answer, told) in zip(COMMANDS.items(), json.loads(text), strict=True):
+        if answer != code or says not in told or "there is no docs/" in told:
+            wrong.append(f"insync {command}: {answer}, {told[-300:]}")
     assert not wrong, "\n".join(wrong)
     for program in (HELP, JAVA):
         code, text = run(bin_folder / "python", "-c", program, cwd=here)
