@@ -17,8 +17,8 @@ from typing import NoReturn
 import numpy as np
 import pytest
 from tests.support.expected import outcome, table
-from tests.support.sample import sample
 from tests.support.models import copies, ticket_desk, two_phase_commit
+from tests.support.sample import sample
 from tests.support.sparks import answer, require_spark
 
 from isr_check import native
