@@ -3,6 +3,7 @@
 Without it a verb would go on to read a file of the checkout that no wheel has, and only those who install it would see.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,21 @@ TOP = Path(__file__).resolve().parents[1]
 AUDIT = TOP / "docs" / "examples" / "audit"
 VERSION = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 HELP = "from insync_cli.main import VERBS, main; raise SystemExit(max(main([verb, '--help']) for verb in VERBS))"
+IN_TURN = """
+import contextlib, io, json, sys
+from insync_cli.main import main
+answers = []
+for command in json.loads(sys.argv[1]):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = main(command.split())
+        except SystemExit as ended:
+            code = ended.code or 0
+    answers.append([code, said.getvalue()])
+print(json.dumps(answers))
+"""
+"""One process for all, for to start one takes longer than most of what is asked."""
 JAVA = """
 from isr_found import BUGS, JAVA_ROOT
 files = [JAVA_ROOT / p / 'insync' / 'found' / p / f'{b.scenario}.java' for b in BUGS.values() for p in b.places]
@@ -64,7 +80,6 @@ def install(folder: Path) -> Path:
 
 
 COMMANDS: dict[str, tuple[int, str]] = {
-    "--version": (0, f"insync {VERSION}"),
     "check kafka-0.8 --property acked-survives": (12, "acked-survives violated"),
     "show jepsen-2013 --html story.html": (0, "1 trace"),
     "explain jepsen-2013": (0, ""),
@@ -90,10 +105,12 @@ def test_what_works_in_a_checkout_works_from_the_wheel(tmp_path: Path) -> None:
     history = Story(acks="all").send(1, 0).send(2, 1).final({1: 2})
     (here / "history.jsonl").write_text("\n".join(history.lines), encoding="utf-8")
     wrong: list[str] = []
-    for command, (code, says) in COMMANDS.items():
-        answer, text = run(bin_folder / "insync", *command.split(), cwd=here)
-        if answer != code or says not in text or "there is no docs/" in text:
-            wrong.append(f"insync {command}: {answer}, {text[-300:]}")
+    assert run(bin_folder / "insync", "--version", cwd=here) == (0, f"insync {VERSION}\n")
+    code, text = run(bin_folder / "python", "-c", IN_TURN, json.dumps([*COMMANDS]), cwd=here)
+    assert code == 0, text
+    for (command, (code, says)), (answer, told) in zip(COMMANDS.items(), json.loads(text), strict=True):
+        if answer != code or says not in told or "there is no docs/" in told:
+            wrong.append(f"insync {command}: {answer}, {told[-300:]}")
     assert not wrong, "\n".join(wrong)
     for program in (HELP, JAVA):
         code, text = run(bin_folder / "python", "-c", program, cwd=here)

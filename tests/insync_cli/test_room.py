@@ -47,14 +47,17 @@ def test_bounds_that_are_not_given_follow_the_faults(folder: Path, command: str)
 
 
 @pytest.mark.explores
-def test_bounds_that_were_once_the_defaults_are_too_small(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check(f"{TWO_FAULTS} --epochs 1 --isr-changes 2 --property acked-survives") == 23
+@pytest.mark.parametrize("changes", [5, pytest.param(2, marks=pytest.mark.slow)])  # two were once the default
+def test_bounds_that_leave_no_room_are_too_small_and_those_that_would_are_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], changes: int
+) -> None:
+    assert check(f"{TWO_FAULTS} --epochs 1 --isr-changes {changes} --property acked-survives") == 23
     said = run_of(folder)
     assert said["verdict"] == "TOO SMALL"
     assert said["schema"] == "insync/run/2"
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("insync check kip-966: TOO SMALL - within these bounds no behaviour exists")
-    assert "Too small: --isr-changes 2. Enough: --isr-changes 6" in line
+    assert f"Too small: --isr-changes {changes}. Enough: --isr-changes 6" in line
 
 
 @pytest.mark.explores

@@ -95,7 +95,7 @@ def test_what_is_expected_of_every_engine_is_so_by_reduction(run: Run, said: Out
     assert counted == said
 
 
-@pytest.mark.parametrize("symmetry", [False, True])
+@pytest.mark.parametrize("symmetry", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_both_engines_see_the_same_states(symmetry: bool) -> None:
     instance = Instance(DESIGNS["kip-966"], {"replicas": 2})
     slow = explorer.explore(instance, symmetry=symmetry, reduction=True)

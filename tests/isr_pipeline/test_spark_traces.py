@@ -6,6 +6,7 @@ Without these, a dataset with edges missing would pass for a cover, and replayin
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.explores
 SMALL = {"replicas": 2, "records": 1, "log": 1, "epochs": 1, "isr_changes": 1, "crashes": 0}
 OPTIONS = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value))]
 MAKE = partial(instance_made, "kip-966", (), json.dumps(SMALL), ())
+SMALLER = partial(instance_made, "kip-966", (), json.dumps(SMALL | {"epochs": 0}), ())
 
 
 def graph_of(instance: Instance) -> ModelGraph:
@@ -48,11 +50,12 @@ def table(folder: Path, kind: str, names: tuple[str, ...]) -> list[dict[str, obj
     return rows
 
 
-def test_a_cover_of_edges_takes_every_edge(tmp_path: Path) -> None:
-    recipe = Recipe(MAKE, Cover.EDGES, Location.of(tmp_path), 30)
+@pytest.mark.parametrize("make", [SMALLER, pytest.param(MAKE, marks=pytest.mark.slow)], ids=["smaller", "small"])
+def test_a_cover_of_edges_takes_every_edge(tmp_path: Path, make: Callable[[], Instance]) -> None:
+    recipe = Recipe(make, Cover.EDGES, Location.of(tmp_path), 30)
     for part in parts(recipe, 3, range(0)):
         make_part(part)
-    instance = MAKE()
+    instance = make()
     explored = native.explore(instance)
     graph, packing = graph_of(instance), Packing(instance)
     numbers = {named: n for n, named in enumerate(graph.labels.steps)}

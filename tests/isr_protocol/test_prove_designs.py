@@ -117,7 +117,7 @@ PROVED = {
 """At the bounds at which the engines are compared; or else their agreement would be about nothing. The last three are
 broken by what these bounds leave no room for."""
 
-ALWAYS = {"kip-966", "kafka-0.8"}
+ALWAYS = {"kip-966", "kip-497"}
 """The others take long, and are among the slow tests."""
 
 
