@@ -152,14 +152,14 @@ def test_the_table_is_about_every_design_case_and_fix() -> None:
 
 
 CASES_AND_DEFAULTS = {run.name for run in (*case_runs(), *(Run(name, {}) for name in DESIGNS))}
-"""What a README or a design says; of the rest, which stands in the table for other engines, a third says the same."""
+"""What a README or a design says; of the rest, which stands in the table for other engines, fewer say the same."""
 
 
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        *thinned([(r, o) for r, o, _ in ROWS if r.name in CASES_AND_DEFAULTS], 1, LARGE),
-        *thinned([(r, o) for r, o, _ in ROWS if r.name not in CASES_AND_DEFAULTS], 3, LARGE),
+        *thinned([(r, o) for r, o, _ in ROWS if r.name in CASES_AND_DEFAULTS], 3, LARGE),
+        *thinned([(r, o) for r, o, _ in ROWS if r.name not in CASES_AND_DEFAULTS], 6, LARGE),
     ],
 )
 def test_native_exploration_says_what_is_expected(run: Run, said: Outcome) -> None:

