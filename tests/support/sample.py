@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -17,6 +17,9 @@ def sample(values: Iterable[object], every: int) -> list[ParameterSet]:
     A tuple is the values of several parameters.
     """
     return [
-        pytest.param(*(value if type(value) is tuple else (value,)), marks=pytest.mark.slow if n % every else ())
-        for n, value in enumerate(values)
+        pytest.param(*_parameters(value), marks=pytest.mark.slow if n % every else ()) for n, value in enumerate(values)
     ]
+
+
+def _parameters(value: object) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
