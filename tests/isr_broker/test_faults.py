@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.faults import ALL, endure, judged
+from tests.support.sample import sample
 from tests.support.writers import WRITERS
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
@@ -24,9 +25,7 @@ QUICK_WRITES, QUICK_KINDS = 300, ("kill the leader", "kill the controller")
 PER_SECOND = 70
 
 
-@pytest.mark.parametrize(
-    "client", [pytest.param(client, marks=pytest.mark.slow if n % 2 else ()) for n, client in enumerate(WRITERS)]
-)
+@pytest.mark.parametrize("client", sample(WRITERS, 4))
 def test_no_acknowledged_write_is_lost_doubled_or_moved_while_it_endures_faults(
     tmp_path: Path, client: str, needs_package: Callable[[str], None]
 ) -> None:

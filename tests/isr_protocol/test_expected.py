@@ -167,7 +167,7 @@ def test_native_exploration_says_what_is_expected(run: Run, said: Outcome) -> No
 
 
 @pytest.mark.parametrize(
-    ("run", "said"), thinned([(r, o) for r, o, _ in ROWS if o.distinct <= REFERENCE_STATES], 6, SMALL_STATES)
+    ("run", "said"), thinned([(r, o) for r, o, _ in ROWS if o.distinct <= REFERENCE_STATES], 12, SMALL_STATES)
 )
 def test_the_reference_engine_says_what_is_expected(run: Run, said: Outcome) -> None:
     assert measure(run, explorer.explore) == said

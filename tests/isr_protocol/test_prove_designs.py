@@ -128,7 +128,7 @@ def ask(design: str, conjunct: str, action: str, bounds: str, folder: Path) -> i
 
 @pytest.mark.parametrize(
     ("design", "conjunct", "action", "fix", "bounds"),
-    sample(FAILS_AT, 4),
+    sample(FAILS_AT, 8),
 )
 def test_the_proof_of_a_broken_design_fails_at_the_culprit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], design: str, conjunct: str, action: str, fix: str, bounds: str
