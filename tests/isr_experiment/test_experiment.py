@@ -297,7 +297,7 @@ def test_after_each_run_it_is_told_how_long_the_others_take(monkeypatch: pytest.
     cells = [cell.name for cell in quick.cells(0)][:2]
     stand_ins = {
         "conduct": run,
-        "Concluded": SimpleNamespace,
+        "CellConclusion": SimpleNamespace,
         "time": MagicMock(monotonic=MagicMock(side_effect=lambda: clock[0])),
         "page": MagicMock(return_value=""),
         "conclusions": MagicMock(document=MagicMock(return_value={}), availability=MagicMock(return_value={})),
@@ -339,7 +339,7 @@ def test_an_experiment_that_is_stopped_has_the_answers_that_the_model_gave_and_n
     stand_ins = {
         "conduct": run,
         "prediction": answered,
-        "Concluded": SimpleNamespace,
+        "CellConclusion": SimpleNamespace,
         "page": MagicMock(return_value=""),
         "conclusions": MagicMock(document=document, availability=MagicMock(return_value={})),
         "_result_line": MagicMock(return_value="a run"),
