@@ -1,6 +1,6 @@
 """What every engine is asked and what it answers.
 
-An engine is one function `explore(instance, wanted, limits, progress) -> Exploration`. All engines answer
+An engine is one function `explore(instance, property_names, limits, progress) -> Exploration`. All engines answer
 alike, to the number. The search is breadth first, level by level. It ends after a level, when all states were
 seen or every wanted property is decided; a limit may end it earlier, within a level. A counterexample is the least
 of the shortest ones, comparing (initial state, then steps) by the order of actions and parameters in the model.
