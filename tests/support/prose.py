@@ -7,7 +7,8 @@ goal (CONTRIBUTING.md) is a page's: at most `MEAN` words a sentence, `LONG_SHARE
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import attrs
 
 MEAN = 16.0
 LONG = 30
@@ -24,7 +25,7 @@ WORD = re.compile(r"[^\s\u2013\u2014|]*\w[^\s\u2013\u2014|]*")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class Prose:
     """The sentences of one page, in order."""
 
@@ -51,7 +52,7 @@ class Prose:
         return sum(s.count(";") for s in self.sentences) / len(self.sentences) if self.sentences else 0.0
 
 
-def read(page: str) -> Prose:
+def prose_of(page: str) -> Prose:
     """The prose of a page in Markdown."""
     return Prose(tuple(sentence for block in _blocks(page) for sentence in _sentences(block)))
 
