@@ -33,9 +33,9 @@ demo: $(STAMP)  ## the newest design keeps every guarantee; the 2013 one loses a
 WORKERS := -n 2 --dist worksteal
 
 # What needs no process, socket, browser, JVM or solver, and no exploration of seconds; tests/conftest.py keeps the markers honest.
-QUICK := not (slow or explores or solver or processes or sockets or browser or spark or rumur or tlc or kafka)
+QUICK := not (slow or long or explores or solver or processes or sockets or browser or spark or rumur or tlc or kafka)
 
-quick: $(STAMP)  ## the tests of the inner loop, under a minute: language, cores, log, wire, histories, architecture
+quick: $(STAMP)  ## the tests of the inner loop, half a minute: language, cores, log, wire, histories, architecture
 	@$(BIN)/python -m pytest $(WORKERS) -m '$(QUICK)' $(ARGS)
 
 test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest

@@ -252,6 +252,7 @@ def test_a_source_root_is_not_a_package() -> None:
     report([relative(TOP / root) for root in ROOTS if (TOP / root / "__init__.py").exists()])
 
 
+@pytest.mark.long
 def test_nobody_imports_through_a_source_root() -> None:
     report(findings(imports_through_a_root, python_files(*ROOTS, "tests", "bench")))
 
@@ -270,11 +271,13 @@ def test_the_model_names_no_engine(package: str) -> None:
     report(findings(lambda source: mentions(source, ENGINE_WORDS), package_files(package)))
 
 
+@pytest.mark.long
 def test_randomness_comes_from_the_simulator_and_the_sampler_only() -> None:
     files = [path for path in python_files(*ROOTS) if not below(path, RANDOM_ALLOWED)]
     report(findings(random_sources, files))
 
 
+@pytest.mark.long
 def test_any_stays_where_python_cannot_type_what_is_there() -> None:
     report(findings(uses_of_any, [path for path in python_files(*ROOTS) if not below(path, ANY_ALLOWED)]))
 

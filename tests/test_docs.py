@@ -254,6 +254,7 @@ def in_the_broker(step: str, cell: str) -> bool:
             return cell.startswith("none: ") and not any(step in functions(file) for file in CORE.glob("*.py"))
 
 
+@pytest.mark.long
 def test_the_story_of_a_record_names_a_function_in_each_file_and_what_the_model_page_says_of_kafka() -> None:
     model_page = (TOP / "docs" / "model.md").read_text(encoding="utf-8")
     kafka_of = {row[0].strip("`"): row[1] for row in rows_of(model_page, "Actions")}

@@ -71,6 +71,7 @@ def bare(path: Path) -> dict[str, int]:
     return {n.name: n.line for n in reversed(names.bare_names(source))} | stem
 
 
+@pytest.mark.long
 def test_no_name_is_a_bare_participle() -> None:
     strangers = [
         f"{path.relative_to(TOP)}:{line}: {name}"

@@ -121,6 +121,7 @@ def test_the_site_is_built_without_a_warning_and_works_from_a_folder(browser: Br
         shown.page.locator(".md-search-result__item").first.wait_for(timeout=60_000)
 
 
+@pytest.mark.long
 def test_what_must_not_be_shown_to_others_is_seen(tmp_path: Path) -> None:
     report = tmp_path / "report"
     report.mkdir()

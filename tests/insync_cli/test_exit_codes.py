@@ -13,6 +13,7 @@ from isr_check.explorer import explore
 from isr_lang import Instance
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "code"),
     [

@@ -217,6 +217,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return folded
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "names"),
     [

@@ -64,6 +64,7 @@ def test_the_commands_of_the_page_do_what_it_says(capsys: pytest.CaptureFixture[
 # Verbs
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 def test_a_bound_of_ones_own_is_an_option_and_decides() -> None:
     asked = "--property members-have-acked --quiet --out x"
@@ -86,6 +87,7 @@ def test_the_design_is_known_to_one_command_only(capsys: pytest.CaptureFixture[s
     assert "--design-file brings others" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("command", "says"),
@@ -158,6 +160,7 @@ def test_verbs_that_run_the_brokers_code_say_that_it_has_no_such_design(capsys: 
 # Traces
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 def test_a_trace_says_which_file_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"check {OWN} --property members-have-acked --quiet --out x") == 12

@@ -297,6 +297,7 @@ def test_a_history_is_read_by_its_size_and_judged_question_by_question(told: Tol
     assert told.stages["questions"][-1][0] == told.stages["questions"][-1][1]
 
 
+@pytest.mark.long
 def test_a_trace_of_brokers_is_validated_line_by_line(told: Told) -> None:
     logs = Path("logs")
     logs.mkdir()
@@ -309,6 +310,7 @@ def test_a_trace_of_brokers_is_validated_line_by_line(told: Told) -> None:
     assert rising(told.stages["files read"])
 
 
+@pytest.mark.long
 def test_a_page_and_its_trace_say_how_far_they_are(told: Told) -> None:
     main(["show", "jepsen-2013", "--html", "p.html"])
     assert set(told.stages) == {"steps left out for a trial", "states asked who could be elected"}

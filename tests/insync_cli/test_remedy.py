@@ -49,6 +49,7 @@ def lost(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return Path("run/acked-survives.itf.json")
 
 
+@pytest.mark.long
 def test_a_violation_comes_with_the_setting_that_keeps_the_promise_and_how_to_set_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_what_producers_are_to_set_is_told_of_producers() -> None:
     assert found.commands[0] == ("set it", "acks=all in the configuration of every producer")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", sample(sorted(path.parent.name for path in CORPUS.glob("*/trace.itf.json")), 3))
 def test_every_case_of_the_corpus_has_something_to_do_that_is_asked_of_a_design_that_promises_it(case: str) -> None:
     trace = tracefiles.load(CORPUS / case / "trace.itf.json")

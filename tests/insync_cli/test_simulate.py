@@ -13,6 +13,7 @@ from insync_cli.main import main
 SCENARIOS = Path(isr_sim.__file__).parent / "scenarios"
 
 
+@pytest.mark.long
 def test_todays_design_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "kip-966", "--seeds", "3..4"]) == 0
     said = capsys.readouterr().out
@@ -20,6 +21,7 @@ def test_todays_design_keeps_its_promises(capsys: pytest.CaptureFixture[str]) ->
     assert " seeds/s: 0 violations; " in said
 
 
+@pytest.mark.long
 def test_a_violation_is_told_with_its_seed_and_its_last_steps(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["simulate", "kafka-0.8", "--set", "min.insync.replicas=1", "--without", "power-loss", "--until", "1"]
     assert main([*arguments, "--seeds", "0..30", "--lines", "3", "--json", "report.json"]) == 12
@@ -58,6 +60,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.long
 def test_a_scenario_is_as_expected_or_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jepsen = SCENARIOS / "jepsen-2013.txt"
     assert main(["simulate", "--scenario", str(jepsen), "--seeds", "1..2"]) == 0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.histories import Records, Story, judged, with_word
@@ -23,6 +24,7 @@ from tests.support.random_histories import (
 from isr_anomalies import ANOMALIES, Partition, check, check_partition, merge, pair_operations, read_json
 
 
+@pytest.mark.long
 @settings(max_examples=120, deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(0, 120))
 def test_a_correct_log_is_never_accused(seed: int, steps: int) -> None:
@@ -78,6 +80,7 @@ def equivalent(edit: Callable[[list[Line], Random], None], before: list[Line], a
     return not acked and not any(gone in poll.get(partition, []) for poll in polls)
 
 
+@pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), edit=st.sampled_from(EDITS))
 def test_a_spoilt_history_is_accused_or_equivalent(seed: int, edit: Callable[[list[Line], Random], None]) -> None:
@@ -91,6 +94,7 @@ def test_a_spoilt_history_is_accused_or_equivalent(seed: int, edit: Callable[[li
     assert with_word(answer, "VIOLATED") or equivalent(edit, before, lines)
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), others=st.integers(0, 3))
 def test_what_is_lost_is_what_was_acknowledged_or_read_and_is_not_there(seed: int, others: int) -> None:

@@ -57,6 +57,7 @@ def test_the_transcript_in_the_docs(capsys: pytest.CaptureFixture[str], monkeypa
     assert said.err == ""
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stored_only")
 @pytest.mark.parametrize(
     ("change", "code"),
@@ -75,12 +76,14 @@ def test_exit_codes_for_cron(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stored_only")
 def test_what_was_not_decided_is_no_success(tmp_path: Path) -> None:
     text = ELR + HEALTHY.replace("1,2,3", "1,2,3,4,5").replace("Factor: 3", "Factor: 5")
     assert audit(tmp_path, text) == 20
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stored_only")
 def test_every_answer_names_its_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(tmp_path, ELR + HEALTHY, "--json", "-") == 0
@@ -123,6 +126,7 @@ def test_the_command_of_an_answer_repeats_it(tmp_path: Path, capsys: pytest.Capt
 OFFLINE = HEALTHY.replace("Leader: 1", "Leader: none").replace("Isr: 1,2,3", "Isr: 3")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stored_only")
 def test_metrics_for_prometheus(tmp_path: Path) -> None:
     file = tmp_path / "insync.prom"

@@ -41,6 +41,7 @@ def sockets_opened(source: str) -> list[str]:
     return uses_of(source, SOCKET_MODULES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rule", "allowed"), [(files_opened, FILES_OPENED_BY), (sockets_opened, SOCKETS_OPENED_BY)])
 def test_few_modules_of_the_broker_may(rule: Callable[[str], list[str]], allowed: tuple[str, ...]) -> None:
     files = package_files("isr_broker", "isr_sim")

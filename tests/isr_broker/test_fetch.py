@@ -342,6 +342,7 @@ def test_a_replica_that_was_asked_for_more_and_has_no_more_has_waited_long_enoug
     assert sizes(client) == [{0: SIZE}]
 
 
+@pytest.mark.long
 def test_an_answer_that_is_full_asks_no_further_replica(client: Client) -> None:
     """All but the first record count against the limit (KIP-74)."""
     client.produce(0)
@@ -550,6 +551,7 @@ def never_rests(replica: Replica, follower: int) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_a_leader_that_hears_later_knows_no_less(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against one that hears of every fetch: the same ISR, watermarks and answers, and times no earlier than those."""

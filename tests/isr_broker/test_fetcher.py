@@ -170,6 +170,7 @@ def test_a_follower_asks_where_an_epoch_ends_before_it_fetches() -> None:
     assert asked(one).key == protocol.FETCH
 
 
+@pytest.mark.long
 def test_a_mangled_answer_is_an_answer_or_a_bad_frame() -> None:
     chance, outcomes = random.Random(4), {"answers": 0, "bad": 0}
     for _ in range(3_000):

@@ -146,6 +146,7 @@ def two_logs(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     return draw(st.sampled_from(logs)), follows[: draw(st.integers(0, len(follows)))]
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(two_logs())
 def test_a_follower_ends_with_the_leaders_log_whatever_it_had(logs: tuple[list[int], list[int]]) -> None:

@@ -195,6 +195,7 @@ SURVIVALS = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(DOINGS, st.data())
 def test_every_crash_point_leads_to_the_longest_valid_prefix(doings: list[Doing], data: st.DataObject) -> None:
@@ -329,6 +330,7 @@ def test_segments_after_a_damaged_one_are_removed() -> None:
 # The real disk behaves as the one in memory
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(DOINGS)
 def test_real_files_give_the_same_log(tmp_path_factory: pytest.TempPathFactory, doings: list[Doing]) -> None:

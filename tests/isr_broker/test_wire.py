@@ -299,6 +299,7 @@ def fuzz(requests: Requests, count: int, seed: int) -> tuple[int, int]:
     return taken, refused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("frames", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_mangled_frames_are_requests_or_bad_frames_and_nothing_else(alone: Requests, frames: int) -> None:
     taken, refused = fuzz(alone, frames, 1)

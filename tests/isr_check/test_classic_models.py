@@ -89,6 +89,7 @@ def assert_as_published(found: Exploration, classic: Classic) -> None:
     assert {f.verdict for f in found.findings} == {Verdict.HOLDS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classic", SMALL, ids=str)
 def test_a_classic_is_as_published(classic: Classic) -> None:
     assert_as_published(explored(classic), classic)
@@ -100,6 +101,7 @@ def test_the_native_engine_counts_every_step_and_guard_of_a_classic_alike(classi
     assert untimed(native.explore(classic.instance(), workers=workers)) == untimed(explored(classic))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classic", LARGE, ids=str)
 def test_a_large_classic_is_as_published(classic: Classic) -> None:
     assert_as_published(native.explore(classic.instance()), classic)
@@ -111,6 +113,7 @@ def test_paxos_has_as_many_states_by_symmetry() -> None:
     assert found.distinct < classic.distinct == found.states_in_orbits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("design", "bounds", "action", "guard", "promise"), BROKEN, ids=lambda v: v.name if isinstance(v, Design) else None
 )

@@ -89,6 +89,7 @@ def test_the_states_are_those_that_were_added(words: int, threads: int) -> None:
     found.team.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_that_add_the_same_states_at_once_add_them_once(threads: int) -> None:
     """Every thread brings every state, in the same order, so that they often meet at one place."""
@@ -186,6 +187,7 @@ ROWS = {run.design: (run, outcome) for run, outcome, _ in expected.table() if 15
 """One row of each design."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("run", "outcome"), sample(ROWS.values(), 4), ids=ROWS)
 def test_designs_that_turn_have_their_verdicts_and_counterexamples(
     run: Run, outcome: Outcome, turns: list[int]

@@ -188,6 +188,7 @@ def test_without_fairness_nothing_has_to_happen() -> None:
     assert found.path == Path((), (("asks", (0,)),), loop=1)
 
 
+@pytest.mark.long
 def test_a_weakly_fair_action_that_stays_possible_is_taken() -> None:
     assert both(LOCK, "held").verdict is Verdict.HOLDS
     assert both(LOCK, "lit").verdict is Verdict.HOLDS
@@ -201,6 +202,7 @@ def test_weak_fairness_of_one_client_does_not_help_where_others_come_first() -> 
     assert found.path.loop < len(found.path.steps)
 
 
+@pytest.mark.long
 def test_strong_fairness_lets_everybody_have_the_lock_but_not_the_queue_be_empty() -> None:
     """One client at a time waits for ever only if asking is faster than acquiring: then the queue never empties."""
     strong = LOCK.with_fairness(strong=("acquires",))

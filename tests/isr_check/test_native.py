@@ -34,6 +34,7 @@ def test_every_operator_is_emitted() -> None:
     assert set(EMIT) == set(OPERATORS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("length", [0, 1, 2])
 @pytest.mark.parametrize("gossip", [False, True])
@@ -48,6 +49,7 @@ def test_values_out_of_range_are_found_as_the_reference_finds_them(constants: di
     assert found.finding("type-ok").path is not None
 
 
+@pytest.mark.long
 def test_what_grows_without_end_is_cut_and_not_called_complete() -> None:
     found = native.explore(Instance(copies.ENDLESS))
     assert not found.complete

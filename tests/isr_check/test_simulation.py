@@ -57,6 +57,7 @@ def test_the_same_seed_walks_alike_and_another_does_not(simulate: Simulate) -> N
     assert one.steps_by_action != other.steps_by_action
 
 
+@pytest.mark.long
 def test_what_a_walk_finds_is_so(simulate: Simulate) -> None:
     whole, found = explorer.explore(COPIES), simulate(COPIES, (), 300, 1)
     evaluator = Evaluator(COPIES)
@@ -138,6 +139,7 @@ def test_both_engines_make_the_same_walks(name: str, seed: int, workers: int) ->
     alike(MADE_UP[name], (), 40, seed, workers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["kip-966", "kafka-0.8", "kip-320"])
 def test_both_engines_make_the_same_walks_of_the_protocol(name: str) -> None:
     found = alike(Instance(DESIGNS[name], {"replicas": 2}), (), 60, 7)
@@ -177,6 +179,7 @@ def test_every_face_falls_as_often() -> None:
     assert all(abs(n - 10_000) < 400 for n in falls.values())  # more than four standard deviations
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [10, native.MOST_COUNTED - 1, 10 * native.MOST_COUNTED])
 def test_distinct_states_are_counted_or_estimated(count: int) -> None:
     random, sketch = np.random.default_rng(1), native.Sketch()

@@ -53,6 +53,7 @@ def test_a_system_that_branches_is_driven_along_the_same_edges() -> None:
     assert system.most < 100
 
 
+@pytest.mark.long
 def test_a_sample_goes_no_edge_twice_on_its_ways() -> None:
     done = drive(Branching(), Limits(per_action=5, seed=3))
     assert done.conforms
@@ -86,6 +87,7 @@ def test_states_behind_an_edge_that_is_not_passed_are_reached_another_way() -> N
     assert by_branches.edges < (by_branches.of_edges or 0)
 
 
+@pytest.mark.long
 def test_the_first_difference_ends_it_with_answers_still_to_come() -> None:
     def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
         if do == "snapshot":

@@ -55,6 +55,7 @@ def test_the_bugs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(bug in said for bug in BUGS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS)
 def test_its_case_opens_with_what_an_operator_asks(capsys: pytest.CaptureFixture[str], bug: str) -> None:
     assert main(["show", bug, "--plain"]) == 0

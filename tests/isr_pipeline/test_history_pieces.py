@@ -197,6 +197,7 @@ def spoilt(lines: list[str], random: Random) -> list[str]:
     return lines
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(16))
 def test_the_first_mistake_is_the_one_that_one_process_names(tmp_path: Path, seed: int) -> None:
     random = Random(seed)

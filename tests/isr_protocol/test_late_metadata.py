@@ -76,6 +76,7 @@ def strong(design: Design, constants: dict[str, Value]) -> Exploration:
     return explore(Instance(design, constants), ("strong-isr",))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["kip-966", "kip-497"])
 def test_a_design_keeps_its_promises_where_metadata_come_late(name: str) -> None:
     design = DESIGNS[name].without("leader_proposes_shrink", "leader_proposes_expansion")
@@ -133,6 +134,7 @@ def test_who_learns_late_that_it_led_gets_where_it_could_get_before(name: str, c
     assert explore(Instance(widened, constants), ("type-ok",)).steps_by_action[LATE] > 0
 
 
+@pytest.mark.long
 def test_who_begins_to_lead_late_without_an_isr_gets_where_nobody_could() -> None:
     design = DESIGNS["kip-966"].without("leader_proposes_shrink", "leader_proposes_expansion")
     widened = late_to_lead(design)

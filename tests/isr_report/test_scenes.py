@@ -55,11 +55,13 @@ def test_today_the_last_replica_is_not_believed() -> None:
         play_scene(attrs.evolve(LAST, design="kip-966"), evaluator_of(attrs.evolve(LAST, design="kip-966")))
 
 
+@pytest.mark.long
 def test_the_page_of_a_scene_says_its_captions() -> None:
     text = page_of(LAST, play_scene(LAST, evaluator_of(LAST)))
     assert LAST.beats[-1].says in text
 
 
+@pytest.mark.long
 def test_scenes_are_listed_told_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scenes"]) == 0
     listed = capsys.readouterr().out

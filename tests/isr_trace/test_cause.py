@@ -48,6 +48,7 @@ def test_the_first_broken_promise_comes_before_that_of_the_trace() -> None:
     assert found.first < found.symptom
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_story_has_five_sentences_that_name_who_acts(case: str) -> None:
     told = document_of(case)["story"]
@@ -63,6 +64,7 @@ def test_every_phrase_is_of_an_action_of_some_design() -> None:
     assert set(PHRASES) <= {a.name for design in designs().values() for a in design.actions}
 
 
+@pytest.mark.long
 def test_a_trace_of_one_s_own_gets_a_mend_too(tmp_path_factory: pytest.TempPathFactory) -> None:
     own = tmp_path_factory.mktemp("own") / "mine.itf.json"
     own.write_text(trace_file("jepsen-2013").read_text())

@@ -98,6 +98,7 @@ def test_out_of_range_and_deadlock_are_explained_without_a_property() -> None:
     assert explain(stuck, runs).reason.note == "no action is possible in this state"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "design", [thermostat.DESIGN, copied_log.UNCLEAN, two_phase_commit.DESIGN], ids=lambda d: d.name
 )

@@ -119,6 +119,7 @@ def traces(draw: st.DrawFn) -> Trace:
     )
 
 
+@pytest.mark.long
 @given(traces())
 def test_a_trace_is_read_back_exactly(trace: Trace) -> None:
     again = trace_from(json.loads(itf_text(trace)))
@@ -133,6 +134,7 @@ def test_a_value_is_read_back_exactly(typed: tuple[Type, object]) -> None:
     assert again == value
 
 
+@pytest.mark.long
 @given(traces())
 def test_every_trace_can_be_shown(trace: Trace) -> None:
     assert plain_text(story(trace, full=True))

@@ -40,6 +40,7 @@ def test_a_step_comes_after_who_sent_what_it_takes_up_and_its_own_past() -> None
     assert len({json.dumps(c, sort_keys=True) for c in found}) == len(found), "every event has a clock of its own"
 
 
+@pytest.mark.long
 def test_every_case_of_the_corpus_has_a_log() -> None:
     for path in sorted(Path(trace_file(CASE)).parent.parent.glob("*/trace.itf.json")):
         trace = read_itf(path)
