@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from isr_audit.answers import Answer, answer_among, loss_in_rack, loss_of_fewer
-from isr_audit.cluster import CLEANUP, FLUSH, FLUSH_TIME, RETENTION, Cluster, Topic
+from isr_audit.cluster import CLEANUP, FLUSH, FLUSH_TIME, MIN_INSYNC, RETENTION, UNCLEAN, Cluster, Topic, number_of
 from isr_audit.questions import (
     CRASH,
     DECISIVE_VERDICTS,
@@ -43,7 +43,8 @@ class Kind:
     """What topics have in common that answers depend on.
 
     `flushed`: each record is on disk before it is acknowledged. `in_rack`: of a partition's replicas, the most that are
-    in one of the `racks`; 0 where racks were not told.
+    in one of the `racks`; 0 where racks were not told. `open`: the settings that were not told, which have the weakest
+    value here and may have any. `doubt` and `also` are those of `isr_audit.releases.Running`.
     """
 
     design: str
@@ -51,6 +52,9 @@ class Kind:
     flushed: bool = False
     in_rack: int = 0
     racks: int = 0
+    open: tuple[str, ...] = ()
+    doubt: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -76,7 +80,7 @@ class Change:
 @attrs.frozen
 class Line:
     """What becomes of acknowledged records under a fault. `answer`: the run; `because`: why it says more or less than
-    what was asked."""
+    what was asked. `advice_is_whole`: whether a run is known of every change of settings up to the one that helps."""
 
     acks: str
     fault: Fault
@@ -84,6 +88,7 @@ class Line:
     answer: Answer | None
     because: str = ""
     change: Change | None = None
+    advice_is_whole: bool = True
 
 
 @attrs.frozen
@@ -164,7 +169,7 @@ def no_exploration(_: Question) -> None:
 def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
     """The topics by their kind."""
     kinds: dict[Kind, list[Topic]] = {}
-    for topic in cluster.topics:
+    for topic in (t for t in cluster.topics if t.replicas):
         kinds.setdefault(kind_of(topic, cluster, runs), []).append(topic)
     return kinds
 
@@ -172,7 +177,12 @@ def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
 def audit_rows(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
     """All topics by their kind, worst first."""
     rows = [
-        row_of(kind, tuple(topics), (*minimum_notes(cluster, topics), *time_notes(cluster, topics)), answers)
+        row_of(
+            kind,
+            tuple(topics),
+            (*open_notes(kind), *minimum_notes(cluster, topics), *time_notes(cluster, topics)),
+            answers,
+        )
         for kind, topics in kinds_of(cluster, runs).items()
     ]
     rows = [attrs.evolve(row, racks=tuple(rack_losses(cluster, row))) for row in rows]
@@ -185,7 +195,20 @@ def kind_of(topic: Topic, cluster: Cluster, runs: Running) -> Kind:
     unclean = cluster.unclean(topic, default=runs.unclean_by_default)
     settings = Settings(replicas, min(minimum, replicas), unclean, "all")
     in_rack, racks = cluster.in_rack(topic), len(set(cluster.racks.values()))
-    return Kind(runs.design, settings, cluster.flushed(topic), in_rack, racks if in_rack else 0)
+    unknown = tuple(name for name in (MIN_INSYNC, UNCLEAN, FLUSH) if not cluster.is_known(topic, name))
+    settings = attrs.evolve(settings, unclean=settings.unclean or UNCLEAN in unknown)
+    settings = attrs.evolve(settings, min_insync=1) if MIN_INSYNC in unknown else settings
+    flushed = cluster.flushed(topic) and FLUSH not in unknown
+    return Kind(runs.design, settings, flushed, in_rack, racks if in_rack else 0, unknown, runs.doubt, runs.also)
+
+
+def open_notes(kind: Kind) -> Iterator[str]:
+    """Of settings that were not told: no answer is given that depends on them."""
+    if kind.open:
+        yield (
+            f"{' and '.join(kind.open)} {'was' if len(kind.open) == 1 else 'were'} not told, or {'is' if len(kind.open) == 1 else 'are'} no value, so what depends on "
+            f"{'it' if len(kind.open) == 1 else 'them'} is UNKNOWN"
+        )
 
 
 def minimum_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:
@@ -202,11 +225,12 @@ def time_notes(cluster: Cluster, topics: Sequence[Topic]) -> Iterator[str]:
     """What settings that count time, or several records, do to records; none of them promises that a record is kept."""
     deleted = [t for t in topics if cluster.values(t, CLEANUP) != ("compact",)]
     told = {name: {v for t in topics for v in cluster.values(t, name)} for name in (FLUSH, FLUSH_TIME)}
-    often = [f"{FLUSH}={v}" for v in sorted(told[FLUSH], key=len) if v.isdecimal() and 1 < int(v) < NEVER]
-    often += [f"{FLUSH_TIME}={v}" for v in sorted(told[FLUSH_TIME], key=len) if v.isdecimal() and int(v) < NEVER]
+    often = [f"{FLUSH}={v}" for v in sorted(told[FLUSH], key=len) if 1 < (number_of(v) or 0) < NEVER]
+    often += [f"{FLUSH_TIME}={v}" for v in sorted(told[FLUSH_TIME], key=len) if (number_of(v) or NEVER) < NEVER]
     if often:
         yield f"{' and '.join(often)} flushes after the acknowledgement, and counts as never"
-    kept = sorted({int(v) for t in deleted for v in cluster.values(t, RETENTION) if v.isdecimal()})
+    retention = (number_of(v) for t in deleted for v in cluster.values(t, RETENTION))
+    kept = sorted({n for n in retention if n is not None})
     if kept:
         said = " to ".join(lasting(ms) for ms in dict.fromkeys((kept[0], kept[-1])))
         some = "" if all(cluster.values(t, RETENTION) for t in deleted) else ", of those topics that tell it"
@@ -241,14 +265,52 @@ def rack_losses(cluster: Cluster, row: Row) -> Iterator[RackLoss]:
 def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answers: Answers) -> Row:
     """The answers for one kind of topic."""
     lines = [line_of(kind, acks, fault, answers) for acks in ACKS for fault in kind.faults]
-    changed = [attrs.evolve(x, change=change_for(kind, x, answers)) if x.verdict == MAY_BE_LOST else x for x in lines]
+    changed = [with_change(kind, x, answers) if x.verdict == MAY_BE_LOST else x for x in lines]
     few = kind.settings.min_insync <= MOST_REPLICAS
-    refusal = answers.ask(refusal_question(kind.design, kind.settings)) if few else None
+    is_settled = MIN_INSYNC not in kind.open and not kind.doubt
+    refusal = answers.ask(refusal_question(kind.design, kind.settings)) if few and is_settled else None
     return Row(kind, topics, tuple(changed), refusal, notes)
 
 
 def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
-    """What becomes of what was acknowledged so, under this fault."""
+    """What becomes of what was acknowledged so, under this fault; UNKNOWN where what was not told decides it."""
+    if kind.open:
+        return _line_of_any(kind, acks, fault, answers)
+    line = _line_of_one(kind, acks, fault, answers)
+    if kind.doubt and line.verdict == SURVIVES:
+        return attrs.evolve(line, verdict=UNKNOWN, because=kind.doubt)
+    for design in kind.also if line.verdict != UNKNOWN else ():
+        other = _line_of_one(attrs.evolve(kind, design=design), acks, fault, answers)
+        if other.verdict != line.verdict:
+            both = f"{line.verdict} on {kind.design}, {other.verdict} on {design}"
+            return attrs.evolve(line, verdict=UNKNOWN, because=f"{both}; which of them runs was not told")
+    return line
+
+
+def _line_of_any(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
+    """The answer that all values of the open settings have in common. Only runs that were made are asked."""
+    lines = [line_of(one, acks, fault, Answers(answers.runs, no_exploration)) for one in _closed(kind)]
+    if len({x.verdict for x in lines}) == 1 and lines[0].verdict != UNKNOWN:
+        return lines[0]
+    return Line(acks, fault, UNKNOWN, None, f"{' and '.join(kind.open)} would decide")
+
+
+def _closed(kind: Kind) -> list[Kind]:
+    """The kind with every value of the settings that were not told, the weakest first."""
+    of = kind.settings
+    minima = range(1, of.replicas + 1) if MIN_INSYNC in kind.open else (of.min_insync,)
+    elections = (True, False) if UNCLEAN in kind.open else (of.unclean,)
+    flushes = (False, True) if FLUSH in kind.open else (kind.flushed,)
+    return [
+        attrs.evolve(kind, settings=attrs.evolve(of, min_insync=m, unclean=u), flushed=f, open=())
+        for m in minima
+        for u in elections
+        for f in flushes
+    ]
+
+
+def _line_of_one(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
+    """What becomes of it where every setting is told."""
     settings = attrs.evolve(kind.settings, acks=acks)
     if settings.min_insync > MOST_REPLICAS:
         why = f"min.insync.replicas above {MOST_REPLICAS} is not explored"
@@ -320,18 +382,26 @@ MANY: Final = {"replicas": "replicas", "crashes": "crashes", "shutdowns": "resta
 # What would prevent it
 
 
-def change_for(kind: Kind, line: Line, answers: Answers) -> Change | None:
-    """The smallest change that was tried and keeps what the line loses; None where no run that is known says so."""
-    stored_answers = Answers(answers.runs, no_exploration)
+def with_change(kind: Kind, line: Line, answers: Answers) -> Line:
+    """The line with the smallest change that keeps what it loses. Nothing is explored for that: where no run that was
+    made says so of any change, and of some no run was made, the line says that instead of an advice."""
+    made = Answers(answers.runs, no_exploration)
+    tries = list(_tries(kind, line, made))
+    change = next((Change(settings, costs, x.answer) for settings, costs, x in tries if _keeps(x) and x.answer), None)
+    return attrs.evolve(line, change=change, advice_is_whole=all(x.verdict != UNKNOWN for _, _, x in tries))
+
+
+def _keeps(line: Line) -> bool:
+    return line.verdict == SURVIVES
+
+
+def _tries(kind: Kind, line: Line, answers: Answers) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], Line]]:
+    """Each change with its costs and what becomes of the line, cheapest first."""
     if line.acks != "all":
-        better = line_of(kind, "all", line.fault, stored_answers)
-        if better.verdict == SURVIVES and better.answer is not None:
-            return Change(("acks=all in the producer",), ("a write waits for all in-sync replicas",), better.answer)
+        better = line_of(kind, "all", line.fault, answers)
+        yield ("acks=all in the producer",), ("a write waits for all in-sync replicas",), better
     for changed, settings, costs in (*(_spread(kind) if line.fault not in FAULTS else ()), *changes(kind)):
-        tried = line_of(changed, line.acks, line.fault, stored_answers)
-        if tried.verdict == SURVIVES and tried.answer is not None:
-            return Change(settings, costs, tried.answer)
-    return None
+        yield settings, costs, line_of(changed, line.acks, line.fault, answers)
 
 
 Alternative = tuple[Kind, tuple[str, ...], tuple[str, ...]]
@@ -381,7 +451,7 @@ def _flushing(kind: Kind) -> Iterator[Alternative]:
 def _eligible(kind: Kind) -> Iterator[Alternative]:
     if kind.design != TODAY:
         cost = "Kafka 4.1 or later with the feature turned on"
-        yield attrs.evolve(kind, design=TODAY), ("eligible.leader.replicas.version=1",), (cost,)
+        yield attrs.evolve(kind, design=TODAY, doubt="", also=()), ("eligible.leader.replicas.version=1",), (cost,)
 
 
 def _spread(kind: Kind) -> Iterator[Alternative]:

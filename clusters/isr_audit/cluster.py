@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -28,11 +29,21 @@ OF_BROKER: Final[Mapping[str, str]] = {
 """A topic's setting, and the broker's that holds where the topic has none of its own."""
 
 
+class Contradiction(ValueError):
+    """Two descriptions of one thing that cannot both be of now: one sentence with the places of both."""
+
+
+ONE_SNAPSHOT: Final = "give one snapshot of one cluster"
+
+
 @attrs.frozen
 class Partition:
     """`leader` is None where there is none; `elr` is None where nobody told it. Replicas in the order of assignment.
 
-    `ends` are the log end offsets of the replicas that told theirs, `sizes` the bytes of their logs.
+    `ends` are the log end offsets of the replicas that told theirs, `sizes` the bytes of their logs. `adding` and
+    `removing` are those of a reassignment that goes on, `observers` and `offline` those of Confluent's tools.
+    `unread`: the columns that are not there, or whose text makes no sense; what they stand for is not known.
+    `source`: the place of its description, for messages.
     """
 
     topic: str
@@ -43,32 +54,85 @@ class Partition:
     elr: tuple[int, ...] | None = None
     ends: Mapping[int, int] = attrs.field(factory=dict[int, int])
     sizes: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    observers: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    unread: tuple[str, ...] = ()
+    source: str = attrs.field(default="", eq=False)
 
     @property
     def name(self) -> str:
         return f"{self.topic}-{self.number}"
 
     @property
+    def members(self) -> tuple[int, ...]:
+        """The replicas that ought to be in sync: not those on their way, nor observers, which never are by design."""
+        return tuple(r for r in self.replicas if r not in self.adding and (r not in self.observers or r in self.isr))
+
+    @property
     def whole(self) -> bool:
         """Whether it has a leader and all its replicas are in sync."""
-        return self.leader is not None and set(self.replicas) <= set(self.isr)
+        return self.leader is not None and not self.unread and set(self.members) <= set(self.isr)
+
+    @property
+    def is_described(self) -> bool:
+        """Whether more is told of it than the sizes of its logs."""
+        return bool(self.replicas or self.unread)
+
+    @property
+    def state(self) -> str:
+        """In words, for a message."""
+        leader = "Leader none" if self.leader is None and "Leader" not in self.unread else f"Leader {self.leader}"
+        elr = f", Elr {_numbers_text(self.elr)}" if self.elr else ""
+        return f"{leader}, Replicas {_numbers_text(self.replicas)}, Isr {_numbers_text(self.isr)}{elr}"
+
+
+def _numbers_text(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers)) or "none"
 
 
 @attrs.frozen
 class Topic:
-    """`configs` are the topic's own; `replicas` is its replication factor, of its partitions the least."""
+    """`configs` are the topic's own; `replicas` is its replication factor, of its partitions the least.
+
+    `has_heading`: whether whoever described it told its settings that are not Kafka's defaults. `count`: how many
+    partitions it has by its heading, None where all are told. `topic_id` is "" where it was not told. `source`: the
+    place of its heading, for messages.
+    """
 
     name: str
     replicas: int
     partitions: tuple[Partition, ...] = ()
     configs: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    has_heading: bool = True
+    count: int | None = None
+    topic_id: str = ""
+    source: str = attrs.field(default="", eq=False)
+
+    @property
+    def gap(self) -> str:
+        """What of its partitions was not told; nothing where all were."""
+        described = sum(p.is_described for p in self.partitions)
+        if not self.has_heading:
+            what = "its heading was not told, so neither its settings nor how many partitions it has"
+            return what if described else ""
+        if self.count is None:
+            return "" if self.replicas else "its replication factor was not told"
+        if self.count == 0:
+            return "how many partitions it has was not told"
+        if described < self.count:
+            return f"{described} of {self.count} partitions were told"
+        return f"its heading says {self.count}, but {described} partitions were told" if described > self.count else ""
 
 
 @attrs.frozen
 class Cluster:
-    """`brokers`: the settings of each, by its id or by the file that told them; `defaults`: of all brokers.
+    """`brokers`: the settings of each, by its id or by the file that told them; `dynamic`: those that kafka-configs told
+    of single brokers, `defaults`: of all brokers. Both win over `brokers`, as in Kafka (DynamicBrokerConfig).
 
-    `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told.
+    `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told,
+    `missing` what may tell of partitions and was not understood.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -78,6 +142,8 @@ class Cluster:
     racks: Mapping[int, str] = attrs.field(factory=dict[int, str])
     living: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
+    dynamic: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict[str, Mapping[str, str]])
+    missing: tuple[str, ...] = ()
 
     def find_topic(self, topic: str) -> Topic | None:
         return next((t for t in self.topics if t.name == topic), None)
@@ -86,18 +152,35 @@ class Cluster:
     def partitions(self) -> tuple[Partition, ...]:
         return tuple(p for t in self.topics for p in t.partitions)
 
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What may hide a partition, a sentence each: with one of these nobody can say that all partitions are well."""
+        return (*(f"{t.name}: {t.gap}" for t in self.topics if t.gap), *self.missing)
+
     def broker_values(self, setting: str) -> tuple[str, ...]:
         """The values of a broker's setting, each once; brokers should agree, and may not.
 
-        A broker that does not tell it has the default of all, if that is told.
+        What was set of one broker wins over what was set of all, and that over a broker's file.
         """
         default = self.defaults.get(setting)
-        values = [c.get(setting, default) for c in self.brokers.values()] or [default]
+        names = list(dict.fromkeys((*self.brokers, *self.dynamic)))
+        values = [self._broker_value(b, setting, default) for b in names] or [default]
         return tuple(dict.fromkeys(v for v in values if v is not None))
+
+    def _broker_value(self, broker: str, setting: str, default: str | None) -> str | None:
+        own = self.dynamic.get(broker, {}).get(setting, default)
+        return self.brokers.get(broker, {}).get(setting) if own is None else own
 
     def values(self, topic: Topic, setting: str) -> tuple[str, ...]:
         """What is told of a topic's setting: its own value, else those of the brokers."""
         return (topic.configs[setting],) if setting in topic.configs else self.broker_values(OF_BROKER[setting])
+
+    def is_known(self, topic: Topic, setting: str) -> bool:
+        """Whether a topic's setting is told, or told to be Kafka's default: by its heading, or by brokers without it."""
+        values = self.values(topic, setting)
+        if values:
+            return all(_is_value(setting, v) for v in values)
+        return topic.has_heading or bool(self.brokers)
 
     def min_insync(self, topic: Topic) -> int:
         """The least that is told; Kafka's default is 1."""
@@ -105,16 +188,16 @@ class Cluster:
 
     def unclean(self, topic: Topic, *, default: bool = False) -> bool:
         """Whether any value that is told is true."""
-        told = self.values(topic, UNCLEAN)
-        return any(v.lower() == "true" for v in told) if told else default
+        values = self.values(topic, UNCLEAN)
+        return any(v.lower() == "true" for v in values) if values else default
 
     def flushed(self, topic: Topic) -> bool:
         """Whether every record is on disk before it is acknowledged: flush.messages=1 on every broker.
 
         Anything above 1, and flush.ms, leave records that were acknowledged and not flushed.
         """
-        told = _numbers(self.values(topic, FLUSH))
-        return bool(told) and max(told) <= 1
+        values = self.values(topic, FLUSH)
+        return bool(values) and all((number_of(v) or 2) <= 1 for v in values)
 
     def in_rack(self, topic: Topic) -> int:
         """Of the replicas of a partition, the most that are in one rack; 0 where a replica's rack was not told."""
@@ -130,40 +213,112 @@ class Cluster:
         )
 
 
+def number_of(text: str) -> int | None:
+    """A whole number as Kafka's tools print it; None for anything else."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
+
+
+LONGEST_NUMBER: Final = 19
+"""The digits of Java's largest long."""
+
+
 def _numbers(values: Iterable[str]) -> list[int]:
-    return [int(v) for v in values if v.isdecimal()]
+    return [n for n in map(number_of, values) if n is not None]
+
+
+def _is_value(setting: str, value: str) -> bool:
+    """Whether a setting that answers depend on can have this value: `${MIN_ISR}` is none."""
+    if setting == UNCLEAN:
+        return value.lower() in ("true", "false")
+    return number_of(value) is not None if setting in (MIN_INSYNC, FLUSH) else True
 
 
 def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
-    """One cluster of what several files tell; of a topic's settings and partitions whoever tells them."""
+    """One cluster of what several files tell; Contradiction where two tell of one thing, and not alike."""
     whole = Cluster()
     for part in parts:
         topics = {t.name: t for t in whole.topics}
         for t in part.topics:
-            topics[t.name] = _merge_topics(topics[t.name], t) if t.name in topics else t
+            topics[t.name] = merge_topics(topics[t.name], t) if t.name in topics else t
         whole = Cluster(
             tuple(topics.values()),
-            {**whole.brokers, **{b: {**whole.brokers.get(b, {}), **c} for b, c in part.brokers.items()}},
-            {**whole.defaults, **part.defaults},
-            {**whole.features, **part.features},
+            _merge_settings("broker", whole.brokers, part.brokers),
+            _agreed("the default of all brokers", whole.defaults, part.defaults),
+            _agreed("feature", whole.features, part.features),
             {**whole.racks, **part.racks},
             part.living if whole.living is None else whole.living,
             (*whole.notes, *part.notes),
+            _merge_settings("broker", whole.dynamic, part.dynamic),
+            (*whole.missing, *part.missing),
         )
     return whole
 
 
-def _merge_topics(one: Topic, other: Topic) -> Topic:
+def _merge_settings(
+    kind: str, one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]
+) -> dict[str, Mapping[str, str]]:
+    return {n: _agreed(f"{kind} {n}", one.get(n, {}), other.get(n, {})) for n in chain(one, other)}
+
+
+def _agreed(whose: str, one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+    """Both; Contradiction where a setting that counts has two values."""
+    for name, value in other.items():
+        if one.get(name, value) != value and name in DECISIVE:
+            raise Contradiction(f"{whose} has {name}={one[name]} and {name}={value}: {ONE_SNAPSHOT}")
+    return {**one, **other}
+
+
+DECISIVE: Final = frozenset(
+    (
+        *(MIN_INSYNC, UNCLEAN, FLUSH, OF_BROKER[FLUSH]),
+        *("broker.rack", "inter.broker.protocol.version", "process.roles", METADATA_FEATURE, ELR_FEATURE),
+    )
+)
+"""The settings and features on which an answer depends."""
+
+
+def merge_topics(one: Topic, other: Topic) -> Topic:
+    """What two descriptions of a topic tell together; Contradiction where they are not of one moment."""
+    if one.topic_id and other.topic_id and one.topic_id != other.topic_id:
+        raise Contradiction(
+            f"topic {one.name} has TopicId {one.topic_id} ({one.source}) and {other.topic_id} ({other.source}), which are "
+            f"two clusters, or a topic that was made again: {ONE_SNAPSHOT}"
+        )
+    if one.count and other.count and one.count != other.count:
+        places = f"{one.count} ({one.source}) and {other.count} ({other.source})"
+        raise Contradiction(f"topic {one.name} has PartitionCount {places}: {ONE_SNAPSHOT}")
     partitions: dict[int, Partition] = {}
     for p in (*one.partitions, *other.partitions):
-        partitions[p.number] = _completed(partitions[p.number], p) if p.number in partitions else p
-    ordered = tuple(partitions[n] for n in sorted(partitions))
-    return Topic(one.name, one.replicas or other.replicas, ordered, {**one.configs, **other.configs})
+        partitions[p.number] = merge_partitions(partitions[p.number], p) if p.number in partitions else p
+    return Topic(
+        one.name,
+        min((t.replicas for t in (one, other) if t.replicas), default=0),
+        tuple(partitions[n] for n in sorted(partitions)),
+        _agreed(f"topic {one.name}", one.configs, other.configs),
+        one.has_heading or other.has_heading,
+        max((c for c in (one.count, other.count) if c is not None), default=None),
+        one.topic_id or other.topic_id,
+        one.source or other.source,
+    )
 
 
-def _completed(one: Partition, other: Partition) -> Partition:
-    """A partition that two describe, of which one may know the logs only: who it is assigned to is of the last that
-    says so."""
-    told = other if other.replicas else one
-    elr = one.elr if told.elr is None else told.elr
-    return attrs.evolve(told, elr=elr, ends={**one.ends, **other.ends}, sizes={**one.sizes, **other.sizes})
+def merge_partitions(one: Partition, other: Partition) -> Partition:
+    """A partition that two describe, of which one may know the logs only; Contradiction where both know more, and not
+    the same."""
+    described = other if other.is_described else one
+    if one.is_described and other.is_described and (_compared(one) != _compared(other) or _elrs_differ(one, other)):
+        raise Contradiction(
+            f"{one.name} is described twice, and not alike: {one.state} ({one.source}), and {other.state} "
+            f"({other.source}): {ONE_SNAPSHOT}"
+        )
+    elr = one.elr if described.elr is None else described.elr
+    return attrs.evolve(described, elr=elr, ends={**one.ends, **other.ends}, sizes={**one.sizes, **other.sizes})
+
+
+def _compared(p: Partition) -> tuple[object, ...]:
+    changing = (frozenset(p.adding), frozenset(p.removing), frozenset(p.observers), frozenset(p.offline))
+    return (p.leader, p.replicas, frozenset(p.isr), p.unread, *changing)
+
+
+def _elrs_differ(one: Partition, other: Partition) -> bool:
+    return one.elr is not None and other.elr is not None and set(one.elr) != set(other.elr)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import attrs
 
-from isr_audit.cluster import Cluster, Partition
+from isr_audit.cluster import MIN_INSYNC, Cluster, Partition
 
 
 class Trouble(IntEnum):
@@ -18,13 +18,17 @@ class Trouble(IntEnum):
     OFFLINE = 0
     UNDER_MINIMUM = 1
     UNDER_REPLICATED = 2
-    NOT_PREFERRED = 3
+    UNKNOWN = 3
+    REASSIGNING = 4
+    NOT_PREFERRED = 5
 
 
 WORDS = {
     Trouble.OFFLINE: "OFFLINE",
     Trouble.UNDER_MINIMUM: "UNDER MINIMUM",
     Trouble.UNDER_REPLICATED: "UNDER-REPLICATED",
+    Trouble.UNKNOWN: "UNKNOWN",
+    Trouble.REASSIGNING: "being reassigned",
     Trouble.NOT_PREFERRED: "leader not preferred",
 }
 
@@ -87,7 +91,13 @@ def ends_of(cluster: Cluster, before: Ends) -> Ends:
 
 def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
     """Every partition with which something is wrong, worst first; `before`: where logs ended at earlier looks."""
-    found = [c for t in cluster.topics for p in t.partitions for c in _of(p, cluster.min_insync(t))]
+    found = [
+        c
+        for t in cluster.topics
+        for minimum in [cluster.min_insync(t) if cluster.is_known(t, MIN_INSYNC) else None]
+        for p in t.partitions
+        for c in _of(p, minimum)
+    ]
     with_candidates = [
         attrs.evolve(c, candidates=candidates(p, cluster.living, (before or {}).get((p.topic, p.number), {})))
         for c in found
@@ -101,7 +111,7 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """The living replicas out of ISR and ELR, those that would lose least first."""
     clean = {*p.isr, *(p.elr or ())}
-    out = [r for r in p.replicas if r not in clean and (living is None or r in living)]
+    out = [r for r in p.replicas if r not in clean and r not in p.offline and (living is None or r in living)]
     found = [_candidate(p, r, before or {}) for r in out]
     return tuple(sorted(found, key=lambda c: (not c.is_known, c.lacks is None, c.lacks or 0, c.bytes_short or 0)))
 
@@ -118,21 +128,37 @@ def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candida
     return Candidate(replica, lacks, bytes_short, tuple(r for r in p.replicas if r not in by), remembered)
 
 
-def _of(p: Partition, minimum: int) -> Iterator[Condition]:
-    out = [r for r in p.replicas if r not in p.isr]
-    if p.leader is None:
-        yield Condition(p, Trouble.OFFLINE, f"nobody leads: {_wait_sentence(p)}")
-    elif len(p.isr) < min(minimum, len(p.replicas)):
+def _of(p: Partition, minimum: int | None) -> Iterator[Condition]:
+    """`minimum` is None where it was not told. What was not read of the partition is said, and never taken to be well."""
+    out = [r for r in p.members if r not in p.isr]
+    in_sync = "Isr" not in p.unread and "Replicas" not in p.unread
+    few = in_sync and minimum is not None and len(p.isr) < min(minimum, len(p.members))
+    doubts = [f"what it has as {column} was not told, or makes no sense" for column in p.unread]
+    if p.leader is None and "Leader" not in p.unread:
+        yield Condition(p, Trouble.OFFLINE, "; ".join((f"nobody leads: {_wait_sentence(p)}", *doubts)))
+    elif few:
         says = f"{_many(len(p.isr), 'replica')} in sync of {minimum} required: writes with acks=all are refused"
-        yield Condition(p, Trouble.UNDER_MINIMUM, says)
-    elif out:
-        yield Condition(p, Trouble.UNDER_REPLICATED, f"not in sync: {_ids(out)}")
+        yield Condition(p, Trouble.UNDER_MINIMUM, "; ".join((says, *doubts)))
+    elif out and in_sync:
+        doubts += ["whether writes are refused is not known, for min.insync.replicas was not told"] * (minimum is None)
+        yield Condition(p, Trouble.UNDER_REPLICATED, "; ".join((f"not in sync: {_with_offline(out, p)}", *doubts)))
+    elif doubts:
+        yield Condition(p, Trouble.UNKNOWN, "; ".join(doubts))
+    elif p.adding or p.removing:
+        changes = [(p.adding, "added"), (p.removing, "removed")]
+        yield Condition(p, Trouble.REASSIGNING, ", ".join(f"{_ids(r)} to be {verb}" for r, verb in changes if r))
     elif p.replicas and p.leader != p.replicas[0]:
         yield Condition(p, Trouble.NOT_PREFERRED, f"{p.leader} leads; {p.replicas[0]} is preferred")
 
 
+def _with_offline(replicas: list[int], p: Partition) -> str:
+    return " ".join(f"{r} (offline)" if r in p.offline else str(r) for r in replicas)
+
+
 def _wait_sentence(p: Partition) -> str:
     """Whose return would end it without a loss."""
+    if "Isr" in p.unread:
+        return "who is in sync was not told"
     if p.isr:
         return f"it waits for {_ids(p.isr)}, of the ISR"
     if p.elr:

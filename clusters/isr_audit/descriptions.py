@@ -8,30 +8,39 @@
     server.properties                 min.insync.replicas=2
     kafka-log-dirs.sh --describe      {"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[...
 
-A file may hold several of these one after the other. Lines that are none of them are passed over.
+A file may hold several of these one after the other, quoted with `>` or wrapped by a terminal (`topic_lines`). What is
+none of them is passed over. A line that speaks of partitions or settings and is not understood is a note.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
 
-from isr_audit.cluster import OF_BROKER, Cluster, Partition, Topic
+from isr_audit.cluster import (
+    DECISIVE,
+    OF_BROKER,
+    Cluster,
+    Contradiction,
+    Partition,
+    Topic,
+    merge_partitions,
+    merge_topics,
+    number_of,
+)
+from isr_audit.topic_lines import SpokenLine, speaks_of_topics, spoken_lines
 
-_NAME: Final = r"[A-Z]\w*(?: [A-Z]\w*)?"
-_FIELD: Final = re.compile(rf"({_NAME}):[ ]?([^\t]*?)(?=\s*$|\t| {{2,}}(?=[A-Z])| (?={_NAME}:))")
-"""`Isr: 1,2`, up to the next field; Kafka's tools put a tab between two, a copied text perhaps spaces."""
 _FEATURE: Final = re.compile(r"^\s*Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)")
 _HEADING: Final = re.compile(
     r"^\s*(?:Dynamic|All|Default) configs for (topic|brokers|broker) ?(\S*?)(?: in the cluster)? are:"
 )
 _OLD_HEADING: Final = re.compile(r"^\s*Configs for (topic|broker) '([^']+)' are (\S*)")
 _ENTRY: Final = re.compile(r"^\s*([a-z][\w.-]*)=(.*?) sensitive=")
+_CUT_ENTRY: Final = re.compile(r"^\s+([a-z][\w.-]*)=")
 _PROPERTY: Final = re.compile(r"^([a-z][\w-]*(?:\.[\w-]+)+)\s*[=:]\s*(.*?)\s*$")
 _OF_A_BROKER: Final = frozenset(
     (
@@ -41,123 +50,272 @@ _OF_A_BROKER: Final = frozenset(
     )
 )
 """One of these tells a server.properties from any other file of properties."""
-_NOBODY: Final = ("none", "-1", "N/A", "")
+_IDS: Final = ("node.id", "broker.id")
+NO_LEADER: Final = ("none", "-1", "n/a")
+"""What stands for no leader, in any case of letters: Kafka's tools print `none`, long ago `-1`."""
+NO_ELR: Final = "N/A"
+_NAME: Final = re.compile(r"\S+")
+_IDS_TEXT: Final = re.compile(r"\d{1,10}(?: ?, ?\d{1,10})*", re.ASCII)
+_LIST_COLUMNS: Final = ("Adding Replicas", "Removing Replicas", "Observers", "Offline")
+_COLUMNS: Final = frozenset(
+    (
+        *("Topic", "TopicId", "PartitionCount", "ReplicationFactor", "Configs", "MarkedForDeletion"),
+        *("Partition", "Leader", "Replicas", "Isr", "Elr", "LastKnownElr", "LiveObservers", *_LIST_COLUMNS),
+    )
+)
 
 
 @attrs.define
 class _Reader:
-    """What the lines so far have told. `about`: whom the entries that follow are about."""
+    """What the lines so far have told. `about`: whom the entries that follow are about. `remarks`: of each thing that
+    was read otherwise than it stands there, the lines; `losses`: the same of what may be a partition, and was not read."""
 
     source: str
     topics: dict[str, Topic] = attrs.field(factory=dict[str, Topic])
+    partitions: dict[tuple[str, int], Partition] = attrs.field(factory=dict[tuple[str, int], Partition])
     brokers: dict[str, dict[str, str]] = attrs.field(factory=dict[str, dict[str, str]])
+    dynamic: dict[str, dict[str, str]] = attrs.field(factory=dict[str, dict[str, str]])
     defaults: dict[str, str] = attrs.field(factory=dict[str, str])
     features: dict[str, str] = attrs.field(factory=dict[str, str])
     about: tuple[str, str] = ("", "")
-    sizes: dict[tuple[str, int], dict[int, int]] = attrs.field(factory=dict[tuple[str, int], dict[int, int]])
+    remarks: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
+    losses: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
 
-    def take(self, line: str) -> None:
-        if line.startswith('{"'):
+    def take(self, line: SpokenLine) -> None:
+        if self.understands(line):
+            if line.is_quoted:
+                self.remark('read without the ">", or the text, before it', line)
+        elif line.is_rest or speaks_of_topics(line.text):
+            self.lose("not understood, and may tell of partitions", line)
+
+    def understands(self, line: SpokenLine) -> bool:
+        text = line.text
+        if text.startswith('{"'):
             self.take_logs(line)
-        elif feature := _FEATURE.match(line):
-            self.features[feature[1]] = feature[2]
-        elif line.lstrip().startswith("Topic:"):
-            self.take_topic(dict(_FIELD.findall(line.strip())))
-        elif heading := _HEADING.match(line):
+        elif feature := _FEATURE.match(text):
+            self.features[feature[1]] = self.agreed(self.features, feature[1], feature[2], line)
+        elif line.fields:
+            self.take_topic(line, line.fields)
+        elif heading := _HEADING.match(text):
             self.about = (heading[1], heading[2])
-        elif old := _OLD_HEADING.match(line):
+        elif old := _OLD_HEADING.match(text):
             self.about = (old[1], old[2])
-            for name, value in _pairs(old[3]).items():
-                self.take_setting(name, value)
-        elif entry := _ENTRY.match(line):
-            self.take_setting(entry[1], entry[2])
-        elif told := _PROPERTY.match(line):
-            self.brokers.setdefault(self.source, {})[told[1]] = told[2]
-
-    def take_topic(self, fields: Mapping[str, str]) -> None:
-        name = fields.get("Topic", "")
-        topic = self.topics.get(name, Topic(name, 0))
-        if "PartitionCount" in fields:
-            factor = fields.get("ReplicationFactor", "")
-            told = {**topic.configs, **_pairs(fields.get("Configs", ""))}
-            topic = attrs.evolve(topic, replicas=int(factor) if factor.isdecimal() else topic.replicas, configs=told)
-        elif fields.get("Partition", "").isdecimal():
-            seen = _partition(name, fields)
-            others = tuple(p for p in topic.partitions if p.number != seen.number)
-            few = min((n for n in (topic.replicas, len(seen.replicas)) if n), default=0)
-            topic = attrs.evolve(topic, partitions=(*others, seen), replicas=few)
+            for name, value in pairs_in(old[3]).items():
+                self.take_setting(name, value, line)
+        elif entry := _ENTRY.match(text):
+            self.take_setting(entry[1], entry[2], line)
+        elif (cut := _CUT_ENTRY.match(text)) and self.about[0]:
+            self.take_setting(cut[1], "", line)
+            self.remark(f"an entry that was cut, so {cut[1]} counts as not told", line)
+        elif own := _PROPERTY.match(text):
+            self.take_property(own[1], own[2], line)
         else:
-            return
-        self.topics[name] = topic
+            return False
+        return True
 
-    def take_logs(self, line: str) -> None:
-        """The bytes of each replica's log; text that only looks like it is passed over."""
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
-            for of in json.loads(line)["brokers"]:
+    def remark(self, what: str, line: SpokenLine) -> None:
+        self.remarks.setdefault(what, []).append(line.number)
+
+    def lose(self, what: str, line: SpokenLine) -> None:
+        """A line of which a partition may be missing."""
+        self.losses.setdefault(what, []).append(line.number)
+
+    def place(self, line: SpokenLine) -> str:
+        return f"{self.source}, line {line.number}"
+
+    def agreed(self, told: Mapping[str, str], name: str, value: str, line: SpokenLine) -> str:
+        """The value; Contradiction where another was told, and an answer depends on it."""
+        if told.get(name, value) != value and name in DECISIVE:
+            raise Contradiction(
+                f"{name} is {told[name]} and then {value} of the same in {self.place(line)}: give one snapshot of one cluster"
+            )
+        return value
+
+    # kafka-topics.sh
+
+    def take_topic(self, line: SpokenLine, columns: Mapping[str, str]) -> None:
+        name = columns.get("Topic", "")
+        for column in columns.keys() - _COLUMNS:
+            self.remark(f"with a column that is passed over, {column}", line)
+        if line.is_joined:
+            self.remark("wrapped, and is read as one with what follows", line)
+        if not _NAME.fullmatch(name):
+            self.lose("without the name of a topic, and passed over", line)
+        elif "PartitionCount" in columns:
+            self.take_heading(name, columns, line)
+        elif (number := number_of(columns.get("Partition", ""))) is not None:
+            self.take_partition(partition_of(name, number, columns, self.place(line)), line)
+        else:
+            self.lose("of a topic, with neither PartitionCount nor a number of a partition", line)
+
+    def take_heading(self, name: str, columns: Mapping[str, str], line: SpokenLine) -> None:
+        count, factor = (number_of(columns.get(n, "")) for n in ("PartitionCount", "ReplicationFactor"))
+        for column, number in (("PartitionCount", count), ("ReplicationFactor", factor)):
+            if number is None:
+                self.remark(f"a heading without a number as {column}", line)
+        settings = columns.get("Configs")
+        if settings is None or is_cut(settings):
+            self.remark("a heading whose Configs are not there, or cut, so its settings count as not told", line)
+        topic = Topic(
+            name,
+            factor or 0,
+            configs=pairs_in(settings or ""),
+            has_heading=settings is not None and not is_cut(settings),
+            count=count or 0,
+            topic_id=columns.get("TopicId", ""),
+            source=self.place(line),
+        )
+        self.topics[name] = merge_topics(self.topics[name], topic) if name in self.topics else topic
+
+    def take_partition(self, p: Partition, line: SpokenLine) -> None:
+        for column in p.unread:
+            self.remark(f"a partition whose {column} is not there, or makes no sense", line)
+        at = (p.topic, p.number)
+        self.partitions[at] = merge_partitions(self.partitions[at], p) if at in self.partitions else p
+        self.topics.setdefault(p.topic, Topic(p.topic, 0, has_heading=False))
+
+    # The other tools
+
+    def take_logs(self, line: SpokenLine) -> None:
+        """The bytes of each replica's log."""
+        try:
+            for of in json.loads(line.text)["brokers"]:
                 for log in (p for folder in of["logDirs"] for p in folder["partitions"] if not p["isFuture"]):
                     topic, _, number = str(log["partition"]).rpartition("-")
-                    self.sizes.setdefault((topic, int(number)), {})[int(of["broker"])] = int(log["size"])
+                    at, size = (topic, int(number)), {int(of["broker"]): int(log["size"])}
+                    before = self.partitions.get(at, Partition(topic, int(number), None, (), ()))
+                    self.partitions[at] = attrs.evolve(before, sizes={**before.sizes, **size})
+                    self.topics.setdefault(topic, Topic(topic, 0, has_heading=False))
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            self.remark("not what kafka-log-dirs.sh prints, or cut", line)
 
-    def topics_with_sizes(self) -> tuple[Topic, ...]:
-        """The topics as they were told, and those of which only the sizes of logs were."""
-        topic_by_name = {**{name: Topic(name, 0) for name, _ in self.sizes}, **self.topics}
-        for (name, number), sizes in self.sizes.items():
-            topic = topic_by_name[name]
-            at = next((p for p in topic.partitions if p.number == number), Partition(name, number, None, (), ()))
-            others = tuple(p for p in topic.partitions if p.number != number)
-            topic_by_name[name] = attrs.evolve(topic, partitions=(*others, attrs.evolve(at, sizes=sizes)))
-        return tuple(
-            attrs.evolve(t, partitions=tuple(sorted(t.partitions, key=_number))) for t in topic_by_name.values()
-        )
-
-    def take_setting(self, name: str, value: str) -> None:
+    def take_setting(self, name: str, value: str, line: SpokenLine) -> None:
         kind, whom = self.about
         if kind == "topic":
-            topic = self.topics.get(whom, Topic(whom, 0))
+            topic = self.topics.get(whom, Topic(whom, 0, has_heading=False))
+            value = self.agreed(topic.configs, name, value, line)
             self.topics[whom] = attrs.evolve(topic, configs={**topic.configs, name: value})
-        elif kind == "broker" and whom:
-            self.brokers.setdefault(whom, {})[name] = value
         elif kind:
-            self.defaults[name] = value
+            settings = self.dynamic.setdefault(whom, {}) if kind == "broker" and whom else self.defaults
+            settings[name] = self.agreed(settings, name, value, line)
+
+    def take_property(self, name: str, value: str, line: SpokenLine) -> None:
+        """As java.util.Properties: the last of two counts. Two ids are two brokers, whose settings would be mixed."""
+        own = self.brokers.setdefault(self.source, {})
+        if own.get(name, value) != value:
+            if name in _IDS:
+                raise Contradiction(
+                    f"{name} is {own[name]} and then {value} in {self.place(line)}: give each broker's properties alone"
+                )
+            self.remark(f"{name} for a second time, and the last counts", line)
+        own[name] = value
+
+    def sentences(self, remarks: Mapping[str, list[int]]) -> tuple[str, ...]:
+        return tuple(f"{self.source}, {_places(lines)}: {what}" for what, lines in remarks.items())
+
+
+def _places(lines: list[int]) -> str:
+    named = ", ".join(map(str, lines[:MOST_LINES]))
+    return f"line{'s' if len(lines) > 1 else ''} {named}" + (
+        f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+    )
+
+
+MOST_LINES: Final = 4
 
 
 def read_description(text: str, source: str) -> Cluster | None:
     """What a text tells of a cluster; None where nothing in it is recognised. `source` names the broker of a
-    server.properties that does not tell its id."""
+    server.properties that does not tell its id. Contradiction where it tells of one thing twice, and not alike."""
     reader = _Reader(source)
-    for line in text.splitlines():
+    for line in spoken_lines(text, _begins_otherwise):
         reader.take(line)
     own = reader.brokers.pop(source, {})
     if not _OF_A_BROKER.isdisjoint(own):
-        number = own.get("node.id") or own.get("broker.id") or source
-        reader.brokers[number] = {**own, **reader.brokers.get(number, {})}
-    topics = reader.topics_with_sizes()
-    if not (topics or reader.brokers or reader.defaults or reader.features):
+        reader.brokers[next((own[n] for n in _IDS if own.get(n)), source)] = own
+    topics = tuple(_topics_with(reader.topics, reader.partitions.values()))
+    if not (topics or reader.brokers or reader.dynamic or reader.defaults or reader.features):
         return None
-    racks = {int(b): c["broker.rack"] for b, c in reader.brokers.items() if b.isdecimal() and c.get("broker.rack")}
-    return Cluster(topics, reader.brokers, reader.defaults, reader.features, racks)
-
-
-def _number(partition: Partition) -> int:
-    return partition.number
-
-
-def _partition(topic: str, fields: Mapping[str, str]) -> Partition:
-    leader, elr = fields.get("Leader", ""), fields.get("Elr")
-    return Partition(
-        topic,
-        int(fields["Partition"]),
-        None if leader in _NOBODY else int(leader),
-        _ids(fields.get("Replicas", "")),
-        _ids(fields.get("Isr", "")),
-        None if elr is None or elr == "N/A" else _ids(elr),
+    rack_by_broker = {number_of(b): c.get("broker.rack") for b, c in (*reader.brokers.items(), *reader.dynamic.items())}
+    racks = {b: rack for b, rack in rack_by_broker.items() if b is not None and rack}
+    return Cluster(
+        topics,
+        reader.brokers,
+        reader.defaults,
+        reader.features,
+        racks,
+        notes=reader.sentences(reader.remarks),
+        dynamic=reader.dynamic,
+        missing=reader.sentences(reader.losses),
     )
 
 
-def _ids(text: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", text))
+def _begins_otherwise(text: str) -> bool:
+    """Whether a line is one of another tool than kafka-topics.sh, and so continues none of its."""
+    if text.startswith('{"') or any(form.match(text) for form in (_FEATURE, _HEADING, _OLD_HEADING, _ENTRY)):
+        return True
+    own = _PROPERTY.match(text)
+    return own is not None and own[1] in _OF_A_BROKER and "," not in own[2].removesuffix(",")
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _topics_with(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -> Iterable[Topic]:
+    by_topic: dict[str, list[Partition]] = {name: [] for name in topics}
+    for p in partitions:
+        by_topic[p.topic].append(p)
+    for name, mine in by_topic.items():
+        factors = [topics[name].replicas, *(len(p.members) for p in mine if "Replicas" not in p.unread)]
+        least = min((n for n in factors if n), default=0)
+        ordered = tuple(sorted(mine, key=lambda p: p.number))
+        yield attrs.evolve(topics[name], partitions=ordered, replicas=least)
+
+
+def partition_of(topic: str, number: int, columns: Mapping[str, str], source: str) -> Partition:
+    """A partition by its columns; those that are missing, or make no sense, are `unread`."""
+    unread: list[str] = []
+
+    def ids(column: str, text: str | None) -> tuple[int, ...]:
+        if text is None or (text and not _IDS_TEXT.fullmatch(text)):
+            unread.append(column)
+            return ()
+        return tuple(map(int, re.findall(r"\d+", text)))
+
+    leader_text = columns.get("Leader", "")
+    leader = number_of(leader_text)
+    if leader is None and leader_text.lower() not in NO_LEADER:
+        unread.append("Leader")
+    replicas, isr = ids("Replicas", columns.get("Replicas") or None), ids("Isr", columns.get("Isr"))
+    adding, removing, observers, offline = (ids(c, columns.get(c, "")) for c in _LIST_COLUMNS)
+    elr_text = columns.get("Elr", NO_ELR)
+    elr = None if elr_text == NO_ELR else ids("Elr", elr_text)
+    if replicas and not set(isr) <= set(replicas):
+        unread.append("Isr")
+    elr = None if "Elr" in unread else elr
+    return Partition(
+        topic,
+        number,
+        leader,
+        replicas,
+        isr,
+        elr,
+        adding=adding,
+        removing=removing,
+        observers=observers,
+        offline=offline,
+        unread=tuple(dict.fromkeys(unread)),
+        source=source,
+    )
+
+
+_PAIR: Final = re.compile(r"([a-z][\w.-]*)=(.*?)(?=,[a-z][\w.-]*=|$)")
+_CUT_NAME: Final = re.compile(r",[a-z]\w*(?:\.[\w-]*)+$")
+
+
+def pairs_in(text: str) -> dict[str, str]:
     """`a=1,b=x,y` as kafka-topics prints it: a comma may be part of a value."""
-    return {name: value for name, value in re.findall(r"([a-z][\w.-]*)=(.*?)(?=,[a-z][\w.-]*=|$)", text.strip())}
+    return dict(_PAIR.findall(text.strip()))
+
+
+def is_cut(settings: str) -> bool:
+    """Whether the text of `Configs:` is not whole: it begins with no name, ends in one without a value, or says so."""
+    text = settings.strip()
+    return bool(text) and not (_PAIR.match(text) and not text.endswith((",", "...", "…")) and not _CUT_NAME.search(text))

@@ -49,11 +49,17 @@ UNCLEAN_BY_DEFAULT: Final[Release] = (0, 11)
 
 @attrs.frozen
 class Running:
-    """`release` is the oldest that fits what was told, None where nothing was. `notes`: what had to be assumed."""
+    """`release` is the oldest that fits what was told, None where nothing was. `notes`: what had to be assumed.
+
+    `doubt`: why a design that keeps less may run as well, so that nothing is said to survive; "" where none may.
+    `also`: designs that may run as well, and with which only what both say is said.
+    """
 
     release: Release | None
     design: str
     notes: tuple[str, ...] = ()
+    doubt: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -71,7 +77,7 @@ class Running:
 
 def release_of(text: str) -> Release | None:
     """The numbers of `4.1.1`, `3.9-IV0` or `2.8`; None where it does not begin so."""
-    match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    match = re.match(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?!\d)", text, re.ASCII)
     return tuple(int(n) for n in match.groups() if n is not None) if match is not None else None
 
 
@@ -83,33 +89,49 @@ def release_of_level(level: int) -> Release:
 def running(cluster: Cluster, release: Release | None = None, elr: bool | None = None) -> Running:
     """What runs, by what was said on the command line, else by what the cluster tells.
 
-    Where it is not told whether eligible leader replicas are on, they are taken to be off, as in an upgraded cluster.
+    Where it is not told whether eligible leader replicas are on, both may be: `Running.also` is the design with them.
     """
-    told = _release_of_cluster(cluster)
-    exact = release if release is not None else told
+    exact = release if release is not None else _release_of_cluster(cluster)
     on = elr if elr is not None else _elr(cluster)
     kraft = _kraft(cluster, exact)
-    notes: list[str] = []
+    notes, doubt = _unknown_release(cluster, on) if exact is None else ([], "")
+    kraft = True if kraft is None and exact is None else kraft
     assumed_release: Release = (3, 5) if exact is None else exact
-    if exact is None:
-        since = "4.1 or later" if on else "3.5 or later with KRaft"
-        notes.append(f"the release was not told, and is taken to be {since} (--kafka 4.1.1 tells it)")
-        kraft = True if kraft is None else kraft
     if on and (kraft is None or kraft):
-        return Running(exact, TODAY, tuple(notes))
+        return Running(exact, TODAY, tuple(notes), doubt)
     if kraft is None:
         kraft = False
         notes.append("whether there is ZooKeeper was not told, and is taken so (give a server.properties)")
     if on is None and exact is not None and exact[:2] >= ELR_BY_DEFAULT:
         notes.append(
-            "whether eligible leader replicas are on was not told, and they are taken to be off "
+            "whether eligible leader replicas are on was not told, so what depends on them is UNKNOWN "
             "(give the output of kafka-features.sh describe, or --elr on)"
         )
     design = _newest(KRAFT if kraft else ZOOKEEPER, assumed_release)
     if not design:
         design = ZOOKEEPER[0][1] if kraft else ZOOKEEPER[-1][1]
         notes.append(f"no design of this release is known, and {design} is the nearest")
-    return Running(exact, design, tuple(notes))
+    untold = on is None and kraft and (exact is None or exact[:2] >= ELR_BY_DEFAULT)
+    return Running(exact, design, tuple(notes), doubt, (TODAY,) if untold else ())
+
+
+def _unknown_release(cluster: Cluster, elr: bool | None) -> tuple[list[str], str]:
+    """Notes on a release that was not told, and the doubt that is left.
+
+    A column Elr that has a list, or is empty, was told by a broker of 3.8 or later without ZooKeeper: TopicCommand
+    prints N/A where DescribeTopicPartitions was not answered, and only such brokers answer it.
+    """
+    tells = "--kafka 4.1.1 tells it"
+    if elr:
+        return [f"the release was not told, and is taken to be 4.1 or later, for eligible leader replicas are on ({tells})"], ""
+    if any(p.elr is not None for p in cluster.partitions):
+        return [f"the release was not told; by the column Elr it is 3.8 or later with KRaft ({tells})"], ""
+    if any(t.source and t.has_heading and not t.topic_id for t in cluster.topics):
+        why = "there is no TopicId, which kafka-topics.sh prints since 2.8, so it may be older"
+    else:
+        why = "neither features nor the column Elr tell it, so it may be older, or have ZooKeeper"
+    note = f"the release was not told; {why}. Runs are of {BEFORE_ELR}, and what survives there is UNKNOWN ({tells})"
+    return [note], "the release was not told, and an older one may lose it"
 
 
 def _newest(table: tuple[tuple[Release, str], ...], release: Release) -> str:
@@ -133,10 +155,12 @@ def _elr(cluster: Cluster) -> bool | None:
 
 
 def _kraft(cluster: Cluster, release: Release | None) -> bool | None:
-    settings: Mapping[str, str] = {n: v for c in (cluster.defaults, *cluster.brokers.values()) for n, v in c.items()}
+    settings: Mapping[str, str] = {n: v for c in (cluster.defaults, *cluster.brokers.values(), *cluster.dynamic.values()) for n, v in c.items()}
     if METADATA_FEATURE in cluster.features or settings.get("process.roles"):
         return True
     if release is not None and release >= WITHOUT_ZOOKEEPER:
+        return True
+    if any(p.elr is not None for p in cluster.partitions):
         return True
     if settings.get("zookeeper.connect") or (release is not None and release < (3, 3)):
         return False

@@ -16,7 +16,7 @@ from insync_cli import options
 from insync_cli.proof import prove
 from insync_cli.proof.question import question as proof_question
 from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
-from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, change_for, line_of
+from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, line_of, with_change
 from isr_audit.bugs import bugs
 from isr_audit.questions import (
     CRASH,
@@ -280,10 +280,10 @@ def test_the_recommended_settings_lose_with_a_rack_that_has_two_of_three() -> No
     lost = in_rack(THREE, 2, *STORED)
     assert lost.verdict == MAY_BE_LOST
     kind = Kind("kip-966", THREE, in_rack=2, racks=3)
-    spread = change_for(kind, lost, Answers(list(STORED), lambda _: None))
+    spread = with_change(kind, lost, Answers(list(STORED), lambda _: None)).change
     assert spread is not None
     assert spread.settings == ("at most 1 of the replicas in one rack",)
-    assert change_for(attrs.evolve(kind, racks=1), lost, Answers(list(STORED), lambda _: None)) is None
+    assert with_change(attrs.evolve(kind, racks=1), lost, Answers(list(STORED), lambda _: None)).change is None
 
 
 # Bugs

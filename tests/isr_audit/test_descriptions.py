@@ -48,7 +48,7 @@ def test_spaces_in_place_of_tabs_and_the_tools_of_long_ago() -> None:
     text = "Topic:old\tPartitionCount:1\tReplicationFactor:2\tConfigs:\n"
     text += "\tTopic: old\tPartition: 0\tLeader: -1\tReplicas: 1,2\tIsr: 1"
     (old,) = read(text).topics
-    assert old == Topic("old", 2, (Partition("old", 0, None, (1, 2), (1,)),))
+    assert old == Topic("old", 2, (Partition("old", 0, None, (1, 2), (1,)),), count=1)
     (same,) = read(TOPICS.replace("\t", "  ")).topics
     assert same == read(TOPICS).topics[0]
 
@@ -62,7 +62,7 @@ def test_a_topics_own_setting_wins_over_the_brokers_whatever_comes_first() -> No
         assert cluster.unclean(topic)
     whole = merge_clusters(parts)
     assert whole.racks == {4: "a", 7: "b"}
-    assert whole.min_insync(Topic("other", 3)) == 1, "a broker's own file wins over the default of all brokers"
+    assert whole.min_insync(Topic("other", 3)) == 3, "what was set of all brokers wins over a broker's file, as in Kafka"
 
 
 def test_the_weakest_of_what_brokers_say_counts() -> None:
@@ -74,9 +74,14 @@ def test_the_weakest_of_what_brokers_say_counts() -> None:
     assert not merge_clusters([cluster, read(said.format(2, 2, 3))]).flushed(Topic("t", 3))
 
 
-def test_a_broker_that_says_nothing_has_the_default_of_all() -> None:
-    cluster = merge_clusters([read(CONFIGS), read("broker.id=1\nmin.insync.replicas=4\n")])
-    assert cluster.broker_values("min.insync.replicas") == ("3", "4")
+def test_what_was_set_of_a_broker_wins_over_what_was_set_of_all_and_that_over_its_file() -> None:
+    """Kafka's DynamicBrokerConfig, "the order of precedence"."""
+    file = "broker.id=1\nmin.insync.replicas=4\n"
+    own = "Dynamic configs for broker 1 are:\n  min.insync.replicas=2 sensitive=false synonyms={}\n"
+    assert read(file).broker_values("min.insync.replicas") == ("4",)
+    for parts in ([read(CONFIGS), read(file)], [read(file), read(CONFIGS)]):
+        assert merge_clusters(parts).broker_values("min.insync.replicas") == ("3",)
+        assert merge_clusters([*parts, read(own)]).broker_values("min.insync.replicas") == ("2", "3")
     assert read(CONFIGS.replace("broker 7", "topic u")).broker_values("min.insync.replicas") == ("3",)
 
 

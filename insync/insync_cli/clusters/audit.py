@@ -16,9 +16,9 @@ from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import Usage, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
-from isr_audit.audit import Answers, Row, audit_rows
-from isr_audit.cluster import Cluster, merge_clusters
-from isr_audit.condition import Condition, Ends, Trouble, conditions, ends_of
+from isr_audit.audit import Answers, audit_rows
+from isr_audit.cluster import Cluster, Contradiction, merge_clusters
+from isr_audit.condition import Ends, Trouble, conditions, ends_of
 from isr_audit.descriptions import read_description
 from isr_audit.live import Unreachable, client_settings, read_cluster
 from isr_audit.live_replicas import with_replicas
@@ -84,7 +84,7 @@ def run(argv: Sequence[str]) -> int:
     tell(report, invocation)
     if invocation.output.for_people:
         audit_text.show_rows(out, report)
-    return exit_code(report.rows, report.now)
+    return exit_code(report)
 
 
 def asking(invocation: Options) -> Answers:
@@ -113,7 +113,7 @@ def tell(report: audit_text.Audit, invocation: Options) -> None:
         terminal.write_text(invocation.markdown, audit_text.markdown(report))
     if invocation.metrics is not None:
         audit_metrics.write_metrics(
-            invocation.metrics, audit_metrics.metrics(report, exit_code(report.rows, report.now))
+            invocation.metrics, audit_metrics.metrics(report, exit_code(report))
         )
     if invocation.html is not None:
         from insync_cli.clusters.audit_page import write_page
@@ -132,7 +132,7 @@ def watch_cluster(invocation: Options, every: float) -> int:
                 report = with_rows(looked_at(invocation, ends), answers)
                 ends = ends_of(report.cluster, ends)
                 tell(report, invocation)
-                lines, code = audit_text.brief(report), exit_code(report.rows, report.now)
+                lines, code = audit_text.brief(report), exit_code(report)
             except (UsageError, InputError) as problem:  # it may be there again the next time
                 lines, code = [str(problem)], Exit.UNAVAILABLE
                 if invocation.metrics is not None:
@@ -171,14 +171,20 @@ def described_cluster(invocation: Options) -> Cluster:
         except ValueError as problem:
             raise InputError(f"{invocation.client}: {problem}") from None
     for file in invocation.describe:
-        description = read_description(_text(file), str(file))
+        try:
+            description = read_description(_text(file), str(file))
+        except Contradiction as problem:
+            raise InputError(str(problem)) from None
         if description is None:
             raise InputError(
                 f"{file}: nothing in it is recognised; give what kafka-topics.sh --describe, kafka-configs.sh "
                 "--describe, kafka-features.sh describe or kafka-log-dirs.sh --describe print, or a server.properties"
             )
         parts.append(description)
-    return merge_clusters(parts)
+    try:
+        return merge_clusters(parts)
+    except Contradiction as problem:
+        raise InputError(str(problem)) from None
 
 
 def _text(file: Path) -> str:
@@ -196,14 +202,17 @@ def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
     for name in names:
         if name not in known:
             raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
-    topics = tuple(
-        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.replicas))
+    shown = tuple(
+        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described))
         for t in cluster.topics
-        if t.replicas and (not names or t.name in names)
+        if not names or t.name in names
     )
+    topics = tuple(t for t in shown if t.replicas or t.partitions or t.count is not None)
     if not topics:
         raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
-    return attrs.evolve(cluster, topics=topics)
+    left_out = [t.name for t in shown if t not in topics]
+    notes = audit_text.left_out_notes(left_out)
+    return attrs.evolve(cluster, topics=topics, notes=(*cluster.notes, *notes))
 
 
 def stored_answers(seconds: float | None) -> list[Answer]:
@@ -220,11 +229,12 @@ def explored_now(question: Question, most: float, output: Output) -> Answer | No
         return None
 
 
-def exit_code(rows: Sequence[Row], now: Sequence[Condition]) -> Exit:
-    """For cron: what is broken now counts most, then what one failure may lose, then what was not decided."""
-    troubles = {c.trouble for c in now}
+def exit_code(report: audit_text.Audit) -> Exit:
+    """For cron: what is broken now counts most, then what one failure may lose, then what was not decided or told."""
+    rows, troubles = report.rows, {c.trouble for c in report.now}
     if troubles & {Trouble.OFFLINE, Trouble.UNDER_MINIMUM}:
         return Exit.UNAVAILABLE
     if Trouble.UNDER_REPLICATED in troubles or any(row.at_risk for row in rows):
         return Exit.AT_RISK
-    return Exit.INCONCLUSIVE if any(row.is_undecided for row in rows) else Exit.HOLDS
+    undecided = Trouble.UNKNOWN in troubles or report.cluster.gaps or any(row.is_undecided for row in rows)
+    return Exit.INCONCLUSIVE if undecided else Exit.HOLDS

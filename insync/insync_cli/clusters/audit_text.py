@@ -11,6 +11,7 @@ from insync_cli import terminal
 from insync_cli.terminal import count
 from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
 from isr_audit.bugs import Bug, bugs
+from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, POWER
 from isr_trace.story import story
@@ -72,6 +73,14 @@ def notes(audit: Audit) -> list[str]:
     return [*audit.runs.notes, *said]
 
 
+def left_out_notes(names: Sequence[str]) -> list[str]:
+    """Of topics that cannot be judged, for only their settings or logs were told."""
+    if not names:
+        return []
+    named = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
+    return [f"only settings or logs were told of {named}, which cannot be judged: kafka-topics.sh tells the replicas"]
+
+
 def topic_names(*rows: Row) -> str:
     """The topics of these rows, the first of them by name."""
     names = [t.name for row in rows for t in row.topics]
@@ -80,12 +89,14 @@ def topic_names(*rows: Row) -> str:
 
 def title(row: Row) -> str:
     """The topics of a row, and the settings that they share."""
-    s = row.kind.settings
-    unclean = "on" if s.unclean else "off"
+    s, unknown = row.kind.settings, row.kind.open
+    minimum = "not told" if MIN_INSYNC in unknown else s.min_insync
+    unclean = "not told" if UNCLEAN in unknown else "on" if s.unclean else "off"
     flush = "every record flushed" if row.kind.flushed else "records not flushed"
+    flush = f"{FLUSH} not told" if FLUSH in unknown else flush
     racked = f", {row.kind.in_rack} in one rack" if row.kind.in_rack > 1 else ""
     return (
-        f"{topic_names(row)}: {count(s.replicas, 'replica')}, min.insync.replicas {s.min_insync}, "
+        f"{topic_names(row)}: {count(s.replicas, 'replica')}, min.insync.replicas {minimum}, "
         f"unclean election {unclean}, {flush}{racked} ({count(row.partitions, 'partition')})"
     )
 
@@ -95,6 +106,8 @@ def writes(row: Row) -> str:
     s = row.kind.settings
     if s.replicas == 1:
         return "Writes stop when the broker is down."
+    if MIN_INSYNC in row.kind.open:
+        return "When writes stop is not known, for min.insync.replicas was not told."
     if s.min_insync == 1:
         more = ", or any other, by unclean election" if s.unclean else ""
         return f"Writes go on while one in-sync replica is up{more}."
@@ -183,8 +196,10 @@ def steps_told(answer: Answer) -> list[str]:
 
 
 def prevention(line: Line) -> str:
+    if line.change is None and line.advice_is_whole:
+        return "none of the changes of settings that were explored prevents it"
     if line.change is None:
-        return "no change of settings is known to prevent it"
+        return "which change of settings would prevent it was not explored"
     return f"prevented by {' and '.join(line.change.settings)}; the price: {', and '.join(line.change.costs)}"
 
 
@@ -289,9 +304,14 @@ def now_lines(audit: Audit) -> list[str]:
             if len(here) > MOST_NAMES
             else []
         )
+    lines += [f"{WORDS[Trouble.UNKNOWN]} {gap}" for gap in audit.cluster.gaps[:MOST_NAMES]]
+    if audit.cluster.gaps[MOST_NAMES:]:
+        lines.append(f"{WORDS[Trouble.UNKNOWN]} and {len(audit.cluster.gaps) - MOST_NAMES} more of the kind")
     if not audit.cluster.partitions:
-        return ["no partition was described"]
-    return lines or ["every partition has its leader and all its replicas in sync"]
+        return [*lines, "no partition was described"]
+    told = " that was told" if audit.cluster.gaps else ""
+    well = f"every partition{told} has its leader and all its replicas in sync"
+    return lines if audit.now else [*lines, well]
 
 
 def alarms(condition: Condition) -> list[str]:
@@ -358,6 +378,7 @@ def document(audit: Audit) -> dict[str, object]:
         "release": audit.runs.version,
         "design": audit.runs.design,
         "notes": notes(audit),
+        "gaps": list(audit.cluster.gaps),
         "topics": len(audit.cluster.topics),
         "partitions": len(audit.cluster.partitions),
         "now": [
@@ -387,9 +408,9 @@ def row_entry(row: Row) -> dict[str, object]:
         "partitions": row.partitions,
         "settings": {
             "replicas": s.replicas,
-            "min_insync": s.min_insync,
-            "unclean": s.unclean,
-            "flushed": row.kind.flushed,
+            "min_insync": None if MIN_INSYNC in row.kind.open else s.min_insync,
+            "unclean": None if UNCLEAN in row.kind.open else s.unclean,
+            "flushed": None if FLUSH in row.kind.open else row.kind.flushed,
             "in_rack": row.kind.in_rack,
         },
         "notes": list(row.notes),
