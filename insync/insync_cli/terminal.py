@@ -159,6 +159,12 @@ def check_writable(path: Path) -> None:
         raise UsageError(f"cannot write {path}: {reason(problem)}") from None
 
 
+def check_apart(target: str | Path, sources: Iterable[object]) -> None:
+    """UsageError where a file that is read would be replaced by what is written."""
+    if str(target) != "-" and Path(target).resolve() in {Path(str(s)).resolve() for s in sources}:
+        raise UsageError(f"{target} is read, and would be replaced: write to another file")
+
+
 def write_json(target: str | None, value: object) -> None:
     """To stdout for '-', to a file otherwise, nowhere for None."""
     if target is None:

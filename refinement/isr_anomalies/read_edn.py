@@ -43,6 +43,8 @@ _FUNCTIONS: Final = {
     "subscribe": "subscribe",
     "crash": "crash",
 }
+_IGNORED: Final = "debug-topic-partitions"
+"""What the workload asks for its own log only."""
 _HEALS: Final = frozenset({"heal", "resume", "start", "restart"})
 _FAULTS: Final = frozenset({"kill", "pause", "crash", "partition"})
 
@@ -151,8 +153,12 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
         return _fault(line, time, str(f), open_faults)
     if not isinstance(process, int | str):
         raise MalformedHistory(line, ":process is a number or a keyword")
-    if f not in _FUNCTIONS:
+    if f == _IGNORED:
         return None
+    if not isinstance(f, str) or f not in _FUNCTIONS:
+        known = ", ".join(f":{name}" for name in sorted((*_FUNCTIONS, _IGNORED)))
+        what = "there is no :f" if f is None else f":f is {_printed(f)}"
+        raise MalformedHistory(line, f"{what}; in Jepsen's kafka workload it is one of {known}")
     value = table.get("value")
     moved = table.get("rebalance-log")
     entries = cast("tuple[object, ...]", moved) if isinstance(moved, tuple) else ()
@@ -169,6 +175,12 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
     extra = Extra(partitions=partitions, seek=seek, rebalanced=rebalanced) if partitions or seek or rebalanced else None
     word = cast("Literal['invoke', 'ok', 'fail', 'info']", str(kind))
     return Event(line, word, name, str(process), time, None, micro, extra)
+
+
+def _printed(f: object) -> str:
+    """An operation's function as EDN has it, cut where it is long."""
+    text = f":{f}" if isinstance(f, Keyword) else repr(f)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _vector(value: object) -> tuple[object, ...]:

@@ -156,7 +156,10 @@ def check(invocation: Options) -> None:
         raise UsageError("--client is for --bootstrap")
     for file in (invocation.markdown, invocation.html, invocation.metrics):
         if file is not None:
+            terminal.check_apart(file, invocation.describe)
             terminal.check_writable(file)
+    if invocation.output.json is not None:
+        terminal.check_apart(invocation.output.json, invocation.describe)
 
 
 def described_cluster(invocation: Options) -> Cluster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -121,6 +122,7 @@ def run(argv: Sequence[str]) -> int:
     anomalies = anomalies_of(invocation.anomaly)
     output.check()
     history_spark.check(invocation.spark)
+    check_free(invocation.files, output.json)
     reports: list[history_text.Report] = []
     codes: list[Exit] = []
     for path, answer, claims, quotes in answers(anomalies, invocation):
@@ -166,6 +168,42 @@ def anomalies_of(names: Sequence[str]) -> tuple[Anomaly, ...]:
 def beside(path: Path | Location) -> Path | Location:
     """history.json beside history.jsonl or history.edn; never the history itself."""
     return places.with_suffix(path, ".verdict.json" if places.suffix(path) == ".json" else ".json")
+
+
+def check_free(histories: Sequence[Path | Location], target: str | None) -> None:
+    """UsageError where a report would replace what insync history did not write, or that of another of the files.
+
+    The name of a report is derived from that of its history, so what has it may be somebody's own. `target`: that of
+    the command line, which may be anything but a history.
+    """
+    if target is not None:
+        terminal.check_apart(target, histories)
+        return
+    history_by_report: dict[str, Path | Location] = {}
+    for path in histories:
+        report = beside(path)
+        other = history_by_report.setdefault(str(report), path)
+        if other != path:
+            raise UsageError(f"{other} and {path} would both be reported in {report}: give --json FILE")
+        if not is_report_or_missing(report):
+            raise UsageError(f"{report} is there, and insync history did not write it: give --json FILE")
+
+
+def is_report_or_missing(place: Path | Location) -> bool:
+    """Whether nothing is lost where a report is written there: there is nothing, or an earlier report."""
+    try:
+        with places.text_of(place) as file:
+            return re.match(r'\s*\{\s*"schema": "insync/history/', file.read(LONGEST_HEAD)) is not None
+    except FileNotFoundError:
+        return True
+    except UnicodeDecodeError:
+        return False
+    except OSError:
+        return not isinstance(place, Path) or not place.exists()
+
+
+LONGEST_HEAD = 200
+"""Characters within which a report says what it is."""
 
 
 def read_history_file(path: Path | Location, invocation: Options, tell: Tell = silent) -> History:
