@@ -5,12 +5,17 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import attrs
+import cattrs
 
-from isr_audit.releases import KRAFT, Running, release_of
+from isr_audit.releases import KRAFT, TODAY, Release, Running, release_of
 
 TABLE = Path(__file__).parent / "bugs.toml"
+
+
+NEWEST: Final = 9_999
 
 
 @attrs.frozen
@@ -22,49 +27,73 @@ class Bug:
     trigger: str
     show: str
     designs: tuple[str, ...] = ()
+    since: str = ""
+    until: str = ""
+    read: str = ""
     reproduced: tuple[str, ...] = ()
     affected: tuple[str, ...] = ()
     mended: str = ""
     elr: bool = False
+    kraft: bool = False
 
     def applies(self, to: Running) -> bool:
-        """Whether what runs may have it: its design has, or a release as old has and no newer was found without."""
-        if self.designs:
-            return to.design in self.designs
-        if self.affected:
-            told = f"{to.version}."
-            return any(told.startswith(f"{one}.") or f"{one}.".startswith(told) for one in self.affected)
-        if to.design != "kip-966" and (self.elr or to.design not in dict(KRAFT).values()):
+        """Whether what runs may have it: its design has, or its release lies where the code was read to be.
+
+        A release that is not told may be any, and `2.0` any of 2.0.0, 2.0.1, ...
+        """
+        may_run = (to.design, *to.also)
+        if self.elr and TODAY not in may_run:
             return False
-        oldest = min(r for r in map(release_of, self.reproduced) if r is not None)
-        return to.release is None or to.release[:2] >= oldest[:2]
+        if self.kraft and to.design not in (TODAY, *dict(KRAFT).values()):
+            return False
+        if self.designs and not set(self.designs) & set(may_run):
+            return False
+        if self.affected:
+            version = f"{to.version}."
+            return any(version.startswith(f"{one}.") or f"{one}.".startswith(version) for one in self.affected)
+        if to.release is None:
+            return bool(self.designs) or not self.until
+        newest = (*to.release, *(NEWEST,) * 3)[:3]
+        oldest = (*to.release, 0, 0, 0)[:3]
+        return _release(self.since) <= newest and (not self.until or oldest < _release(self.until))
 
     def evidence(self, to: Running) -> str:
         """On what it was seen, and whether that is what runs."""
         if self.designs:
-            return f"found by the model on {self.designs[0]}"
+            runs = next(d for d in (to.design, *to.also) if d in self.designs)
+            return f"found by the model on {runs}" + (f"; until {self.until}, by reading" if self.until else "")
         if self.affected:
             return f"in {', '.join(self.affected)}; mended in {self.mended}"
-        told = f"reproduced on {', '.join(self.reproduced)}"
+        reading = f"by reading from {self.since} on" + (f" and until {self.until}" if self.until else "")
+        if not self.reproduced:
+            return f"{reading}; not run"
         ran = to.release is None or any(f"{release}.".startswith(f"{to.version}.") for release in self.reproduced)
-        return told if ran else f"{told}; {to.version} was not run"
+        seen = f"{reading}, run on {', '.join(self.reproduced)}"
+        return seen if ran else f"{seen}; {to.version} was not run"
+
+
+def _release(text: str) -> Release:
+    """The release as numbers; the oldest of all where the table has none."""
+    return release_of(text) or (0,)
+
+
+@attrs.frozen
+class Elsewhere:
+    """A case of the corpus that is not in the list, and why."""
+
+    name: str
+    why: str
 
 
 @cache
 def bugs() -> tuple[Bug, ...]:
     """All of them, those found here first."""
-    top = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return tuple(
-        Bug(
-            name=b["name"],
-            page=b["page"],
-            trigger=b["trigger"],
-            show=b["show"],
-            designs=tuple(b.get("designs", ())),
-            reproduced=tuple(b.get("reproduced", ())),
-            affected=tuple(b.get("affected", ())),
-            mended=b.get("mended", ""),
-            elr=b.get("elr", False),
-        )
-        for b in top["bug"]
-    )
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return tuple(cattrs.structure(entry, Bug) for entry in table["bug"])
+
+
+@cache
+def elsewhere() -> tuple[Elsewhere, ...]:
+    """The cases that are not in the list."""
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return tuple(cattrs.structure(entry, Elsewhere) for entry in table["elsewhere"])

@@ -318,4 +318,6 @@ def pairs_in(text: str) -> dict[str, str]:
 def is_cut(settings: str) -> bool:
     """Whether the text of `Configs:` is not whole: it begins with no name, ends in one without a value, or says so."""
     text = settings.strip()
-    return bool(text) and not (_PAIR.match(text) and not text.endswith((",", "...", "…")) and not _CUT_NAME.search(text))
+    return bool(text) and not (
+        _PAIR.match(text) and not text.endswith((",", "...", "…")) and not _CUT_NAME.search(text)
+    )

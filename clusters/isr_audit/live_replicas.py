@@ -72,6 +72,13 @@ class BrokerLogs(TypedDict):
     log_dirs: list[LogDir]
 
 
+class Reassignment(TypedDict):
+    """The replicas of a partition that is reassigned now, as ListPartitionReassignments tells them."""
+
+    adding_replicas: list[int]
+    removing_replicas: list[int]
+
+
 class Offsets(Protocol):
     """A partition in the answer to ListOffsets."""
 
@@ -103,6 +110,7 @@ class Admin(Protocol):
     def describe_topic_partitions(
         self, topics: Sequence[str], most: int, cursor: dict[str, object] | None
     ) -> PartitionDescription: ...
+    def list_partition_reassignments(self) -> Mapping[Place, Reassignment]: ...
     def describe_log_dirs(
         self, topic_partitions: Mapping[str, Sequence[int]], brokers: Sequence[int]
     ) -> list[BrokerLogs]: ...
@@ -162,13 +170,37 @@ def _reason(problem: Exception) -> str:
 
 
 def _features(cluster: Cluster, admin: Admin) -> Cluster:
-    feature_levels = {
-        name: levels["finalized"][1] for name, levels in admin.describe_features().items() if "finalized" in levels
-    }
+    features = admin.describe_features()
+    feature_levels = {name: levels["finalized"][1] for name, levels in features.items() if "finalized" in levels}
     told = {name: str(level) for name, level in feature_levels.items()}
+    if ELR_FEATURE in features:
+        told.setdefault(ELR_FEATURE, "0")  # a feature that is off has no finalized level
     if METADATA_FEATURE in feature_levels:
         told[METADATA_FEATURE] = ".".join(map(str, release_of_level(feature_levels[METADATA_FEATURE])))
     return attrs.evolve(cluster, features={**cluster.features, **told})
+
+
+def _reassignments(cluster: Cluster, admin: Admin) -> Cluster:
+    """Who is being added, and so need not be in sync yet."""
+    if all(p.whole for p in cluster.partitions):
+        return cluster
+    by_place = {(topic, number): change for (topic, number), change in admin.list_partition_reassignments().items()}
+
+    def with_change(p: Partition) -> Partition:
+        change = by_place.get((p.topic, p.number))
+        if change is None:
+            return p
+        adding, removing = tuple(change["adding_replicas"]), tuple(change["removing_replicas"])
+        return attrs.evolve(p, adding=adding, removing=removing)
+
+    changed = _map_partitions(cluster, with_change)
+    return attrs.evolve(
+        changed,
+        topics=tuple(
+            attrs.evolve(t, replicas=min((len(p.members) for p in t.partitions), default=t.replicas))
+            for t in changed.topics
+        ),
+    )
 
 
 def _eligible(cluster: Cluster, admin: Admin) -> Cluster:
@@ -247,6 +279,7 @@ def sizes_of(log_dirs: Iterable[LogDir]) -> Iterator[tuple[Place, int]]:
 
 QUESTIONS: Final[tuple[tuple[str, Callable[[Cluster, Admin], Cluster]], ...]] = (
     ("features were", _features),
+    ("reassignments were", _reassignments),
     ("eligible leader replicas were", _eligible),
     ("the ends of logs were", _ends),
     ("the sizes of logs were", _sizes),

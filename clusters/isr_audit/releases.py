@@ -123,7 +123,9 @@ def _unknown_release(cluster: Cluster, elr: bool | None) -> tuple[list[str], str
     """
     tells = "--kafka 4.1.1 tells it"
     if elr:
-        return [f"the release was not told, and is taken to be 4.1 or later, for eligible leader replicas are on ({tells})"], ""
+        return [
+            f"the release was not told, and is taken to be 4.1 or later, for eligible leader replicas are on ({tells})"
+        ], ""
     if any(p.elr is not None for p in cluster.partitions):
         return [f"the release was not told; by the column Elr it is 3.8 or later with KRaft ({tells})"], ""
     if any(t.source and t.has_heading and not t.topic_id for t in cluster.topics):
@@ -155,7 +157,9 @@ def _elr(cluster: Cluster) -> bool | None:
 
 
 def _kraft(cluster: Cluster, release: Release | None) -> bool | None:
-    settings: Mapping[str, str] = {n: v for c in (cluster.defaults, *cluster.brokers.values(), *cluster.dynamic.values()) for n, v in c.items()}
+    settings: Mapping[str, str] = {
+        n: v for c in (cluster.defaults, *cluster.brokers.values(), *cluster.dynamic.values()) for n, v in c.items()
+    }
     if METADATA_FEATURE in cluster.features or settings.get("process.roles"):
         return True
     if release is not None and release >= WITHOUT_ZOOKEEPER:

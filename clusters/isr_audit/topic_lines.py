@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 _NAME: Final = r"[A-Z]\w*(?: [A-Z]\w*)?"
-_FIELD: Final = re.compile(rf"({_NAME}):[ ]?([^\t]*?)(?=\s*$|\t| {{2,}}(?=[A-Z])| (?={_NAME}:))")
+_FIELD: Final = re.compile(rf"({_NAME}):[ ]?(?!{_NAME}:)([^\t]*?)(?=\s*$|\t| {{2,}}(?=[A-Z])| (?={_NAME}:))")
 """`Isr: 1,2`, up to the next field; Kafka's tools put a tab between two, a copied text perhaps spaces."""
 _QUOTE: Final = re.compile(r"^(?:[ \t]*[>|])+ ?")
 _TOPIC: Final = re.compile(r"(?<![\w-])Topic:")

@@ -62,7 +62,9 @@ def test_a_topics_own_setting_wins_over_the_brokers_whatever_comes_first() -> No
         assert cluster.unclean(topic)
     whole = merge_clusters(parts)
     assert whole.racks == {4: "a", 7: "b"}
-    assert whole.min_insync(Topic("other", 3)) == 3, "what was set of all brokers wins over a broker's file, as in Kafka"
+    assert whole.min_insync(Topic("other", 3)) == 3, (
+        "what was set of all brokers wins over a broker's file, as in Kafka"
+    )
 
 
 def test_the_weakest_of_what_brokers_say_counts() -> None:

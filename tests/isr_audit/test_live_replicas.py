@@ -28,6 +28,7 @@ class Standing:
     def __init__(self, level: int = 33, elr: int = 1) -> None:
         self.level, self.elr = level, elr
         self.requests: list[Any] = []
+        self.reassignments: dict[tuple[str, int], dict[str, list[int]]] = {}
         self._manager = SimpleNamespace(send=self.send, run=answered)
 
     def describe_features(self) -> dict[str, dict[str, tuple[int, int]]]:
@@ -44,6 +45,9 @@ class Standing:
         partitions = [{"partition_index": n, "eligible_leader_replicas": eligible} for n in numbers]
         following = {"topic_name": "u", "partition_index": 0} if cursor is None else None
         return {"topics": [{"name": name, "partitions": partitions}], "next_cursor": following}
+
+    def list_partition_reassignments(self) -> dict[tuple[str, int], dict[str, list[int]]]:
+        return self.reassignments
 
     async def send(self, request: Any, node: int) -> Any:
         self.requests.append((node, request))
@@ -112,6 +116,23 @@ def test_eligible_leader_replicas_come_in_pages_and_may_be_none() -> None:
     assert (broken.elr, offline.elr) == ((), (2,))
     (_, broken), (offline,) = (t.partitions for t in told(Standing(elr=0)).topics)
     assert (broken.elr, offline.elr) == (None, None), "with the feature off there are none to tell of"
+
+
+def test_a_replica_on_its_way_need_not_be_in_sync() -> None:
+    client = Standing()
+    client.reassignments = {("t", 1): {"replicas": [1, 2, 3], "adding_replicas": [2, 3], "removing_replicas": [1]}}
+    topic = told(client).topics[0]
+    assert (topic.partitions[1].members, topic.partitions[1].whole, topic.replicas) == ((1,), True, 1)
+    assert topic.partitions[0].members == (1, 2, 3)
+
+
+def test_a_feature_that_is_off_may_have_no_level() -> None:
+    class Off(Standing):
+        def describe_features(self) -> Any:
+            return {**super().describe_features(), "eligible.leader.replicas.version": {"supported": (0, 1)}}
+
+    assert told(Off()).features["eligible.leader.replicas.version"] == "0"
+    assert (running(told(Off())).design, running(told(Off())).also) == ("kraft-3.5", ())
 
 
 def test_a_cluster_that_tells_nothing_of_it_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,9 +112,7 @@ def tell(report: audit_text.Audit, invocation: Options) -> None:
     if invocation.markdown is not None:
         terminal.write_text(invocation.markdown, audit_text.markdown(report))
     if invocation.metrics is not None:
-        audit_metrics.write_metrics(
-            invocation.metrics, audit_metrics.metrics(report, exit_code(report))
-        )
+        audit_metrics.write_metrics(invocation.metrics, audit_metrics.metrics(report, exit_code(report)))
     if invocation.html is not None:
         from insync_cli.clusters.audit_page import write_page
 

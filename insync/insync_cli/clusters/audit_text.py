@@ -429,6 +429,7 @@ def line_entry(line: Line) -> dict[str, object]:
         "fault": line.fault.name,
         "verdict": {MAY_BE_LOST: "lost", UNKNOWN: "unknown"}.get(line.verdict, "survives"),
         "because": line.because,
+        "advice_is_whole": line.advice_is_whole,
         "run": run_entry(line.answer),
         "story": steps_told(line.answer) if line.verdict == MAY_BE_LOST and line.answer is not None else [],
         "change": None
