@@ -12,7 +12,8 @@
     rows = audit_rows(cluster, running(cluster), Answers(read_table(), no_exploration))
     print([(line.acks, line.fault.name, line.verdict) for row in rows for line in row.lines])
 
-Reading order: `cluster` (what a cluster is), `descriptions` (the texts of Kafka's tools), `live` and `live_replicas`
-(an admin client), `releases` (which design runs), `questions` (what is asked of it), `answers` (what the model says),
-`audit` (rows of these, worst first), `condition` (how it is now), `bugs` (what is known of the release).
+Reading order: `cluster` (what a cluster is), `topic_lines` (lines as a tool printed them), `descriptions` (the texts
+of Kafka's tools), `live` and `live_replicas` (an admin client), `releases` (which design runs), `questions` (what is
+asked of it), `answers` (what the model says), `audit` (rows of these, worst first), `condition` (how it is now), `bugs`
+(what is known of the release).
 """

@@ -205,10 +205,8 @@ def kind_of(topic: Topic, cluster: Cluster, runs: Running) -> Kind:
 def open_notes(kind: Kind) -> Iterator[str]:
     """Of settings that were not told: no answer is given that depends on them."""
     if kind.open:
-        yield (
-            f"{' and '.join(kind.open)} {'was' if len(kind.open) == 1 else 'were'} not told, or {'is' if len(kind.open) == 1 else 'are'} no value, so what depends on "
-            f"{'it' if len(kind.open) == 1 else 'them'} is UNKNOWN"
-        )
+        were, are, them = ("was", "is", "it") if len(kind.open) == 1 else ("were", "are", "them")
+        yield f"{' and '.join(kind.open)} {were} not told, or {are} no value, so what depends on {them} is UNKNOWN"
 
 
 def minimum_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:

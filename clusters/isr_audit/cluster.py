@@ -113,23 +113,23 @@ class Topic:
     @property
     def gap(self) -> str:
         """What of its partitions was not told; nothing where all were."""
-        described = sum(p.is_described for p in self.partitions)
+        number = sum(p.is_described for p in self.partitions)
         if not self.has_heading:
             what = "its heading was not told, so neither its settings nor how many partitions it has"
-            return what if described else ""
+            return what if number else ""
         if self.count is None:
             return "" if self.replicas else "its replication factor was not told"
         if self.count == 0:
             return "how many partitions it has was not told"
-        if described < self.count:
-            return f"{described} of {self.count} partitions were told"
-        return f"its heading says {self.count}, but {described} partitions were told" if described > self.count else ""
+        if number < self.count:
+            return f"{number} of {self.count} partitions were told"
+        return f"its heading says {self.count}, but {number} partitions were told" if number > self.count else ""
 
 
 @attrs.frozen
 class Cluster:
-    """`brokers`: the settings of each, by its id or by the file that told them; `dynamic`: those that kafka-configs told
-    of single brokers, `defaults`: of all brokers. Both win over `brokers`, as in Kafka (DynamicBrokerConfig).
+    """`brokers`: the settings of each, by its id or by the file that told them; `dynamic`: those that kafka-configs
+    told of single brokers, `defaults`: of all brokers. Both win over `brokers`, as in Kafka (DynamicBrokerConfig).
 
     `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told,
     `missing` what may tell of partitions and was not understood.
@@ -176,7 +176,7 @@ class Cluster:
         return (topic.configs[setting],) if setting in topic.configs else self.broker_values(OF_BROKER[setting])
 
     def is_known(self, topic: Topic, setting: str) -> bool:
-        """Whether a topic's setting is told, or told to be Kafka's default: by its heading, or by brokers without it."""
+        """Whether a topic's setting is told, or is Kafka's default by its heading, or by brokers without it."""
         values = self.values(topic, setting)
         if values:
             return all(_is_value(setting, v) for v in values)
@@ -243,8 +243,8 @@ def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
         whole = Cluster(
             tuple(topics.values()),
             _merge_settings("broker", whole.brokers, part.brokers),
-            _agreed("the default of all brokers", whole.defaults, part.defaults),
-            _agreed("feature", whole.features, part.features),
+            _union("the default of all brokers", whole.defaults, part.defaults),
+            _union("feature", whole.features, part.features),
             {**whole.racks, **part.racks},
             part.living if whole.living is None else whole.living,
             (*whole.notes, *part.notes),
@@ -257,10 +257,10 @@ def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
 def _merge_settings(
     kind: str, one: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Mapping[str, str]]:
-    return {n: _agreed(f"{kind} {n}", one.get(n, {}), other.get(n, {})) for n in chain(one, other)}
+    return {n: _union(f"{kind} {n}", one.get(n, {}), other.get(n, {})) for n in chain(one, other)}
 
 
-def _agreed(whose: str, one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
+def _union(whose: str, one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, str]:
     """Both; Contradiction where a setting that counts has two values."""
     for name, value in other.items():
         if one.get(name, value) != value and name in DECISIVE:
@@ -281,8 +281,8 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
     """What two descriptions of a topic tell together; Contradiction where they are not of one moment."""
     if one.topic_id and other.topic_id and one.topic_id != other.topic_id:
         raise Contradiction(
-            f"topic {one.name} has TopicId {one.topic_id} ({one.source}) and {other.topic_id} ({other.source}), which are "
-            f"two clusters, or a topic that was made again: {ONE_SNAPSHOT}"
+            f"topic {one.name} has TopicId {one.topic_id} ({one.source}) and {other.topic_id} ({other.source}), which "
+            f"are two clusters, or a topic that was made again: {ONE_SNAPSHOT}"
         )
     if one.count and other.count and one.count != other.count:
         places = f"{one.count} ({one.source}) and {other.count} ({other.source})"
@@ -294,7 +294,7 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
         one.name,
         min((t.replicas for t in (one, other) if t.replicas), default=0),
         tuple(partitions[n] for n in sorted(partitions)),
-        _agreed(f"topic {one.name}", one.configs, other.configs),
+        _union(f"topic {one.name}", one.configs, other.configs),
         one.has_heading or other.has_heading,
         max((c for c in (one.count, other.count) if c is not None), default=None),
         one.topic_id or other.topic_id,
@@ -305,17 +305,17 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
 def merge_partitions(one: Partition, other: Partition) -> Partition:
     """A partition that two describe, of which one may know the logs only; Contradiction where both know more, and not
     the same."""
-    described = other if other.is_described else one
-    if one.is_described and other.is_described and (_compared(one) != _compared(other) or _elrs_differ(one, other)):
+    whole = other if other.is_described else one
+    if one.is_described and other.is_described and (_moment(one) != _moment(other) or _elrs_differ(one, other)):
         raise Contradiction(
             f"{one.name} is described twice, and not alike: {one.state} ({one.source}), and {other.state} "
             f"({other.source}): {ONE_SNAPSHOT}"
         )
-    elr = one.elr if described.elr is None else described.elr
-    return attrs.evolve(described, elr=elr, ends={**one.ends, **other.ends}, sizes={**one.sizes, **other.sizes})
+    elr = one.elr if whole.elr is None else whole.elr
+    return attrs.evolve(whole, elr=elr, ends={**one.ends, **other.ends}, sizes={**one.sizes, **other.sizes})
 
 
-def _compared(p: Partition) -> tuple[object, ...]:
+def _moment(p: Partition) -> tuple[object, ...]:
     changing = (frozenset(p.adding), frozenset(p.removing), frozenset(p.observers), frozenset(p.offline))
     return (p.leader, p.replicas, frozenset(p.isr), p.unread, *changing)
 

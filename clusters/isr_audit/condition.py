@@ -91,7 +91,7 @@ def ends_of(cluster: Cluster, before: Ends) -> Ends:
 
 def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
     """Every partition with which something is wrong, worst first; `before`: where logs ended at earlier looks."""
-    found = [
+    worst_of_each = [
         c
         for t in cluster.topics
         for minimum in [cluster.min_insync(t) if cluster.is_known(t, MIN_INSYNC) else None]
@@ -100,7 +100,7 @@ def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
     ]
     with_candidates = [
         attrs.evolve(c, candidates=candidates(p, cluster.living, (before or {}).get((p.topic, p.number), {})))
-        for c in found
+        for c in worst_of_each
         for p in (c.partition,)
     ]
     return sorted(with_candidates, key=lambda c: (c.trouble, c.partition.topic, c.partition.number))
@@ -129,7 +129,7 @@ def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candida
 
 
 def _of(p: Partition, minimum: int | None) -> Iterator[Condition]:
-    """`minimum` is None where it was not told. What was not read of the partition is said, and never taken to be well."""
+    """`minimum` is None where it was not told. What was not read of the partition is said, never taken to be well."""
     out = [r for r in p.members if r not in p.isr]
     in_sync = "Isr" not in p.unread and "Replicas" not in p.unread
     few = in_sync and minimum is not None and len(p.isr) < min(minimum, len(p.members))

@@ -24,6 +24,7 @@ import attrs
 from isr_audit.cluster import (
     DECISIVE,
     OF_BROKER,
+    ONE_SNAPSHOT,
     Cluster,
     Contradiction,
     Partition,
@@ -68,7 +69,8 @@ _COLUMNS: Final = frozenset(
 @attrs.define
 class _Reader:
     """What the lines so far have told. `about`: whom the entries that follow are about. `remarks`: of each thing that
-    was read otherwise than it stands there, the lines; `losses`: the same of what may be a partition, and was not read."""
+    was read otherwise than it stands there, the lines; `losses`: the same of what may be a partition and was not read.
+    """
 
     source: str
     topics: dict[str, Topic] = attrs.field(factory=dict[str, Topic])
@@ -93,7 +95,7 @@ class _Reader:
         if text.startswith('{"'):
             self.take_logs(line)
         elif feature := _FEATURE.match(text):
-            self.features[feature[1]] = self.agreed(self.features, feature[1], feature[2], line)
+            self.features[feature[1]] = self.one_value(self.features, feature[1], feature[2], line)
         elif line.fields:
             self.take_topic(line, line.fields)
         elif heading := _HEADING.match(text):
@@ -123,11 +125,11 @@ class _Reader:
     def place(self, line: SpokenLine) -> str:
         return f"{self.source}, line {line.number}"
 
-    def agreed(self, told: Mapping[str, str], name: str, value: str, line: SpokenLine) -> str:
+    def one_value(self, settings: Mapping[str, str], name: str, value: str, line: SpokenLine) -> str:
         """The value; Contradiction where another was told, and an answer depends on it."""
-        if told.get(name, value) != value and name in DECISIVE:
+        if settings.get(name, value) != value and name in DECISIVE:
             raise Contradiction(
-                f"{name} is {told[name]} and then {value} of the same in {self.place(line)}: give one snapshot of one cluster"
+                f"{name} is {settings[name]} and then {value} of the same in {self.place(line)}: {ONE_SNAPSHOT}"
             )
         return value
 
@@ -193,11 +195,11 @@ class _Reader:
         kind, whom = self.about
         if kind == "topic":
             topic = self.topics.get(whom, Topic(whom, 0, has_heading=False))
-            value = self.agreed(topic.configs, name, value, line)
+            value = self.one_value(topic.configs, name, value, line)
             self.topics[whom] = attrs.evolve(topic, configs={**topic.configs, name: value})
         elif kind:
             settings = self.dynamic.setdefault(whom, {}) if kind == "broker" and whom else self.defaults
-            settings[name] = self.agreed(settings, name, value, line)
+            settings[name] = self.one_value(settings, name, value, line)
 
     def take_property(self, name: str, value: str, line: SpokenLine) -> None:
         """As java.util.Properties: the last of two counts. Two ids are two brokers, whose settings would be mixed."""

@@ -172,12 +172,12 @@ def _reason(problem: Exception) -> str:
 def _features(cluster: Cluster, admin: Admin) -> Cluster:
     features = admin.describe_features()
     feature_levels = {name: levels["finalized"][1] for name, levels in features.items() if "finalized" in levels}
-    told = {name: str(level) for name, level in feature_levels.items()}
+    level_texts = {name: str(level) for name, level in feature_levels.items()}
     if ELR_FEATURE in features:
-        told.setdefault(ELR_FEATURE, "0")  # a feature that is off has no finalized level
+        level_texts.setdefault(ELR_FEATURE, "0")  # a feature that is off has no finalized level
     if METADATA_FEATURE in feature_levels:
-        told[METADATA_FEATURE] = ".".join(map(str, release_of_level(feature_levels[METADATA_FEATURE])))
-    return attrs.evolve(cluster, features={**cluster.features, **told})
+        level_texts[METADATA_FEATURE] = ".".join(map(str, release_of_level(feature_levels[METADATA_FEATURE])))
+    return attrs.evolve(cluster, features={**cluster.features, **level_texts})
 
 
 def _reassignments(cluster: Cluster, admin: Admin) -> Cluster:
@@ -193,12 +193,12 @@ def _reassignments(cluster: Cluster, admin: Admin) -> Cluster:
         adding, removing = tuple(change["adding_replicas"]), tuple(change["removing_replicas"])
         return attrs.evolve(p, adding=adding, removing=removing)
 
-    changed = _map_partitions(cluster, with_change)
+    with_changes = _map_partitions(cluster, with_change)
     return attrs.evolve(
-        changed,
+        with_changes,
         topics=tuple(
             attrs.evolve(t, replicas=min((len(p.members) for p in t.partitions), default=t.replicas))
-            for t in changed.topics
+            for t in with_changes.topics
         ),
     )
 

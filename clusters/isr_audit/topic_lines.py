@@ -56,7 +56,7 @@ def spoken_lines(text: str, begins_otherwise: Callable[[str], bool]) -> Iterator
         line = _QUOTE.sub("", raw)
         before, *topics = _split(line)
         if not line.strip() or (topics and not before.strip()) or begins_otherwise(line):
-            yield from _joined(waiting)
+            yield from _whole_lines(waiting)
             waiting = []
         rest = bool(waiting) and bool(before.strip())
         if rest:
@@ -64,13 +64,13 @@ def spoken_lines(text: str, begins_otherwise: Callable[[str], bool]) -> Iterator
         elif before.strip() and not topics:
             yield SpokenLine(number, line, is_quoted=line != raw)
         if topics:
-            yield from _joined(waiting)
+            yield from _whole_lines(waiting)
             quoted = line != raw or (bool(before.strip()) and not rest)
             *whole, last = (SpokenLine(number, part, is_quoted=quoted) for part in topics)
             for one in whole:
-                yield from _joined([one])
+                yield from _whole_lines([one])
             waiting = [last]
-    yield from _joined(waiting)
+    yield from _whole_lines(waiting)
 
 
 def _split(line: str) -> list[str]:
@@ -79,20 +79,20 @@ def _split(line: str) -> list[str]:
     return [line[a:b] for a, b in pairwise(edges)]
 
 
-def _joined(lines: list[SpokenLine]) -> Iterator[SpokenLine]:
+def _whole_lines(lines: list[SpokenLine]) -> Iterator[SpokenLine]:
     """A line of kafka-topics.sh with as many of those that follow it as make it longer and still make sense."""
     if not lines:
         return
-    whole, done = lines[0].text.rstrip("\r\n"), 1
+    whole, length = lines[0].text.rstrip("\r\n"), 1
     for line in lines[1:]:
         longer = next((t for t in (whole + line.text, f"{whole} {line.text.lstrip()}") if _makes_sense(t)), None)
         if longer is None:
             break
-        whole, done = longer, done + 1
-    first = attrs.evolve(lines[0], text=whole, is_joined=done > 1)
+        whole, length = longer, length + 1
+    first = attrs.evolve(lines[0], text=whole, is_joined=length > 1)
     columns = fields_of(whole)
     yield attrs.evolve(first, fields=columns) if columns is not None else first
-    yield from lines[done:]
+    yield from lines[length:]
 
 
 _IDS: Final = re.compile(r"(?:\d{1,10}(?: ?, ?\d{1,10})*)?", re.ASCII)

@@ -43,7 +43,7 @@ _FUNCTIONS: Final = {
     "subscribe": "subscribe",
     "crash": "crash",
 }
-_IGNORED: Final = "debug-topic-partitions"
+_DEBUG_FUNCTION: Final = "debug-topic-partitions"
 """What the workload asks for its own log only."""
 _HEALS: Final = frozenset({"heal", "resume", "start", "restart"})
 _FAULTS: Final = frozenset({"kill", "pause", "crash", "partition"})
@@ -153,10 +153,10 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
         return _fault(line, time, str(f), open_faults)
     if not isinstance(process, int | str):
         raise MalformedHistory(line, ":process is a number or a keyword")
-    if f == _IGNORED:
+    if f == _DEBUG_FUNCTION:
         return None
     if not isinstance(f, str) or f not in _FUNCTIONS:
-        known = ", ".join(f":{name}" for name in sorted((*_FUNCTIONS, _IGNORED)))
+        known = ", ".join(f":{name}" for name in sorted((*_FUNCTIONS, _DEBUG_FUNCTION)))
         what = "there is no :f" if f is None else f":f is {_printed(f)}"
         raise MalformedHistory(line, f"{what}; in Jepsen's kafka workload it is one of {known}")
     value = table.get("value")

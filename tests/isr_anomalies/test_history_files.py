@@ -244,6 +244,53 @@ def test_several_files_are_several_histories_and_the_worst_counts(
     assert [one["verdict"] for one in json.loads(capsys.readouterr().out)] == ["HOLDS", "VIOLATED"]
 
 
+def test_a_report_replaces_nothing_but_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its name is derived from that of the history, and somebody's own file may have it."""
+    path, own = tmp_path / "h.edn", tmp_path / "h.json"
+    path.write_text(EDN, encoding="utf-8")
+    for text in ('{"mine": 1}', "", "no JSON", '[{"schema": "insync/history/1"}]', "\x00\xff"):
+        own.write_bytes(text.encode("latin-1"))
+        assert main(["history", str(path)]) == 64
+        assert own.read_bytes() == text.encode("latin-1")
+        assert "h.json is there, and insync history did not write it: give --json FILE" in capsys.readouterr().err
+    assert main(["history", str(path), "--json", "-"]) != 64
+    own.unlink()
+    code = main(["history", str(path)])
+    assert main(["history", str(path)]) == code, "an earlier report is replaced"
+    assert json.loads(own.read_text())["schema"] == "insync/history/1"
+    own.unlink()
+    own.mkdir()
+    assert main(["history", str(path)]) == 64
+
+
+def test_two_histories_with_one_report_and_a_history_as_report_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = write(tmp_path / "a.jsonl", GOOD), write(tmp_path / "a.ndjson", LOST)
+    assert main(["history", one, other]) == 64
+    assert "would both be reported in" in capsys.readouterr().err
+    assert main(["history", one, "--json", one]) == 64
+    assert "is read, and would be replaced" in capsys.readouterr().err
+    assert (tmp_path / "a.jsonl").read_text().splitlines() == GOOD
+
+
+@pytest.mark.parametrize(
+    ("f", "says"),
+    [
+        (":f :read, ", ":f is :read; in Jepsen's kafka workload it is one of :assign, :crash"),
+        ("", "there is no :f; in"),
+    ],
+)
+def test_edn_of_another_workload_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], f: str, says: str
+) -> None:
+    """It was "29 vacuous", and so no failure to whoever reads the code of the worst."""
+    path = tmp_path / "register.edn"
+    path.write_text(f"{{:type :invoke, {f}:value 3, :process 0, :time 1}}\n", encoding="utf-8")
+    assert main(["history", str(path)]) == 65
+    assert f"register.edn, line 1: {says}" in capsys.readouterr().err
+
+
 def test_the_claims_of_the_command_line_count_more_than_those_of_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from insync_cli.main import main
-from isr_audit.audit import UNKNOWN, Answers, Row, audit_rows, no_exploration
 from isr_audit.answers import read_table
+from isr_audit.audit import UNKNOWN, Answers, Row, audit_rows, no_exploration
 from isr_audit.cluster import Cluster, Contradiction, merge_clusters
 from isr_audit.condition import Trouble, conditions
 from isr_audit.descriptions import read_description
@@ -26,7 +25,10 @@ from isr_audit.releases import release_of, running
 HEADING = "Topic: t\tTopicId: a\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2"
 PARTITION = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \tLastKnownElr: "
 WELL = f"{HEADING}\n{PARTITION}\n"
-ELR_ON = "Feature: metadata.version\tFinalizedVersionLevel: 4.1-IV1\tEpoch: 1\nFeature: eligible.leader.replicas.version\tFinalizedVersionLevel: 1\tEpoch: 1\n"
+ELR_ON = (
+    "Feature: metadata.version\tFinalizedVersionLevel: 4.1-IV1\tEpoch: 1\n"
+    "Feature: eligible.leader.replicas.version\tFinalizedVersionLevel: 1\tEpoch: 1\n"
+)
 
 
 def read(text: str, source: str = "file") -> Cluster:
@@ -262,7 +264,7 @@ def test_what_an_operator_does_now_changes_no_code(tmp_path: Path) -> None:
 
 
 def test_the_column_elr_is_of_a_broker_without_zookeeper() -> None:
-    """TopicCommand of 3.8 and later: N/A where DescribeTopicPartitions was not answered (read in 3.8.0 and 3.9.0-rc3)."""
+    """TopicCommand of 3.8 and later: N/A where DescribeTopicPartitions was not answered (read in 3.8.0)."""
     assert running(read(WELL), release_of("3.9")).design == "kraft-3.5"
     assert running(read(WELL.replace("Elr: \t", "Elr: N/A\t")), release_of("3.9")).design == "kip-497"
     assert (running(read(WELL)).doubt, running(read(WELL)).also) == ("", ("kip-966",))
@@ -333,7 +335,8 @@ LARGE = (
     + WELL
     + WELL.replace("Topic: t", "Topic: u").replace("TopicId: a", "TopicId: b").replace("Leader: 1", "Leader: none")
     + "Dynamic configs for topic t are:\n  retention.ms=5 sensitive=false synonyms={}\n"
-    + '{"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[{"partition":"t-0","size":9,"isFuture":false}]}]}]}\n'
+    + '{"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":['
+    + '{"partition":"t-0","size":9,"isFuture":false}]}]}]}\n'
     + "node.id=1\nmin.insync.replicas=2\n"
 )
 
@@ -385,5 +388,5 @@ def test_no_text_ends_in_a_traceback_and_no_partition_of_it_is_lost_without_a_wo
     if not merged.gaps and not merged.notes and "u-0" in names:
         offline = [c for c in conditions(merged) if c.trouble is Trouble.OFFLINE]
         unclear = [c for c in conditions(merged) if c.trouble is Trouble.UNKNOWN]
-        led = next(p for p in cast("Cluster", merged).partitions if p.name == "u-0").leader is not None
+        led = next(p for p in merged.partitions if p.name == "u-0").leader is not None
         assert offline or unclear or led

@@ -203,15 +203,15 @@ def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
     for name in names:
         if name not in known:
             raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
-    shown = tuple(
+    candidates = tuple(
         attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described))
         for t in cluster.topics
         if not names or t.name in names
     )
-    topics = tuple(t for t in shown if t.replicas or t.partitions or t.count is not None)
+    topics = tuple(t for t in candidates if t.replicas or t.partitions or t.count is not None)
     if not topics:
         raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
-    left_out = [t.name for t in shown if t not in topics]
+    left_out = [t.name for t in candidates if t not in topics]
     notes = audit_text.left_out_notes(left_out)
     return attrs.evolve(cluster, topics=topics, notes=(*cluster.notes, *notes))
 
