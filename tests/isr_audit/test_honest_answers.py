@@ -22,6 +22,8 @@ from isr_audit.condition import Trouble, conditions
 from isr_audit.descriptions import read_description
 from isr_audit.releases import release_of, running
 
+pytestmark = pytest.mark.long
+
 HEADING = "Topic: t\tTopicId: a\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2"
 PARTITION = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \tLastKnownElr: "
 WELL = f"{HEADING}\n{PARTITION}\n"
