@@ -11,21 +11,26 @@
         assert run.outcome is Outcome.LOST
 
 `found/` has a page for each, and the Java: `classes` runs Kafka's classes in one JVM, in seconds and always alike;
-`brokers` starts a controller and three brokers, each in a JVM of its own, with Kafka's default time-outs. A fix is a
-change of Kafka's byte code that our Java makes (`found/java/fixes`), put first on the class path.
+`brokers` starts a controller and three or four brokers, each in a JVM of its own, with Kafka's default time-outs. A fix
+is a change of Kafka's byte code that our Java makes (`found/java/fixes`), put first on the class path.
+
+A story's last act is a line that names its verdict, itself and the release, and an exit code that a JVM never ends with
+by itself. Where the two are not both there and of one mind, the bug could not be tried: `Unavailable` says why.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -53,19 +58,24 @@ JVM: Final = (
 """Options of a JVM that runs our Java; what it writes for brokers in one JVM lies in the folder of temporary files."""
 
 
-class Outcome(Enum):
-    """What became of the record; the value is the exit code of our Java."""
+VERDICT: Final = "verdict: "
+"""What the last line of a story begins with; JSON follows: its outcome, its class, `control` and the release."""
 
-    HELD = 0
-    LOST = 1
-    NOT_TRIED = 2
+
+class Outcome(Enum):
+    """What became of the record; the value is the exit code of our Java, which a JVM never ends with by itself."""
+
+    LOST = 41
+    HELD = 42
+    NOT_TRIED = 43
 
 
 @attrs.frozen
 class KafkaBug:
     """One bug: what it loses and when, the Java class that shows it, its fixes, the usual one first, and the places.
 
-    `seconds`: what a reproduction takes, by place, where nothing else runs.
+    `seconds`: what a reproduction takes, by place, where nothing else runs. `other_ways`: further classes that show it
+    on brokers, by the name of the way.
     """
 
     name: str
@@ -74,6 +84,7 @@ class KafkaBug:
     scenario: str
     fixes: tuple[str, ...]
     seconds: Mapping[str, int]
+    other_ways: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -111,10 +122,12 @@ BUGS: Final = {
         KafkaBug(
             "removed-replica",
             "all acknowledged records that a replica has not fetched",
-            "a replica was removed below min.insync.replicas and added again, and the leader shuts down",
+            "a reassignment removed a replica, the ISR being below min.insync.replicas, it is added again, "
+            "and the leader shuts down",
             "RemovedReplica",
             ("elr-of-replicas",),
-            {"brokers": 14},
+            {"brokers": 20},
+            {"as-many": "MovedReplica"},
         ),
         KafkaBug(
             "forgotten-proposal",
@@ -133,7 +146,8 @@ BUGS: Final = {
 class Trial:
     """One run: where, on which Kafka, without the decisive condition (`control`), with a fix in Kafka's byte code.
 
-    `traces`: on brokers, where these write what they do (docs/kafka-trace.md), and `METADATA` of the controller's disk.
+    `way`: one of the bug's `other_ways`. `traces`: on brokers, where these write what they do (docs/kafka-trace.md),
+    and `METADATA` of the controller's disk.
     """
 
     on: str = "classes"
@@ -141,38 +155,111 @@ class Trial:
     home: Path | None = None
     control: bool = False
     fix: str | None = None
+    way: str | None = None
     traces: Path | None = None
 
 
 @attrs.define
+class StoryRun:
+    """A process that tells a story. Its lines come as it prints them; then `outcome` is there, or Unavailable says why.
+
+    `story` is the class that the verdict has to name, `patience` the seconds after which the process is ended.
+    """
+
+    command: Sequence[str]
+    story: str
+    release: str
+    control: bool
+    patience: float
+    outcome: Outcome | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Every line of its standard output but the verdict; Unavailable if it ends without one."""
+        late, verdict = threading.Event(), ""
+        with tempfile.TemporaryFile() as errors, ExitStack() as stack:
+            process = stack.enter_context(
+                subprocess.Popen(
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            )
+            stack.callback(process.kill)
+
+            def too_late() -> None:
+                late.set()
+                process.kill()
+
+            timer = threading.Timer(self.patience, too_late)
+            stack.callback(timer.cancel)
+            timer.start()
+            assert process.stdout is not None
+            for line in map(str.rstrip, process.stdout):
+                if verdict:  # it was not the last line
+                    yield verdict
+                    verdict = ""
+                if line.startswith(VERDICT):
+                    verdict = line
+                else:
+                    yield line
+            code = process.wait()
+            errors.seek(0)
+            complaint = _complaint(errors.read().decode(errors="replace"))
+        if late.is_set():
+            raise Unavailable(f"it did not end within {self.patience:.0f} s")
+        self.outcome = self._outcome(verdict, code, complaint)
+
+    def _outcome(self, verdict: str, code: int, complaint: str) -> Outcome:
+        """What the last line and the exit code agree on; Unavailable otherwise."""
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        why = f": {complaint}" if complaint else ""
+        if not verdict:
+            raise Unavailable(f"its Java ended with {how} and without a verdict{why}")
+        try:
+            words = cast("object", json.loads(verdict.removeprefix(VERDICT)))
+        except ValueError:
+            raise Unavailable(f"its verdict cannot be read: {verdict[:200]}") from None
+        for outcome in Outcome:
+            expected = {
+                "outcome": outcome.name,
+                "story": self.story,
+                "control": self.control,
+                "release": self.release,
+            }
+            if words == expected:
+                if code != outcome.value:
+                    raise Unavailable(f"its Java said {outcome.name} and ended with {how}{why}")
+                return outcome
+        raise Unavailable(f"its verdict is not that of {self.story} on Kafka {self.release}: {verdict[:300]}")
+
+
+def _complaint(errors: str) -> str:
+    """The line of a JVM's standard error that says most: an exception, else the last one."""
+    lines = [line.strip() for line in errors.splitlines() if line.strip() and not line.startswith("SLF4J")]
+    exceptions = [line for line in lines if re.search(r"\b\w+(Exception|Error)\b", line) and not line.startswith("at ")]
+    return (exceptions or lines[-1:] or [""])[0][:300]
+
+
+@attrs.define
 class Reproduction:
-    """A run of our Java. Its lines come as it prints them; then `outcome` is known."""
+    """A run of our Java. Its lines come as it prints them; then `outcome` is there."""
 
     bug: KafkaBug
     trial: Trial
     outcome: Outcome | None = None
 
     def lines(self) -> Iterator[str]:
-        """What happens, line by line; Unavailable if Java or Kafka is missing, or our Java does not fit the release."""
+        """What happens, line by line; Unavailable if it could not be tried: what is missing, or why no verdict came."""
         with ExitStack() as stack:
-            command = self._command(stack)
-            process = stack.enter_context(
-                subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-                )
-            )
-            timer = threading.Timer(PATIENCE_S[self.trial.on], process.kill)
-            stack.callback(timer.cancel)
-            stack.callback(process.kill)
-            timer.start()
-            assert process.stdout is not None
-            for line in process.stdout:
-                if not line.startswith("SLF4J"):  # a downloaded Kafka without its logging says that it has none
-                    yield line.rstrip("\n")
-            code = process.wait()
-        self.outcome = _outcome(code, self.trial)
+            run = self._story_run(stack)
+            yield from run.lines()
+            self.outcome = run.outcome
 
-    def _command(self, stack: ExitStack) -> list[str]:
+    def _story_run(self, stack: ExitStack) -> StoryRun:
         if not JAVA_ROOT.is_dir():
             raise Unavailable("the reproductions are Java in found/java of the repository, which is not here")
         kafka_jars = jars(self.trial.release, self.trial.home)
@@ -187,24 +274,18 @@ class Reproduction:
             changed = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="insync-fix-")))
             write_fix(self.trial.fix, changed, path)
             path = classpath(changed, classes, kafka_jars, more)
-        main = f"insync.found.{self.trial.on}.{self.bug.scenario}"
-        return [java(), *JVM, *options, "-cp", path, main, *(["--control"] if self.trial.control else [])]
+        scenario = self.bug.scenario if self.trial.way is None else self.bug.other_ways[self.trial.way]
+        main = f"insync.found.{self.trial.on}.{scenario}"
+        command = [java(), *JVM, *options, "-cp", path, main, *(["--control"] if self.trial.control else [])]
+        return StoryRun(command, main, release_of(kafka_jars), self.trial.control, PATIENCE_S[self.trial.on])
 
 
 def our_classes(on: str, release: str | None = None, home: Path | None = None, fixes: bool = False) -> Path:
     """The folder of our compiled Java for one of `PLACES`; on Kafka's classes in one JVM it is the adapter's, too."""
     roots = [JAVA_ROOT / root for root in ("common", on, *(["fixes"] if fixes else []))]
     if on == "classes":
-        roots += adapter_sources(release_of(jars(release, home)))
+        roots += adapter_sources()
     return build(roots, release, home, EXPORTS, beside=tools() if fixes else [])
-
-
-def _outcome(code: int, trial: Trial) -> Outcome:
-    if code in {outcome.value for outcome in Outcome}:
-        return Outcome(code)
-    if code < 0:
-        raise Unavailable(f"the reproduction did not end within {PATIENCE_S[trial.on]:.0f} s")
-    raise Unavailable(f"the reproduction ended with code {code}; what it printed says why")
 
 
 def fixed_classes(fix: str, release: str | None, home: Path | None, folder: Path) -> tuple[Path, Path]:
@@ -220,5 +301,8 @@ def write_fix(fix: str, folder: Path, path: str) -> None:
     command = [java(), *JVM, "-cp", path, "insync.found.fix.Fix", fix, str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
-        said = next((line for line in ran.stderr.splitlines() if line.strip()), "it does not say why")
-        raise Unavailable(f"the fix {fix} cannot be made in this Kafka: {said}")
+        raise Unavailable(
+            f"the fix {fix} cannot be made in this Kafka: {_complaint(ran.stderr) or 'it does not say why'}"
+        )
+    if not any(folder.rglob("*.class")):
+        raise Unavailable(f"the fix {fix} changed nothing in this Kafka, and did not say why")

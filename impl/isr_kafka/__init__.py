@@ -7,7 +7,7 @@
     release = RELEASES[0]
     try:
         if cached(release):                             # elsewhere `jars` would have Maven fetch them first
-            classes = build([SOURCES / "main", SOURCES / f"kafka-{release}"], release)
+            classes = build([SOURCES / "main"], release)
             print([java(), "-cp", classpath(classes, jars(release)), "insync.kafka.Main"])
     except Unavailable as missing:
         print(missing)

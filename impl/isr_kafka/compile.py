@@ -1,7 +1,13 @@
 """Our Java, compiled against one release of Kafka and kept until a source or a jar changes.
 
-Between releases Kafka moves classes from one package to another. `renamed/VERSION.txt` lists those moves, one a line
-(`new.name old.name`), and the sources, written for the newest release, are compiled with the old names in their place.
+The sources are written for the newest release. What differs in an older one is kept by its first two numbers:
+
+- `renamed/4.1.txt` lists classes that Kafka has moved since, one a line (`new.name old.name`). The old names take their
+  place before the compiler sees a source.
+- `main-4.1` beside a folder of sources `main` has those of its files that are otherwise in 4.1 and all before it.
+
+A release whose first two numbers have no list is compiled as if it were the nearest older one, and then as the nearest
+newer one. Only when neither compiles is it refused.
 """
 
 from __future__ import annotations
@@ -20,6 +26,8 @@ from isr_kafka.jars import classpath, jars, release_of
 from isr_kafka.programs import Unavailable, cache_folder, javac, lock_folder
 
 RENAMES_FOLDER: Final = Path(__file__).parent / "renamed"
+LISTED: Final = tuple(path.stem for path in RENAMES_FOLDER.glob("*.txt"))
+"""The releases, by their first two numbers, of whose classes it is listed what they were called."""
 
 
 def build(
@@ -32,25 +40,42 @@ def build(
     """The folder of classes of all Java files under `sources`, which are folders; `beside` are jars besides Kafka's."""
     kafka_jars = jars(version, home)
     release = release_of(kafka_jars)
-    names = _old_names(release)
-    texts = {
-        path.relative_to(top).as_posix(): _with(names, path.read_text())
-        for top in sources
-        for path in sorted(top.rglob("*.java"))
-    }
     path = classpath(kafka_jars, beside)
-    folder = cache_folder() / "classes" / _key(texts, path, options)
-    if not folder.is_dir():
-        with lock_folder(folder.parent):
-            if not folder.is_dir():
-                _compile(texts, path, options, folder, release)
-    return folder
+    candidates = neighbours(release, LISTED)
+    refusals: list[str] = []
+    for listed in candidates:
+        texts = _texts(sources, listed)
+        folder = cache_folder() / "classes" / _key(texts, path, options)
+        if not folder.is_dir():
+            with lock_folder(folder.parent):
+                refusal = None if folder.is_dir() else _compile(texts, path, options, folder)
+            if refusal is not None:
+                refusals.append(refusal)
+                continue
+        return folder
+    raise Unavailable(_refusal(release, candidates, refusals))
 
 
-def nearest(release: str, releases: Iterable[str]) -> str | None:
-    """Of some releases the newest that is not above this one; the oldest if all are above; None if there are none."""
-    ordered = sorted(releases, key=order)
-    return max((v for v in ordered if order(v) <= order(release)), key=order, default=next(iter(ordered), None))
+def neighbours(release: str, listed: Iterable[str]) -> tuple[str, ...]:
+    """As which listed releases (`4.1`) one is compiled: its own, else the nearest older and the nearest newer one."""
+    ordered = sorted(listed, key=order)
+    own = order(release)[:2]
+    if (same := [name for name in ordered if order(name) == own]) != []:
+        return tuple(same)
+    return (*[name for name in ordered if order(name) < own][-1:], *[name for name in ordered if order(name) > own][:1])
+
+
+def overlays(source: Path, listed: str) -> list[Path]:
+    """A folder of sources, and those beside it with files as they were until a listed release, or a later one.
+
+    A file in a later folder of the answer takes the place of an earlier one's.
+    """
+    older = sorted(
+        (folder for folder in source.parent.glob(f"{source.name}-*") if folder.is_dir()),
+        key=lambda folder: order(folder.name.removeprefix(f"{source.name}-")),
+        reverse=True,
+    )
+    return [source, *(f for f in older if order(listed) <= order(f.name.removeprefix(f"{source.name}-")))]
 
 
 def order(version: str) -> tuple[int, ...]:
@@ -58,14 +83,31 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
-def _old_names(release: str) -> dict[str, str]:
-    chosen = nearest(release, (path.stem for path in RENAMES_FOLDER.glob("*.txt")))
-    if chosen is None:
-        return {}
-    lines = (
-        line.split() for line in (RENAMES_FOLDER / f"{chosen}.txt").read_text().splitlines() if not line.startswith("#")
+def _texts(sources: Sequence[Path], listed: str) -> dict[str, str]:
+    """The text of each file, by its path below its folder, in the names of a listed release."""
+    names = _old_names(listed)
+    return {
+        path.relative_to(top).as_posix(): _with(names, path.read_text())
+        for source in sources
+        for top in overlays(source, listed)
+        for path in sorted(top.rglob("*.java"))
+    }
+
+
+def _refusal(release: str, candidates: Sequence[str], refusals: Sequence[str]) -> str:
+    if order(release)[:2] in map(order, candidates):
+        return f"our Java does not compile against Kafka {release}:\n{refusals[0][:4000]}"
+    tries = " nor ".join(
+        f"as for {listed} ({refusal.count(': error:')} errors)"
+        for listed, refusal in zip(candidates, refusals, strict=True)
     )
-    return dict(line for line in lines if line)
+    first = next(iter(refusals[0].splitlines()), "")
+    return f"our Java does not know Kafka {release}, and does not compile against it {tries}; the first: {first}"
+
+
+def _old_names(listed: str) -> dict[str, str]:
+    lines = (RENAMES_FOLDER / f"{listed}.txt").read_text().splitlines()
+    return dict(line.split() for line in lines if line and not line.startswith("#"))
 
 
 def _with(names: dict[str, str], text: str) -> str:
@@ -84,7 +126,8 @@ def _key(texts: dict[str, str], path: str, options: Sequence[str]) -> str:
     return digest.hexdigest()[:24]
 
 
-def _compile(texts: dict[str, str], path: str, options: Sequence[str], folder: Path, release: str) -> None:
+def _compile(texts: dict[str, str], path: str, options: Sequence[str], folder: Path) -> str | None:
+    """Compile into a folder; None, or what the compiler says."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         for name, text in texts.items():
             file = Path(work) / "src" / name
@@ -94,6 +137,6 @@ def _compile(texts: dict[str, str], path: str, options: Sequence[str], folder: P
         command = [javac(), "-encoding", "UTF-8", "-nowarn", "-d", f"{work}/classes", "-cp", path, *options, *files]
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode != 0:
-            said = ran.stderr.replace(f"{work}/src/", "").strip()
-            raise Unavailable(f"our Java does not compile against Kafka {release}:\n{said[:4000]}")
+            return ran.stderr.replace(f"{work}/src/", "").strip() or f"javac ends with exit code {ran.returncode}"
         shutil.move(f"{work}/classes", folder)
+    return None

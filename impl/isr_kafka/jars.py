@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -52,13 +53,23 @@ def pinned_jars(name: str) -> tuple[PinnedJar, ...]:
     """The jars of a release, or of our tools; Unavailable if there is no such list."""
     path = PINNED_FOLDER / f"{name}.txt"
     if not path.is_file():
-        raise Unavailable(f"Kafka {name} is not pinned here; there are {', '.join(RELEASES)}")
+        raise unlisted_release(name, "is not pinned here", RELEASES)
     pins: list[PinnedJar] = []
     for line in path.read_text().splitlines():
         sha256, where = line.split()
         group, artifact, version = where.split(":")
         pins.append(PinnedJar(group, artifact, version, sha256))
     return tuple(pins)
+
+
+def unlisted_release(release: str, why: str, releases: Sequence[str]) -> Unavailable:
+    """What to raise for a release that is not there: the nearest one, all that are, and the way out."""
+    near = difflib.get_close_matches(release, releases, n=1, cutoff=0.5)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return Unavailable(
+        f"Kafka {release} {why}{hint}; there are {', '.join(releases)}. "
+        f"Another one that was downloaded or built is tried with --kafka-home DIR"
+    )
 
 
 def jars(version: str | None = None, home: Path | None = None) -> list[Path]:

@@ -21,24 +21,26 @@ EXAMPLE = """\
 insync found
 insync found kept-positions
 insync found kept-positions --control
-insync found overtaken-request --on brokers --kafka 4.3.1 --fixed"""
+insync found overtaken-request --on brokers --kafka 4.3.1 --fixed
+insync found removed-replica --way as-many"""
 USAGE = Usage(
     "found",
     "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code. "
-    "Exit code 12: lost; 0: not lost; 30: it could not be tried.",
+    "Exit code 12: lost; 0: not lost; 30: it could not be tried, and the last line says why.",
     EXAMPLE,
 )
+WAYS = tuple(way for bug in BUGS.values() for way in bug.other_ways)
 FIXES = tuple(fix for bug in BUGS.values() for fix in bug.fixes)
 EXITS = {Outcome.LOST: Exit.SAFETY, Outcome.HELD: Exit.HOLDS, Outcome.NOT_TRIED: Exit.ENDED}
 WORDS = {Outcome.LOST: "VIOLATED", Outcome.HELD: "HOLDS", Outcome.NOT_TRIED: "UNKNOWN"}
 STARTS = {
     "classes": "Kafka's classes in one JVM",
-    "brokers": "a controller and three brokers, each in a JVM of its own",
+    "brokers": "a controller and its brokers, each in a JVM of its own",
 }
 SAYS = {
     Outcome.LOST: "an acknowledged record is lost",
     Outcome.HELD: "no acknowledged record is lost",
-    Outcome.NOT_TRIED: "it did not get to where that is decided",
+    Outcome.NOT_TRIED: "it could not be tried",
 }
 
 
@@ -51,6 +53,7 @@ class Options:
     control: bool = flag("the same steps without the condition that decides")
     fixed: bool = flag("with the bug's fix in Kafka's byte code", rival="fix")
     fix: str | None = option("NAME", f"with this fix: {', '.join(FIXES)}", str, rival="fix")
+    way: str | None = option("NAME", f"in another way than the usual one: {', '.join(WAYS)}", str)
     output: QuietOutput = group(QuietOutput)
 
 
@@ -89,11 +92,20 @@ def reproduced(bug: KafkaBug, invocation: Options) -> int:
     fix, on = fix_of(bug, invocation), invocation.on or bug.places[0]
     if on not in bug.places:
         raise UsageError(f"{bug.name} is shown on {' and '.join(bug.places)} only")
-    trial = Trial(on=on, release=invocation.kafka, home=invocation.kafka_home, control=invocation.control, fix=fix)
+    if invocation.way is not None and invocation.way not in bug.other_ways:
+        raise UsageError(f"{bug.name} has no way '{invocation.way}'{did_you_mean(invocation.way, bug.other_ways)}")
+    trial = Trial(
+        on=on,
+        release=invocation.kafka,
+        home=invocation.kafka_home,
+        control=invocation.control,
+        fix=fix,
+        way=invocation.way,
+    )
     reproduction = Reproduction(bug, trial)
     lines: list[str] = []
     out = invocation.output.console()
-    why = ""
+    why: str | None = None
     people = invocation.output.for_people and not invocation.output.quiet
     if people:
         out.print(f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores", style="dim", soft_wrap=True)
@@ -103,18 +115,24 @@ def reproduced(bug: KafkaBug, invocation: Options) -> int:
             if people:
                 out.print(line, soft_wrap=True)
     except Unavailable as problem:
-        why = f": {problem}"
+        why = str(problem)
     outcome = reproduction.outcome or Outcome.NOT_TRIED
+    if outcome is Outcome.NOT_TRIED and why is None:
+        why = next((line for line in reversed(lines) if line.strip()), "it does not say why").strip()
     report = {
         "schema": "insync/found/1",
         "bug": bug.name,
         "on": on,
         "control": invocation.control,
         "fix": fix,
+        "way": invocation.way,
         "outcome": outcome.name,
+        "why": why,
         "told": lines,
     }
-    how = "".join((" --control" if invocation.control else "", f" --fix {fix}" if fix else ""))
-    line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{why}"
+    flags = (("way", invocation.way), ("fix", fix))
+    how = " --control" * invocation.control + "".join(f" --{name} {value}" for name, value in flags if value)
+    reason = f": {why}" if why else ""
+    line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{reason}"
     invocation.output.answer(report, lambda out: None, line)
     return EXITS[outcome]

@@ -1,6 +1,8 @@
 package insync.found.brokers;
 
 import insync.found.AppInfo;
+import insync.found.Folders;
+import insync.found.NotTried;
 import insync.found.Story;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -11,7 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -23,7 +25,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -44,7 +45,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * A controller and three brokers, each in a JVM of its own, with Kafka's default configuration.
+ * A controller and brokers, each in a JVM of its own, with Kafka's default configuration: three,
+ * or as many as the partition needs.
  * Broker 1 and 3 reach the controller, and everybody reaches broker 1, through a {@link
  * DelayingProxy}.
  */
@@ -58,48 +60,50 @@ final class Cluster implements AutoCloseable {
   private static final String METADATA = "__cluster_metadata-0/00000000000000000000.log";
 
   private final Path folder = Files.createTempDirectory("insync-found-");
-  private final int[] ports = new int[4];
-  private final DelayingProxy[] toController = new DelayingProxy[4];
+  private final int brokers;
+  private final int[] ports;
+  private final DelayingProxy[] toController;
   private final DelayingProxy toBroker1;
   private final int bootstrap;
-  private final Node[] nodes = new Node[4];
+  private final Node[] nodes;
   private final Admin admin;
 
-  /** What happens to it. Returns {@link Story}'s code. */
+  /** What happens to it. */
   interface Scenario {
-    int run(Cluster cluster) throws Exception;
+    Story.Outcome run(Cluster cluster) throws Exception;
   }
 
-  /** The whole program: a cluster as the constructor makes it, the scenario; ends the JVM. */
-  static void play(int minInsync, List<Integer> replicas, Scenario scenario) throws Exception {
-    int code;
+  /** The scenario on a cluster as the constructor makes it, which is gone in the end. */
+  static Story.Outcome play(int minInsync, List<Integer> replicas, Scenario scenario)
+      throws Exception {
     try (Cluster cluster = new Cluster(minInsync, replicas)) {
-      code = scenario.run(cluster);
-    } catch (NotTried e) {
-      Story.step("NOT TRIED: %s", e.getMessage());
-      code = Story.NOT_TRIED;
+      return scenario.run(cluster);
     }
-    System.exit(code);
   }
 
   /**
-   * Started; topic t has one partition, r1 leads, all replicas are in sync, the last is preferred.
+   * Started; topic t has one partition, the first replica leads, all are in sync, the last is
+   * preferred.
    *
    * @param minInsync its min.insync.replicas
-   * @param replicas the brokers that have it, 1 the first of them
+   * @param replicas the brokers that have it, the leader the first of them
    */
   Cluster(int minInsync, List<Integer> replicas) throws Exception {
+    brokers = Math.max(3, Collections.max(replicas));
+    ports = new int[brokers + 1];
+    toController = new DelayingProxy[brokers + 1];
+    nodes = new Node[brokers + 1];
     bootstrap = replicas.size() == 3 ? 2 : 3;
     int controllerPort = freePort();
-    for (int broker = 1; broker <= 3; broker++) {
+    for (int broker = 1; broker <= brokers; broker++) {
       ports[broker] = freePort();
       toController[broker] = new DelayingProxy(controllerPort);
     }
     toBroker1 = new DelayingProxy(ports[1]);
-    Story.step("starting a controller and three brokers, Kafka %s", AppInfo.version());
+    Story.step("starting a controller and %d brokers, Kafka %s", brokers, AppInfo.version());
     String clusterId = Uuid.randomUuid().toString();
     nodes[0] = node(CONTROLLER, clusterId, controllerPort, controllerPort);
-    for (int broker = 1; broker <= 3; broker++) {
+    for (int broker = 1; broker <= brokers; broker++) {
       nodes[broker] = node(broker, clusterId, ports[broker], toController[broker].port());
     }
     for (Node node : nodes) {
@@ -108,8 +112,8 @@ final class Cluster implements AutoCloseable {
     admin = Admin.create(Map.of("bootstrap.servers", bootstrap()));
     createTopic(minInsync, replicas);
     Story.step(
-        "topic t: replication factor %d, min.insync.replicas=%d, unclean election off; r1 leads",
-        replicas.size(), minInsync);
+        "topic t: replication factor %d, min.insync.replicas=%d, unclean election off; r%d leads",
+        replicas.size(), minInsync, replicas.get(0));
     show();
   }
 
@@ -168,11 +172,12 @@ final class Cluster implements AutoCloseable {
             .configs(Map.of(MIN_INSYNC, Integer.toString(minInsync)));
     admin.createTopics(List.of(topic)).all().get();
     await(
-        "r1 leads and all followers have fetched",
+        "the first replica leads and all followers have fetched",
         60,
         () -> {
-          Map<String, String> state = node(1).state();
-          return replicas.stream().allMatch(r -> r == 1 || "0".equals(state.get("end" + r)));
+          int leader = replicas.get(0);
+          Map<String, String> state = node(leader).state();
+          return replicas.stream().allMatch(r -> r == leader || "0".equals(state.get("end" + r)));
         });
     List<Integer> order = new ArrayList<>(replicas);
     order.add(0, order.remove(order.size() - 1));
@@ -277,6 +282,17 @@ final class Cluster implements AutoCloseable {
                 && node(1).state("logEnd").equals("0"));
   }
 
+  /**
+   * The broker that leads, as this one thinks, -1 for nobody; {@link NotTried} if it does not say.
+   */
+  int leaderSeenBy(int broker) throws InterruptedException, NotTried {
+    String leader = node(broker).state("leader");
+    if (leader.isEmpty()) {
+      throw new NotTried("r" + broker + " does not say who leads");
+    }
+    return Integer.parseInt(leader);
+  }
+
   /** A producer with acks=all that sends once: what it is told is about that one time. */
   KafkaProducer<String, String> producer() {
     return new KafkaProducer<>(
@@ -302,9 +318,14 @@ final class Cluster implements AutoCloseable {
 
   /**
    * Whether the log of this broker, which leads, has the record; and what a consumer reads there.
+   * {@link NotTried} if the broker does not say that it leads, and where its log ends.
    */
-  boolean holdsRecord(int leader) throws InterruptedException {
-    boolean holds = !node(leader).state("logEnd").equals("0");
+  boolean holdsRecord(int leader) throws InterruptedException, NotTried {
+    Map<String, String> state = node(leader).state();
+    if (!Integer.toString(leader).equals(state.get("leader")) || !state.containsKey("logEnd")) {
+      throw new NotTried("r" + leader + " should lead, and says " + state);
+    }
+    boolean holds = !state.get("logEnd").equals("0");
     Map<String, Object> configuration =
         Map.of("bootstrap.servers", bootstrap(), "default.api.timeout.ms", 10_000);
     try (KafkaConsumer<String, String> consumer =
@@ -322,7 +343,7 @@ final class Cluster implements AutoCloseable {
 
   /** Prints what the brokers think. */
   void show() throws Exception {
-    for (int broker = 1; broker <= 3; broker++) {
+    for (int broker = 1; broker <= brokers; broker++) {
       Story.detail("%s", nodes[broker].line());
     }
   }
@@ -355,8 +376,6 @@ final class Cluster implements AutoCloseable {
       Path decided = folder.resolve("data-" + CONTROLLER).resolve(METADATA);
       Files.copy(decided, Path.of(Node.TRACES, "metadata.log"));
     }
-    try (Stream<Path> files = Files.walk(folder)) {
-      files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-    }
+    Folders.remove(folder);
   }
 }

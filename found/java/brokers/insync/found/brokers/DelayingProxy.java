@@ -1,5 +1,6 @@
 package insync.found.brokers;
 
+import insync.found.NotTried;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;

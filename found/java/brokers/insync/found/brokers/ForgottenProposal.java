@@ -1,5 +1,6 @@
 package insync.found.brokers;
 
+import insync.found.NotTried;
 import insync.found.Story;
 import java.util.List;
 import java.util.Set;
@@ -25,10 +26,13 @@ public final class ForgottenProposal {
 
   private ForgottenProposal() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run());
+    Story.play(
+        ForgottenProposal.class,
+        arguments,
+        control ->
+            Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run()));
   }
 
   private static final class Scenario {
@@ -46,7 +50,7 @@ public final class ForgottenProposal {
       answers = cluster.alterPartitionAnswers();
     }
 
-    private int run() throws Exception {
+    private Story.Outcome run() throws Exception {
       slowFetchesOfR3();
       try (KafkaProducer<String, String> producer = cluster.producer()) {
         ofR2 = cluster.toBroker1().hold(Requests.fetchesOf(2));
@@ -112,14 +116,14 @@ public final class ForgottenProposal {
       Thread.sleep(200); // from its metadata cache to ReplicaManager.applyDelta
     }
 
-    private int electR3(boolean acknowledged) throws Exception {
+    private Story.Outcome electR3(boolean acknowledged) throws Exception {
       if (!cluster.electPreferred()) {
         throw new NotTried("r3 was not elected");
       }
       cluster.awaitR3WithoutRecord();
       Story.step("preferred election: r3 leads, and the others truncate");
       cluster.show();
-      return Story.verdict(acknowledged, cluster.holdsRecord(3), "the log of the leader, r3");
+      return Story.outcome(acknowledged, cluster.holdsRecord(3), "the log of the leader, r3");
     }
 
     /** The maximal ISR of r1. */

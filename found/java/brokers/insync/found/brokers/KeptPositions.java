@@ -1,5 +1,6 @@
 package insync.found.brokers;
 
+import insync.found.NotTried;
 import insync.found.Story;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -30,10 +31,13 @@ public final class KeptPositions {
 
   private KeptPositions() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run());
+    Story.play(
+        KeptPositions.class,
+        arguments,
+        control ->
+            Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run()));
   }
 
   private static final class Scenario {
@@ -48,7 +52,7 @@ public final class KeptPositions {
       this.control = control;
     }
 
-    private int run() throws Exception {
+    private Story.Outcome run() throws Exception {
       cluster
           .toBroker1()
           .hold(Requests.fetchesOf(3))
@@ -65,7 +69,7 @@ public final class KeptPositions {
         electR1Again();
         boolean acknowledged = Cluster.acknowledged(answer, 10);
         stopR1();
-        return Story.verdict(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
+        return Story.outcome(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
       }
     }
 

@@ -1,5 +1,6 @@
 package insync.found.brokers;
 
+import insync.found.NotTried;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -98,6 +99,11 @@ final class Node {
     return state().getOrDefault(key, "");
   }
 
+  /** Whether it runs and says that it has no replica. */
+  boolean hasNoReplica() throws InterruptedException {
+    return state().isEmpty() && process.isAlive();
+  }
+
   /** Asks for an orderly (controlled) shutdown, and does not wait for it. */
   void shutDown() {
     in.println("shutdown");
@@ -132,7 +138,7 @@ final class Node {
 
   private static String ends(Map<String, String> state) {
     StringBuilder ends = new StringBuilder();
-    for (int other = 1; other <= 3; other++) {
+    for (int other = 1; other <= 9; other++) {
       String end = state.get("end" + other);
       if (end != null) {
         ends.append(ends.isEmpty() ? "" : ", ").append("r").append(other).append(" ").append(end);

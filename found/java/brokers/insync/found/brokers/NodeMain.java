@@ -81,7 +81,7 @@ public final class NodeMain {
       told.append(";isr=").append(partition.inSyncReplicaIds().mkString(" "));
       told.append(";maximal=").append(numbers(partition.partitionState().maximalIsr()));
       told.append(";heard=").append(heard(broker));
-      for (int other = 1; other <= 3; other++) {
+      for (int other = 1; other <= 4; other++) {
         var replica = partition.getReplica(other);
         if (replica.isDefined()) {
           told.append(";end").append(other).append('=');

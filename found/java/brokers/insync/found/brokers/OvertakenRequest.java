@@ -1,5 +1,6 @@
 package insync.found.brokers;
 
+import insync.found.NotTried;
 import insync.found.Story;
 import java.util.List;
 import java.util.Map;
@@ -19,10 +20,13 @@ import org.apache.kafka.common.protocol.ApiKeys;
 public final class OvertakenRequest {
   private OvertakenRequest() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run());
+    Story.play(
+        OvertakenRequest.class,
+        arguments,
+        control ->
+            Cluster.play(2, List.of(1, 2, 3), cluster -> new Scenario(cluster, control).run()));
   }
 
   private static final class Scenario {
@@ -38,7 +42,7 @@ public final class OvertakenRequest {
       answers = cluster.alterPartitionAnswers();
     }
 
-    private int run() throws Exception {
+    private Story.Outcome run() throws Exception {
       proposeAndFenceAgain();
       RecordMetadata told;
       try (KafkaProducer<String, String> producer = cluster.producer()) {
@@ -55,7 +59,7 @@ public final class OvertakenRequest {
           "preferred election: %s", moved ? "r3 leads" : "r3 is not in the ISR, r1 leads on");
       cluster.show();
       int leader = moved ? 3 : 1;
-      return Story.verdict(true, cluster.holdsRecord(leader), "the log of the leader, r" + leader);
+      return Story.outcome(true, cluster.holdsRecord(leader), "the log of the leader, r" + leader);
     }
 
     private void proposeAndFenceAgain() throws Exception {

@@ -17,13 +17,15 @@ import org.apache.kafka.common.protocol.ApiKeys;
 public final class RaisedMinInsync {
   private RaisedMinInsync() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    boolean control = List.of(arguments).contains("--control");
-    Cluster.play(1, List.of(1, 2), cluster -> run(cluster, control));
+    Story.play(
+        RaisedMinInsync.class,
+        arguments,
+        control -> Cluster.play(1, List.of(1, 2), cluster -> run(cluster, control)));
   }
 
-  private static int run(Cluster cluster, boolean control) throws Exception {
+  private static Story.Outcome run(Cluster cluster, boolean control) throws Exception {
     cluster
         .toBroker1()
         .hold(Requests.fetchesOf(2))
@@ -44,7 +46,7 @@ public final class RaisedMinInsync {
       Cluster.await("r2 leads", 120, () -> cluster.node(2).state("leader").equals("2"));
       Story.step("r1 shuts down in order; r2 is elected, from the ELR. No broker has crashed");
       cluster.show();
-      return Story.verdict(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
+      return Story.outcome(acknowledged, cluster.holdsRecord(2), "the log of the leader, r2");
     }
   }
 

@@ -8,21 +8,24 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
  * A replica that was removed stays in the ELR, and is elected from it when it is added again, on
- * three real brokers: found/removed-replica. Only r2's fetches are slow: it has yet to catch up.
- * With --control it is another broker that was removed.
+ * three real brokers: found/removed-replica, the first way. Only r2's fetches are slow: it has yet
+ * to catch up. With --control it is another broker that was removed.
  */
 public final class RemovedReplica {
   private RemovedReplica() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
     System.setProperty("insync.partition", "1");
-    boolean control = List.of(arguments).contains("--control");
-    List<Integer> replicas = control ? List.of(1, 3) : List.of(1, 2);
-    Cluster.play(2, replicas, cluster -> run(cluster, control));
+    Story.play(
+        RemovedReplica.class,
+        arguments,
+        control ->
+            Cluster.play(
+                2, control ? List.of(1, 3) : List.of(1, 2), cluster -> run(cluster, control)));
   }
 
-  private static int run(Cluster cluster, boolean control) throws Exception {
+  private static Story.Outcome run(Cluster cluster, boolean control) throws Exception {
     if (control) {
       Story.step("(control: the other replica is r3, so r2 never was one)");
     }
@@ -31,29 +34,52 @@ public final class RemovedReplica {
         "r1 is the only replica",
         60,
         () -> Cluster.ids(cluster.described().replicas()).equals(List.of(1)));
-    elr(cluster, "t-1 is reassigned to r1 alone");
-    try (KafkaProducer<String, String> producer = cluster.producer()) {
-      var sent = producer.send(new ProducerRecord<>("t", 1, "key", "A"));
-      long offset = sent.get(60, TimeUnit.SECONDS).offset();
-      Story.step("a producer sends A with acks=all: it is told that A is committed, at %d", offset);
-    }
+    describe(cluster, "t-1 is reassigned to r1 alone");
+    produceA(cluster);
     cluster.toBroker1().hold(Requests.fetchesOf(2));
     cluster.assign(List.of(1, 2));
     Cluster.await("r2 is being added", 60, () -> cluster.node(2).state("leader").equals("1"));
-    elr(cluster, "t-1 is reassigned to r1 and r2; r2 has yet to catch up");
+    describe(cluster, "t-1 is reassigned to r1 and r2; r2 has yet to catch up");
     cluster.show();
-    cluster.node(1).shutDown();
-    Cluster.await("r1 leads no more", 120, () -> !cluster.node(2).state("leader").equals("1"));
-    boolean elected = cluster.node(2).state("leader").equals("2");
-    Story.step(
-        "r1 shuts down in order; %s",
-        elected ? "r2 is elected, from the ELR" : "nobody is elected until r1 is back");
-    cluster.show();
-    boolean held = !elected || cluster.holdsRecord(2);
-    return Story.verdict(true, held, elected ? "the log of the leader, r2" : "r1's log");
+    boolean elected = stopR1(cluster);
+    if (elected) {
+      return Story.outcome(true, cluster.holdsRecord(2), "the log of the leader, r2");
+    }
+    return r1IsBack(cluster);
   }
 
-  private static void elr(Cluster cluster, String what) throws Exception {
+  static void produceA(Cluster cluster) throws Exception {
+    try (KafkaProducer<String, String> producer = cluster.producer()) {
+      int partition = Cluster.PARTITION.partition();
+      var sent = producer.send(new ProducerRecord<>("t", partition, "key", "A"));
+      long offset = sent.get(60, TimeUnit.SECONDS).offset();
+      Story.step("a producer sends A with acks=all: it is told that A is committed, at %d", offset);
+    }
+  }
+
+  /** Stops the leader, r1, in order; whether r2 is elected. */
+  static boolean stopR1(Cluster cluster) throws Exception {
+    cluster.node(1).shutDown();
+    Cluster.await("r1 leads no more", 120, () -> cluster.leaderSeenBy(2) != 1);
+    boolean elected = cluster.leaderSeenBy(2) == 2;
+    describe(
+        cluster,
+        "r1 shuts down in order; "
+            + (elected ? "r2 is elected" : "nobody is elected until r1 is back"));
+    cluster.show();
+    return elected;
+  }
+
+  /** Nobody was elected: r1 starts again, and leads with what it has. */
+  static Story.Outcome r1IsBack(Cluster cluster) throws Exception {
+    cluster.restart(1);
+    Cluster.await("r1 leads again", 90, () -> cluster.node(1).state("leader").equals("1"));
+    Story.step("r1 has started again, and leads");
+    cluster.show();
+    return Story.outcome(true, cluster.holdsRecord(1), "the log of the leader, r1");
+  }
+
+  static void describe(Cluster cluster, String what) throws Exception {
     var partition = cluster.described();
     Story.step(
         "%s. Controller: replicas %s, ISR %s, ELR %s",

@@ -1,6 +1,7 @@
 package insync.found.brokers;
 
 import insync.found.AppInfo;
+import insync.found.Folders;
 import insync.found.Story;
 import java.io.IOException;
 import java.io.Writer;
@@ -9,7 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -20,7 +20,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -224,14 +223,12 @@ public final class Rolling implements AutoCloseable {
   }
 
   @Override
-  public void close() throws IOException {
+  public void close() {
     for (Node node : nodes) {
       if (node != null) {
         node.kill();
       }
     }
-    try (Stream<Path> all = Files.walk(folder)) {
-      all.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-    }
+    Folders.remove(folder);
   }
 }

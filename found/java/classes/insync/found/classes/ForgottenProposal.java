@@ -11,12 +11,12 @@ import org.apache.kafka.common.protocol.Errors;
 public final class ForgottenProposal {
   private ForgottenProposal() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    Replicas.play(arguments, ForgottenProposal::run);
+    Replicas.play(ForgottenProposal.class, arguments, ForgottenProposal::run);
   }
 
-  private static int run(Replicas all, boolean control) throws Exception {
+  private static Story.Outcome run(Replicas all, boolean control) throws Exception {
     Replica r1 = all.r1;
     dropR3(all);
     if (control) {
@@ -48,7 +48,7 @@ public final class ForgottenProposal {
     Story.detail("r2 %s", all.r2.fetchFrom(all.r3));
     Story.detail("r1 %s", r1.fetchFrom(all.r3));
     all.show();
-    return Story.verdict(acknowledged, all.r3.values().contains("A"), "the log of the leader, r3");
+    return Story.outcome(acknowledged, all.r3.values().contains("A"), "the log of the leader, r3");
   }
 
   private static void dropR3(Replicas all) throws Exception {

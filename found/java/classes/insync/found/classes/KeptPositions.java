@@ -12,12 +12,12 @@ import org.apache.kafka.common.protocol.Errors;
 public final class KeptPositions {
   private KeptPositions() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    Replicas.play(arguments, KeptPositions::run);
+    Replicas.play(KeptPositions.class, arguments, KeptPositions::run);
   }
 
-  private static int run(Replicas all, boolean control) throws Exception {
+  private static Story.Outcome run(Replicas all, boolean control) throws Exception {
     Replica r1 = all.r1;
     Replica r2 = all.r2;
     Replica r3 = all.r3;
@@ -63,7 +63,7 @@ public final class KeptPositions {
     if (!acknowledged) {
       Story.step("the producer of A %s", told(r1.answer()));
     }
-    return Story.verdict(acknowledged, r2.values().contains("A"), "the log of the leader, r2");
+    return Story.outcome(acknowledged, r2.values().contains("A"), "the log of the leader, r2");
   }
 
   private static String told(Errors answer) {

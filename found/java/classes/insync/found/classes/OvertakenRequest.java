@@ -13,12 +13,12 @@ import org.apache.kafka.common.protocol.Errors;
 public final class OvertakenRequest {
   private OvertakenRequest() {}
 
-  /** Exits with {@link Story}'s codes. */
+  /** Ends with {@link Story}'s verdict. */
   public static void main(String[] arguments) throws Exception {
-    Replicas.play(arguments, OvertakenRequest::run);
+    Replicas.play(OvertakenRequest.class, arguments, OvertakenRequest::run);
   }
 
-  private static int run(Replicas all, boolean control) throws Exception {
+  private static Story.Outcome run(Replicas all, boolean control) throws Exception {
     refuseTheLaterCopy(all);
     Replica r1 = all.r1;
 
@@ -51,7 +51,7 @@ public final class OvertakenRequest {
     all.show();
     Replica leader = moved ? all.r3 : r1;
     String where = "the log of the leader, r" + (moved ? 3 : 1);
-    return Story.verdict(acknowledged, leader.values().contains("A"), where);
+    return Story.outcome(acknowledged, leader.values().contains("A"), where);
   }
 
   private static void refuseTheLaterCopy(Replicas all) throws Exception {

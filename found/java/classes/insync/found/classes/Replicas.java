@@ -15,14 +15,14 @@ public final class Replicas {
   final Replica r2 = new Replica(1, controller);
   final Replica r3 = new Replica(2, controller);
 
-  /** What happens to them, with or without the decisive condition. Returns {@link Story}'s code. */
+  /** What happens to them, with or without the decisive condition. */
   interface Scenario {
-    int run(Replicas all, boolean control) throws Exception;
+    Story.Outcome run(Replicas all, boolean control) throws Exception;
   }
 
-  /** The whole program: the scenario, with --control if it is among the arguments; ends the JVM. */
-  static void play(String[] arguments, Scenario scenario) throws Exception {
-    System.exit(scenario.run(new Replicas(), List.of(arguments).contains("--control")));
+  /** The whole program ({@link Story#play}) on three new replicas. */
+  static void play(Class<?> story, String[] arguments, Scenario scenario) throws Exception {
+    Story.play(story, arguments, control -> scenario.run(new Replicas(), control));
   }
 
   Replicas() throws Exception {

@@ -59,7 +59,7 @@ final class Apis {
 
   /** No fetch has a session, as there is no room for one. */
   private static final FetchManager FETCHES =
-      Release.THIS.fetches(Time.SYSTEM, new FetchSessionCacheShard(0, Long.MAX_VALUE, 1, 0));
+      Sessions.manager(Time.SYSTEM, new FetchSessionCacheShard(0, Long.MAX_VALUE, 1, 0));
 
   /** The version before clients were named in fetches, who since then may read from followers. */
   private static final short LEADERS_ONLY = 10;

@@ -11,7 +11,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
-import kafka.server.AbstractFetcherThread;
 import kafka.server.BlockingSend;
 import kafka.server.DelayedFetch;
 import kafka.server.KafkaConfig;
@@ -387,6 +386,6 @@ final class Parts {
   }
 
   void process(Broker.Ask ask) {
-    ((AbstractFetcherThread) ask.thread()).processFetchRequest(ask.partitions(), ask.request());
+    Shapes.process(ask);
   }
 }

@@ -7,9 +7,6 @@ import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.requests.ProduceResponse.PartitionResponse;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.server.FetchManager;
-import org.apache.kafka.server.FetchSessionCacheShard;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
@@ -17,7 +14,7 @@ import scala.runtime.BoxedUnit;
 
 /**
  * Calls that differ between releases. {@code src/main} has {@link ThisRelease} as Kafka is since
- * 4.3; a folder beside it has it as Kafka was until an older release.
+ * 4.2; a folder beside it has it as Kafka was until an older release.
  */
 abstract class Release {
   /** The release that is on the class path. */
@@ -33,9 +30,6 @@ abstract class Release {
       AppendOrigin origin,
       Map<TopicIdPartition, MemoryRecords> entries,
       Consumer<Errors> listener);
-
-  /** FetchManager with these sessions. */
-  abstract FetchManager fetches(Time time, FetchSessionCacheShard sessions);
 
   /** A call for answers, which come as a map of Java or of Scala. */
   static <T> Function1<T, BoxedUnit> each(Consumer<Errors> listener) {

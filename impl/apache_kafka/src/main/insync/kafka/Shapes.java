@@ -4,6 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import kafka.network.RequestChannel;
+import kafka.server.AbstractFetcherThread;
 import kafka.server.FailedPartitions;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaFetcherThread;
@@ -109,5 +110,10 @@ final class Shapes {
                     f.fetchRequest(),
                     thread.leader().brokerEndPoint().id()))
         .orElse(null);
+  }
+
+  /** AbstractFetcherThread.processFetchRequest. */
+  static void process(Broker.Ask ask) {
+    ((AbstractFetcherThread) ask.thread()).processFetchRequest(ask.partitions(), ask.request());
   }
 }

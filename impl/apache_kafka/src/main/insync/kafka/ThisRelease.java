@@ -1,20 +1,15 @@
 package insync.kafka;
 
-import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.server.FetchManager;
-import org.apache.kafka.server.FetchSession;
-import org.apache.kafka.server.FetchSessionCacheShard;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Kafka since 4.3. */
+/** Kafka since 4.2. */
 final class ThisRelease extends Release {
   @Override
   void append(
@@ -34,10 +29,5 @@ final class ThisRelease extends Release {
         manager.appendRecords$default$8(),
         manager.appendRecords$default$9(),
         manager.appendRecords$default$10());
-  }
-
-  @Override
-  FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
-    return new FetchManager(time, new FetchSession.FetchSessionCache(List.of(sessions)));
   }
 }

@@ -1,10 +1,11 @@
-package insync.found.brokers;
+package insync.found;
 
 /** The scenario did not get to where its question is decided. */
-final class NotTried extends Exception {
+public final class NotTried extends Exception {
   private static final long serialVersionUID = 1;
 
-  NotTried(String why) {
+  /** Why not. */
+  public NotTried(String why) {
     super(why);
   }
 }

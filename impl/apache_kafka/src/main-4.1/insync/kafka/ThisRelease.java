@@ -1,20 +1,15 @@
 package insync.kafka;
 
-import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Consumer;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.common.TopicIdPartition;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.MemoryRecords;
-import org.apache.kafka.common.utils.Time;
-import org.apache.kafka.server.FetchManager;
-import org.apache.kafka.server.FetchSessionCacheShard;
 import org.apache.kafka.storage.internals.log.AppendOrigin;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Kafka 4.0, where partitions go by their names. */
+/** Kafka 4.1. */
 final class ThisRelease extends Release {
   @Override
   void append(
@@ -23,24 +18,15 @@ final class ThisRelease extends Release {
       AppendOrigin origin,
       Map<TopicIdPartition, MemoryRecords> entries,
       Consumer<Errors> listener) {
-    Map<TopicPartition, MemoryRecords> byName = new HashMap<>();
-    entries.forEach((partition, records) -> byName.put(partition.topicPartition(), records));
     manager.appendRecords(
         PATIENCE,
         acks,
         false,
         origin,
-        CollectionConverters.asScala(byName),
+        CollectionConverters.asScala(entries),
         each(listener),
         manager.appendRecords$default$7(),
         manager.appendRecords$default$8(),
-        manager.appendRecords$default$9(),
-        manager.appendRecords$default$10(),
-        manager.appendRecords$default$11());
-  }
-
-  @Override
-  FetchManager fetches(Time time, FetchSessionCacheShard sessions) {
-    return new FetchManager(time, sessions);
+        manager.appendRecords$default$9());
   }
 }

@@ -1,9 +1,11 @@
 package insync.kafka;
 
+import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import kafka.network.RequestChannel;
+import kafka.server.AbstractFetcherThread;
 import kafka.server.FailedPartitions;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaFetcherThread;
@@ -12,6 +14,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.replica.ClientMetadata;
+import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.network.metrics.RequestChannelMetrics;
@@ -32,6 +35,13 @@ import scala.jdk.javaapi.CollectionConverters;
 final class Shapes {
   /** A flag of LogManager. */
   static final Object KEEPS_PARTITION_METADATA = true;
+
+  private static final Method PROCESS =
+      Fields.method(
+          AbstractFetcherThread.class,
+          "processFetchRequest",
+          Map.class,
+          FetchRequest.Builder.class);
 
   private Shapes() {}
 
@@ -107,5 +117,10 @@ final class Shapes {
     ReplicaFetch fetch = found.get();
     int to = thread.leader().brokerEndPoint().id();
     return new Broker.Ask(thread, fetch.partitionData(), fetch.fetchRequest(), to);
+  }
+
+  /** AbstractFetcherThread.processFetchRequest, which is private in 4.0.0. */
+  static void process(Broker.Ask ask) {
+    Fields.call(PROCESS, ask.thread(), ask.partitions(), ask.request());
   }
 }
