@@ -11,9 +11,9 @@ from typing import cast
 
 import attrs
 
-from isr_conform.sut_client import ProcessClient, SutClient
+from isr_conform.sut_client import ProcessClient, SutClient, SutFailure
 from isr_conform.sut_messages import greet
-from isr_conform.value_json import JsonObject, checked_json, parameters_json, to_json
+from isr_conform.value_json import checked_json, json_text, parameters_json, to_json
 from isr_lang import Instance
 from isr_trace.trace import Trace
 
@@ -40,8 +40,12 @@ class StoryProgress:
 
 
 def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> StoryProgress:
-    """Tell one story."""
-    greet(client, instance)
+    """Tell one story.
+
+    SutFailure where an answer neither takes a step nor refuses it, or where a snapshot lacks what the system claims to
+    tell: silence is no story that is taken.
+    """
+    hello = greet(client, instance)
     types = {v.name: v.type for v in instance.variables}
     first, last = trace.states[0], trace.states[-1]
     client.ask("reset", state={v: to_json(value, types[v]) for v, value in first.items() if v in types})
@@ -49,12 +53,20 @@ def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Stor
         values = tuple(cast("int", value) for value in step.parameters.values())
         answer = client.ask("step", action=step.action, parameters=parameters_json(instance, step.action, values))
         if answer.get("done") is not True:
+            if answer.get("done") is not False and not isinstance(answer.get("cannot"), str):
+                raise SutFailure(f"it answers a step with {json_text(answer)}, which neither takes nor refuses it")
             why = str(answer.get("why") or answer.get("cannot") or "refused")
             return StoryProgress(
                 name=name, steps=len(trace.steps), steps_taken=steps_taken, action=step.action, why=why
             )
-    state = cast("JsonObject", client.ask("snapshot")["state"])
-    told = {v: checked_json(state[v], types[v], instance) for v in last if v in types and v in state}
+    state = client.ask("snapshot").get("state")
+    claimed = [v for v in last if v in hello.variables]
+    if not isinstance(state, dict):
+        raise SutFailure("its answer to snapshot has no state")
+    lacking = [v for v in claimed if v not in state]
+    if lacking or not claimed:
+        raise SutFailure(f"its snapshot lacks {', '.join(lacking) or 'every variable of the story'}")
+    told = {v: checked_json(state[v], types[v], instance) for v in claimed}
     unlike = tuple(v for v, value in told.items() if to_json(last[v], types[v]) != value)
     return StoryProgress(name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike)
 

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 from tests.foreign.clusters import Cluster, cluster
 from tests.foreign.outcomes import Expected, Outcome, State
-from tests.foreign.programs import Missing, foreign_folder, run
+from tests.foreign.programs import Missing, Ran, foreign_folder, run
 
 from isr_kafka import Unavailable, classpath, command_line, java
 
@@ -32,7 +32,8 @@ _COMPATIBLE: Final = (
 class Step:
     """One program, its arguments, and what it has to say. `{at}` is `--bootstrap-server` with the brokers' addresses.
 
-    `program` is a class, below org.apache.kafka.tools if it does not begin with `kafka.`.
+    `program` is a class, below org.apache.kafka.tools if it does not begin with `kafka.`. `code` is how it has to end:
+    some have nothing to say when all is well, and neither has a JVM that is killed.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Step:
     arguments: str
     says: str
     stdin: str = ""
+    code: int = 0
 
 
 STEPS: Final = (
@@ -187,7 +189,7 @@ STEPS: Final = (
         r"partition: steps-0\s+low_watermark: 1",
     ),
     Step("topics-delete", "TopicCommand", "{at} --delete --topic steps", r"\A\s*\Z"),
-    Step("topics-deleted", "TopicCommand", "{at} --describe --topic steps", r"Topic 'steps' does not exist"),
+    Step("topics-deleted", "TopicCommand", "{at} --describe --topic steps", r"Topic 'steps' does not exist", code=1),
 )
 
 
@@ -204,12 +206,21 @@ def kafka_tools(expected: Expected, only: Sequence[str], tell: Callable[[str], N
                 continue
             said = run([*command, _class(step), *_arguments(step, brokers)], _SECONDS, stdin=step.stdin)
             log.write(f"== {step.name}: {step.program} {step.arguments}\n{said.said}\n")
-            good = said.code is not None and re.search(step.says, said.said, re.DOTALL | re.MULTILINE) is not None
-            if not good:
+            found.append(outcome_of(step, said))
+            if found[-1].state is State.FAILED:
                 tell(f"  fails: {step.name}")
-            why = "" if good else f"it says {said.last[:200]!r}" if said.code is not None else "it did not end"
-            found.append(Outcome(step.name, State.PASSED if good else State.FAILED, why))
         return found + brokers.ended()
+
+
+def outcome_of(step: Step, ran: Ran) -> Outcome:
+    """Whether a program ended as it has to and said what it has to: both, for an end says little and silence less."""
+    if ran.code is None:
+        return Outcome(step.name, State.FAILED, "it did not end")
+    if re.search(step.says, ran.said, re.DOTALL | re.MULTILINE) is None:
+        return Outcome(step.name, State.FAILED, f"it says {ran.last[:200]!r}")
+    if ran.code != step.code:
+        return Outcome(step.name, State.FAILED, f"it ends with exit code {ran.code}, and says {ran.last[:200]!r}")
+    return Outcome(step.name, State.PASSED)
 
 
 def _class(step: Step) -> str:

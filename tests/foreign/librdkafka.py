@@ -81,6 +81,10 @@ def outcome_of(test: str, ran: Ran, report: str) -> Outcome:
     except (ValueError, KeyError):
         return Outcome(test, State.FAILED, f"no report, exit code {ran.code}: {ran.last[:200]}")
     match said:
+        case "PASSED" | "SKIPPED" if ran.code != 0:
+            return Outcome(
+                test, State.FAILED, f"it reports {said} and ends with exit code {ran.code}: {ran.last[:200]}"
+            )
         case "PASSED":
             return Outcome(test, State.PASSED)
         case "SKIPPED":

@@ -78,12 +78,14 @@ def entry_for(test: str, entries: Iterable[str]) -> str | None:
 
 
 def judge(suite: str, outcomes: Sequence[Outcome], expected: Expected, only: Sequence[str] = ()) -> Judged:
-    """Hold outcomes to what is expected; `only` if no others were to be run."""
+    """Hold outcomes to what is expected; `only` if no others were to be run. A suite without a test was not run."""
     failed = {o.test for o in outcomes if o.state is State.FAILED}
     forgiven = {test for test in failed if entry_for(test, [*expected.fails, *expected.may_fail]) is not None}
     seen = {entry_for(o.test, expected.fails) for o in outcomes if o.state is State.FAILED}
     run = {entry_for(o.test, expected.fails) for o in outcomes if o.state is not State.SKIPPED}
     named = [e for e in expected.fails if not only or entry_for(e, only) is not None]
+    if all(o.state is State.SKIPPED for o in outcomes):
+        return Judged(suite=suite, missing="no test of it was run")
     return Judged(
         suite=suite,
         passed=sum(o.state is State.PASSED for o in outcomes),

@@ -6,7 +6,8 @@ import pytest
 from cattrs import IterableValidationError
 from tests.foreign.__main__ import SUITES, main, verdict
 from tests.foreign.go_suites import Events
-from tests.foreign.kafka_tools import STEPS
+from tests.foreign.kafka_tools import STEPS, Step
+from tests.foreign.kafka_tools import outcome_of as tool_outcome
 from tests.foreign.librdkafka import against_a_broker, outcome_of
 from tests.foreign.outcomes import Expected, Judged, Outcome, State, judge, read_expected, table
 from tests.foreign.programs import Missing, Ran, program, run
@@ -128,10 +129,40 @@ def test_librdkafkas_tests_that_need_a_broker() -> None:
         (Ran(-11, ""), "", FAILED),
         (Ran(None, ""), '{"tests": {"0001_x": {"state": "PASSED"}}}', FAILED),
         (Ran(0, ""), '{"tests": {}}', FAILED),
+        (Ran(-6, "free(): invalid pointer"), '{"tests": {"0001_x": {"state": "PASSED"}}}', FAILED),
+        (Ran(1, ""), '{"tests": {"0001_x": {"state": "SKIPPED"}}}', FAILED),
     ],
 )
 def test_what_librdkafkas_runner_reports(ran: Ran, report: str, state: State) -> None:
     assert outcome_of("0001_x", ran, report).state is state
+
+
+SILENT = next(step for step in STEPS if step.name == "topics-alter")
+GONE = next(step for step in STEPS if step.name == "topics-deleted")
+
+
+@pytest.mark.parametrize(
+    ("step", "ran", "state"),
+    [
+        (SILENT, Ran(0, ""), PASSED),
+        (SILENT, Ran(-9, ""), FAILED),
+        (SILENT, Ran(1, ""), FAILED),
+        (SILENT, Ran(None, ""), FAILED),
+        (SILENT, Ran(0, "Error while executing topic command"), FAILED),
+        (GONE, Ran(1, "Error: Topic 'steps' does not exist as expected"), PASSED),
+        (GONE, Ran(137, "Error: Topic 'steps' does not exist as expected"), FAILED),
+    ],
+)
+def test_a_tool_has_to_say_it_and_to_end_in_order(step: Step, ran: Ran, state: State) -> None:
+    """Six tools have nothing to say: without the exit code one that was killed would have passed."""
+    assert tool_outcome(step, ran).state is state
+
+
+def test_a_suite_of_which_no_test_was_run_has_not_passed() -> None:
+    for outcomes in ([], [Outcome("TestA", SKIPPED)]):
+        row = judged(*outcomes)
+        assert row.missing == "no test of it was run"
+        assert verdict([row]) == Exit.ENDED
 
 
 def test_the_list_of_what_is_expected_is_of_suites_that_there_are(tmp_path: Path) -> None:
