@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Final, cast
 
 import attrs
 import pytest
@@ -18,7 +20,7 @@ from insync_cli.main import main
 from isr_anomalies import Verdict, check, pair_operations, read_json
 from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 from isr_broker.settings import Settings
-from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, repeat_cell, run_bug, run_fix, table
+from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, layers, repeat_cell, run_bug, run_fix, table
 from isr_kills.crash_points import first_broken_promise
 from isr_kills.situations import broken_in_a_situation
 from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
@@ -51,6 +53,36 @@ def test_the_bugs_of_the_table_are_the_switches_of_cores_and_model() -> None:
     named = list(dict.fromkeys(bug for bug, _ in MATRIX))
     assert named == list(PLANTED) == list(MODEL_BUGS) == list(PLANS)
     assert len(named) == 27
+
+
+def raises_in(package: str, error: Exception) -> Callable[..., object]:
+    """A stand-in for a run that fails in a file of a package."""
+    names: dict[str, object] = {"error": error}
+    exec(compile("def run(*_):\n    raise error\n", f"/sources/{package}/some.py", "exec"), names)
+    return cast("Callable[..., object]", names["run"])
+
+
+def test_what_the_simulator_itself_gets_wrong_finds_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it any mistake in the simulator's own code would be a cell of the matrix."""
+    bug = next(iter(PLANTED))
+    monkeypatch.setattr(layers, "simulate", raises_in("isr_sim", KeyError("r9")))
+    with pytest.raises(KeyError):
+        layers.by_simulator(bug, "usual", [1])
+
+
+def test_a_core_that_fails_where_todays_does_not_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = next(iter(PLANTED))
+    fails = raises_in("isr_broker", AssertionError())
+
+    def run(seed: int, config: Config) -> object:
+        if config.settings.insync_design != KIP_966:
+            fails()
+        return SimpleNamespace(promise=None)
+
+    monkeypatch.setattr(layers, "simulate", run)
+    found = layers.by_simulator(bug, "usual", [1])
+    assert found is not None
+    assert found.what == "a core fails: AssertionError"
 
 
 def test_each_switch_is_off_in_every_real_design_and_alone_in_its_own() -> None:

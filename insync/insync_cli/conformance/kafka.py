@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,9 +108,10 @@ def tell_stories(invocation: Options) -> int:
         except (Unavailable, SutFailure) as problem:
             raise InputError(f"Kafka {release}: {problem}") from None
     rows = [(name, *cells) for (name, _, _), *cells in zip(stories, *columns, strict=True)]
+    stories_told = [dict(zip(["case", *releases], row, strict=True)) for row in rows]
     if invocation.write is not None:
-        terminal.write_text(invocation.write, written_into(invocation.write, table(releases, rows)))
-    report = {"schema": SCHEMA, "stories": [dict(zip(["case", *releases], row, strict=True)) for row in rows]}
+        terminal.write_text(invocation.write, written_into(invocation.write, table(stories_told)))
+    report = {"schema": SCHEMA, "stories": stories_told}
     if invocation.store:
         terminal.write_text(STORIES_FILE, json.dumps(report, indent=1) + "\n")
     invocation.output.answer(
@@ -133,9 +134,14 @@ def cases(corpus: Path) -> list[tuple[str, Instance, Trace]]:
     return stories
 
 
-def table(releases: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
-    head = f"| case | {' | '.join(releases)} |\n|{'---|' * (1 + len(releases))}"
-    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
+def table(stories_told: Sequence[Mapping[str, str]]) -> str:
+    """The table in Markdown; releases that say the same of every case share a column."""
+    from isr_report.sections.kafka_stories import columns
+
+    by_heading = columns(stories_told)
+    head = f"| case | {' | '.join(by_heading)} |\n|{'---|' * (1 + len(by_heading))}"
+    rows = (" | ".join((row["case"], *(row[release] for release in by_heading.values()))) for row in stories_told)
+    return "\n".join([head, *(f"| {row} |" for row in rows)])
 
 
 def written_into(page: Path, table_text: str) -> str:
