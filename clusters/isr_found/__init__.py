@@ -255,11 +255,12 @@ class Reproduction:
     def lines(self) -> Iterator[str]:
         """What happens, line by line; Unavailable if it could not be tried: what is missing, or why no verdict came."""
         with ExitStack() as stack:
-            run = self._story_run(stack)
+            run = self.story_run(stack)
             yield from run.lines()
             self.outcome = run.outcome
 
-    def _story_run(self, stack: ExitStack) -> StoryRun:
+    def story_run(self, stack: ExitStack) -> StoryRun:
+        """What is to be run; `stack` removes the classes with a fix in the end. Unavailable if something is missing."""
         if not JAVA_ROOT.is_dir():
             raise Unavailable("the reproductions are Java in found/java of the repository, which is not here")
         kafka_jars = jars(self.trial.release, self.trial.home)

@@ -22,7 +22,7 @@ class Silent(AnsweredAtOnce):
     """Greets, and answers the rest as a table has it; `{}` where that has nothing."""
 
     answers: Mapping[str, JsonObject]
-    more: JsonObject = attrs.field(factory=dict)
+    more: JsonObject
     request_count: int = 0
 
     def __attrs_pre_init__(self) -> None:
@@ -50,7 +50,7 @@ def test_a_story_is_taken_where_every_step_and_the_end_agree() -> None:
 
 
 def test_of_a_system_that_claims_some_variables_these_are_compared() -> None:
-    some = {"state": {"isr": last_state(TRACE)["isr"]}}
+    some: JsonObject = {"state": {"isr": last_state(TRACE)["isr"]}}
     assert told({"step": TAKES, "snapshot": some}, variables=["isr"]).cell == "**takes it**"
 
 

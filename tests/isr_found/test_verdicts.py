@@ -104,7 +104,11 @@ def test_the_command_answers_so(
 ) -> None:
     lines = VERDICTS[ending][0] if ending in VERDICTS else NO_VERDICTS[ending][0]
     code, sentence = ANSWERS[ending]
-    monkeypatch.setattr(Reproduction, "_story_run", lambda *_: run_of(["print('NOT TRIED: r2 did not come')", *lines]))
+
+    def stand_in(*_: object) -> StoryRun:
+        return run_of(["print('NOT TRIED: r2 did not come')", *lines])
+
+    monkeypatch.setattr(Reproduction, "story_run", stand_in)
     assert main(["found", "kept-positions", "--quiet"]) == code
     said = capsys.readouterr().out
     assert sentence.replace("r2 did", "NOT TRIED: r2 did") in said
@@ -188,7 +192,7 @@ def test_kafka_without_a_jar_or_a_folder_is_no_verdict(on: str, broken: str, mon
         _ = java(), javac(), tools(), jars()
     except Unavailable as missing:
         pytest.skip(str(missing))
-    whole = Reproduction._story_run
+    whole = Reproduction.story_run
 
     def without(self: Reproduction, stack: object) -> StoryRun:
         run = whole(self, stack)  # type: ignore[arg-type]
@@ -203,7 +207,7 @@ def test_kafka_without_a_jar_or_a_folder_is_no_verdict(on: str, broken: str, mon
         run.command = command
         return run
 
-    monkeypatch.setattr(Reproduction, "_story_run", without)
+    monkeypatch.setattr(Reproduction, "story_run", without)
     reproduction = Reproduction(BUGS["kept-positions"], Trial(on=on))
     with pytest.raises(Unavailable, match=r"exit code 1 and without a verdict: .*(Exception|Error)"):
         list(reproduction.lines())

@@ -12,8 +12,8 @@ public final class Folders {
   private Folders() {}
 
   /**
-   * Removes a folder as far as that goes. A file that vanishes meanwhile, or that cannot be removed,
-   * is no reason to end: a verdict is already there, and would be forgotten.
+   * Removes a folder as far as that goes. A file that vanishes meanwhile, or that cannot be
+   * removed, is no reason to end: a verdict is already there, and would be forgotten.
    */
   public static void remove(Path folder) {
     try {

@@ -45,10 +45,9 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * A controller and brokers, each in a JVM of its own, with Kafka's default configuration: three,
- * or as many as the partition needs.
- * Broker 1 and 3 reach the controller, and everybody reaches broker 1, through a {@link
- * DelayingProxy}.
+ * A controller and brokers, each in a JVM of its own, with Kafka's default configuration: three, or
+ * as many as the partition needs. Broker 1 and 3 reach the controller, and everybody reaches broker
+ * 1, through a {@link DelayingProxy}.
  */
 final class Cluster implements AutoCloseable {
   /** The partition in question: 0, unless the scenario needs another. */

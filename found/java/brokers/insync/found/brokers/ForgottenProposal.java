@@ -84,7 +84,8 @@ public final class ForgottenProposal {
     }
 
     private void dropR3AndProposeIt() throws Exception {
-      DelayingProxy.Hold shrink = cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
+      DelayingProxy.Hold shrink =
+          cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
       shrink.awaitCaught("r1's AlterPartition", 30);
       DelayingProxy.Hold metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);

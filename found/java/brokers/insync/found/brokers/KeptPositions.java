@@ -53,10 +53,7 @@ public final class KeptPositions {
     }
 
     private Story.Outcome run() throws Exception {
-      cluster
-          .toBroker1()
-          .hold(Requests.fetchesOf(3))
-          .awaitCaught("r3's fetch from r1", 60);
+      cluster.toBroker1().hold(Requests.fetchesOf(3)).awaitCaught("r3's fetch from r1", 60);
       Story.step("r3's fetches from r1 are slow; r3 stays in the ISR for replica.lag.time.max.ms");
       try (KafkaProducer<String, String> producer = cluster.producer()) {
         Future<RecordMetadata> answer = producer.send(new ProducerRecord<>("t", 0, "key", "A"));

@@ -26,10 +26,7 @@ public final class RaisedMinInsync {
   }
 
   private static Story.Outcome run(Cluster cluster, boolean control) throws Exception {
-    cluster
-        .toBroker1()
-        .hold(Requests.fetchesOf(2))
-        .awaitCaught("r2's fetch from r1", 60);
+    cluster.toBroker1().hold(Requests.fetchesOf(2)).awaitCaught("r2's fetch from r1", 60);
     Story.step("r2's fetches from r1 are slow; r2 is in the ISR");
     try (KafkaProducer<String, String> producer = cluster.producer()) {
       Future<RecordMetadata> answer = producer.send(new ProducerRecord<>("t", 0, "key", "A"));
