@@ -30,22 +30,30 @@ class StoryProgress:
     why: str = ""
     unlike: tuple[str, ...] = ()
     """Variables that are not the trace's at the end, if it took every step."""
+    missing: tuple[str, ...] = ()
+    """Variables that its snapshot at the end lacks, so that they were not compared."""
 
     @property
     def cell(self) -> str:
         """The outcome in a few words."""
         if self.action:
             return f"stops at {self.steps_taken + 1} of {self.steps}: `{self.action}` ({self.why})"
-        return f"other {', '.join(self.unlike)}" if self.unlike else "**takes it**"
+        if self.unlike:
+            return f"other {', '.join(self.unlike)}"
+        return (
+            f"**takes it**, {', '.join(f'`{v}`' for v in self.missing)} not compared"
+            if self.missing
+            else "**takes it**"
+        )
 
 
 def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> StoryProgress:
     """Tell one story.
 
-    SutFailure where an answer neither takes a step nor refuses it, or where a snapshot lacks what the system claims to
-    tell: silence is no story that is taken.
+    SutFailure where an answer neither takes a step nor refuses it, or where a snapshot is empty: silence is no story
+    that is taken.
     """
-    hello = greet(client, instance)
+    greet(client, instance)
     types = {v.name: v.type for v in instance.variables}
     first, last = trace.states[0], trace.states[-1]
     client.ask("reset", state={v: to_json(value, types[v]) for v, value in first.items() if v in types})
@@ -60,15 +68,17 @@ def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Stor
                 name=name, steps=len(trace.steps), steps_taken=steps_taken, action=step.action, why=why
             )
     state = client.ask("snapshot").get("state")
-    claimed = [v for v in last if v in hello.variables]
     if not isinstance(state, dict):
         raise SutFailure("its answer to snapshot has no state")
-    lacking = [v for v in claimed if v not in state]
-    if lacking or not claimed:
-        raise SutFailure(f"its snapshot lacks {', '.join(lacking) or 'every variable of the story'}")
-    told = {v: checked_json(state[v], types[v], instance) for v in claimed}
+    named = [v for v in last if v in types]
+    told = {v: checked_json(state[v], types[v], instance) for v in named if v in state}
+    if not told:
+        raise SutFailure("its snapshot has no variable of the story")
     unlike = tuple(v for v, value in told.items() if to_json(last[v], types[v]) != value)
-    return StoryProgress(name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike)
+    missing = tuple(v for v in named if v not in told)
+    return StoryProgress(
+        name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike, missing=missing
+    )
 
 
 def tell_all(command: str, stories: Sequence[tuple[str, Instance, Trace]], patience: float) -> list[StoryProgress]:
