@@ -55,32 +55,30 @@ def test_the_bugs_of_the_table_are_the_switches_of_cores_and_model() -> None:
     assert len(named) == 27
 
 
-def raises_in(package: str, error: Exception) -> Callable[..., object]:
-    """A stand-in for a run that fails in a file of a package."""
+def planted_run_raises(package: str, error: Exception) -> Callable[[int, Config], object]:
+    """A stand-in for `simulate`: a run with a bug fails in a file of a package, one without breaks no promise."""
     names: dict[str, object] = {"error": error}
-    exec(compile("def run(*_):\n    raise error\n", f"/sources/{package}/some.py", "exec"), names)
-    return cast("Callable[..., object]", names["run"])
+    exec(compile("def fail():\n    raise error\n", f"/sources/{package}/some.py", "exec"), names)
+    fail = cast("Callable[[], None]", names["fail"])
+
+    def run(seed: int, config: Config) -> object:
+        if config.settings.insync_design != KIP_966:
+            fail()
+        return SimpleNamespace(promise=None)
+
+    return run
 
 
 def test_what_the_simulator_itself_gets_wrong_finds_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it any mistake in the simulator's own code would be a cell of the matrix."""
-    bug = next(iter(PLANTED))
-    monkeypatch.setattr(layers, "simulate", raises_in("isr_sim", KeyError("r9")))
+    monkeypatch.setattr(layers, "simulate", planted_run_raises("isr_sim", KeyError("r9")))
     with pytest.raises(KeyError):
-        layers.by_simulator(bug, "usual", [1])
+        layers.by_simulator(next(iter(PLANTED)), "usual", [1])
 
 
 def test_a_core_that_fails_where_todays_does_not_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    bug = next(iter(PLANTED))
-    fails = raises_in("isr_broker", AssertionError())
-
-    def run(seed: int, config: Config) -> object:
-        if config.settings.insync_design != KIP_966:
-            fails()
-        return SimpleNamespace(promise=None)
-
-    monkeypatch.setattr(layers, "simulate", run)
-    found = layers.by_simulator(bug, "usual", [1])
+    monkeypatch.setattr(layers, "simulate", planted_run_raises("isr_broker", AssertionError()))
+    found = layers.by_simulator(next(iter(PLANTED)), "usual", [1])
     assert found is not None
     assert found.what == "a core fails: AssertionError"
 
