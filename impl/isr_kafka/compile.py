@@ -26,8 +26,8 @@ from isr_kafka.jars import classpath, jars, release_of
 from isr_kafka.programs import Unavailable, cache_folder, javac, lock_folder
 
 RENAMES_FOLDER: Final = Path(__file__).parent / "renamed"
-LISTED: Final = tuple(path.stem for path in RENAMES_FOLDER.glob("*.txt"))
-"""The releases, by their first two numbers, of whose classes it is listed what they were called."""
+BRANCHES: Final = tuple(path.stem for path in RENAMES_FOLDER.glob("*.txt"))
+"""The branches of Kafka (a release's first two numbers) of whose classes it is listed what they were called."""
 
 
 def build(
@@ -41,10 +41,10 @@ def build(
     kafka_jars = jars(version, home)
     release = release_of(kafka_jars)
     path = classpath(kafka_jars, beside)
-    candidates = neighbours(release, LISTED)
+    candidates = neighbours(release, BRANCHES)
     refusals: list[str] = []
-    for listed in candidates:
-        texts = _texts(sources, listed)
+    for branch in candidates:
+        texts = _texts(sources, branch)
         folder = cache_folder() / "classes" / _key(texts, path, options)
         if not folder.is_dir():
             with lock_folder(folder.parent):
@@ -56,17 +56,17 @@ def build(
     raise Unavailable(_refusal(release, candidates, refusals))
 
 
-def neighbours(release: str, listed: Iterable[str]) -> tuple[str, ...]:
-    """As which listed releases (`4.1`) one is compiled: its own, else the nearest older and the nearest newer one."""
-    ordered = sorted(listed, key=order)
+def neighbours(release: str, branches: Iterable[str]) -> tuple[str, ...]:
+    """As which branches (`4.1`) a release is compiled: its own, else the nearest older and the nearest newer one."""
+    ordered = sorted(branches, key=order)
     own = order(release)[:2]
     if (same := [name for name in ordered if order(name) == own]) != []:
         return tuple(same)
     return (*[name for name in ordered if order(name) < own][-1:], *[name for name in ordered if order(name) > own][:1])
 
 
-def overlays(source: Path, listed: str) -> list[Path]:
-    """A folder of sources, and those beside it with files as they were until a listed release, or a later one.
+def overlays(source: Path, branch: str) -> list[Path]:
+    """A folder of sources, and those beside it with files as they were until a branch, or a later one.
 
     A file in a later folder of the answer takes the place of an earlier one's.
     """
@@ -75,7 +75,7 @@ def overlays(source: Path, listed: str) -> list[Path]:
         key=lambda folder: order(folder.name.removeprefix(f"{source.name}-")),
         reverse=True,
     )
-    return [source, *(f for f in older if order(listed) <= order(f.name.removeprefix(f"{source.name}-")))]
+    return [source, *(f for f in older if order(branch) <= order(f.name.removeprefix(f"{source.name}-")))]
 
 
 def order(version: str) -> tuple[int, ...]:
@@ -83,13 +83,13 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
-def _texts(sources: Sequence[Path], listed: str) -> dict[str, str]:
-    """The text of each file, by its path below its folder, in the names of a listed release."""
-    names = _old_names(listed)
+def _texts(sources: Sequence[Path], branch: str) -> dict[str, str]:
+    """The text of each file, by its path below its folder, in the names of a branch."""
+    names = _old_names(branch)
     return {
         path.relative_to(top).as_posix(): _with(names, path.read_text())
         for source in sources
-        for top in overlays(source, listed)
+        for top in overlays(source, branch)
         for path in sorted(top.rglob("*.java"))
     }
 
@@ -98,15 +98,15 @@ def _refusal(release: str, candidates: Sequence[str], refusals: Sequence[str]) -
     if order(release)[:2] in map(order, candidates):
         return f"our Java does not compile against Kafka {release}:\n{refusals[0][:4000]}"
     tries = " nor ".join(
-        f"as for {listed} ({refusal.count(': error:')} errors)"
-        for listed, refusal in zip(candidates, refusals, strict=True)
+        f"as for {branch} ({refusal.count(': error:')} errors)"
+        for branch, refusal in zip(candidates, refusals, strict=True)
     )
     first = next(iter(refusals[0].splitlines()), "")
     return f"our Java does not know Kafka {release}, and does not compile against it {tries}; the first: {first}"
 
 
-def _old_names(listed: str) -> dict[str, str]:
-    lines = (RENAMES_FOLDER / f"{listed}.txt").read_text().splitlines()
+def _old_names(branch: str) -> dict[str, str]:
+    lines = (RENAMES_FOLDER / f"{branch}.txt").read_text().splitlines()
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 
 

@@ -53,7 +53,7 @@ def pinned_jars(name: str) -> tuple[PinnedJar, ...]:
     """The jars of a release, or of our tools; Unavailable if there is no such list."""
     path = PINNED_FOLDER / f"{name}.txt"
     if not path.is_file():
-        raise unlisted_release(name, "is not pinned here", RELEASES)
+        raise no_such_release(name, "is not pinned here", RELEASES)
     pins: list[PinnedJar] = []
     for line in path.read_text().splitlines():
         sha256, where = line.split()
@@ -62,7 +62,7 @@ def pinned_jars(name: str) -> tuple[PinnedJar, ...]:
     return tuple(pins)
 
 
-def unlisted_release(release: str, why: str, releases: Sequence[str]) -> Unavailable:
+def no_such_release(release: str, why: str, releases: Sequence[str]) -> Unavailable:
     """What to raise for a release that is not there: the nearest one, all that are, and the way out."""
     near = difflib.get_close_matches(release, releases, n=1, cutoff=0.5)
     hint = f" (did you mean {near[0]}?)" if near else ""

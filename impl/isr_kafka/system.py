@@ -14,14 +14,14 @@ from typing import Final
 
 import attrs
 
-from isr_kafka.compile import LISTED, build, order
-from isr_kafka.jars import RELEASES, classpath, jars, release_of, unlisted_release
+from isr_kafka.compile import BRANCHES, build, order
+from isr_kafka.jars import RELEASES, classpath, jars, no_such_release, release_of
 from isr_kafka.programs import Unavailable, java
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
 EXPORTS: Final = ("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED")
 HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-DRIVEN_RELEASES: Final = tuple(r for r in RELEASES if order(r)[:2] in map(order, LISTED))
+DRIVEN_RELEASES: Final = tuple(r for r in RELEASES if order(r)[:2] in map(order, BRANCHES))
 """The pinned releases of whose classes it is listed what they were called, the newest first."""
 
 
@@ -63,5 +63,5 @@ def kafka_from_word(word: str, home: Path | None = None) -> Kafka | None:
             raise Unavailable(f"{home} has Kafka {release}, not {match[1]}")
         return Kafka(release, home)
     if match[1] is not None and match[1] not in DRIVEN_RELEASES:
-        raise unlisted_release(match[1], "cannot be driven here", DRIVEN_RELEASES)
+        raise no_such_release(match[1], "cannot be driven here", DRIVEN_RELEASES)
     return Kafka(match[1] or RELEASES[0])

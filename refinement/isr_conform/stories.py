@@ -70,12 +70,12 @@ def tell(client: SutClient, instance: Instance, trace: Trace, name: str) -> Stor
     state = client.ask("snapshot").get("state")
     if not isinstance(state, dict):
         raise SutFailure("its answer to snapshot has no state")
-    named = [v for v in last if v in types]
-    told = {v: checked_json(state[v], types[v], instance) for v in named if v in state}
+    variables = [v for v in last if v in types]
+    told = {v: checked_json(state[v], types[v], instance) for v in variables if v in state}
     if not told:
         raise SutFailure("its snapshot has no variable of the story")
     unlike = tuple(v for v, value in told.items() if to_json(last[v], types[v]) != value)
-    missing = tuple(v for v in named if v not in told)
+    missing = tuple(v for v in variables if v not in told)
     return StoryProgress(
         name=name, steps=len(trace.steps), steps_taken=len(trace.steps), unlike=unlike, missing=missing
     )

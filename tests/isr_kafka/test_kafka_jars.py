@@ -80,17 +80,17 @@ def test_a_jar_with_another_checksum_is_not_taken(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_release_is_compiled_as_its_own_or_as_its_neighbours_on_both_sides() -> None:
-    listed = ["4.1", "4.3", "4.10"]
-    assert neighbours("4.3.1", listed) == ("4.3",)
-    assert neighbours("4.2.7", listed) == ("4.1", "4.3")
-    assert neighbours("4.9.0", listed) == ("4.3", "4.10")
-    assert neighbours("4.11.0-SNAPSHOT", listed) == ("4.10",)
-    assert neighbours("3.9.1", listed) == ("4.1",)
+    branches = ["4.1", "4.3", "4.10"]
+    assert neighbours("4.3.1", branches) == ("4.3",)
+    assert neighbours("4.2.7", branches) == ("4.1", "4.3")
+    assert neighbours("4.9.0", branches) == ("4.3", "4.10")
+    assert neighbours("4.11.0-SNAPSHOT", branches) == ("4.10",)
+    assert neighbours("3.9.1", branches) == ("4.1",)
     assert neighbours("3.9.1", []) == ()
 
 
 @pytest.mark.parametrize(
-    ("listed", "folders"),
+    ("branch", "folders"),
     [
         ("4.4", ["main"]),
         ("4.3", ["main"]),
@@ -99,10 +99,10 @@ def test_a_release_is_compiled_as_its_own_or_as_its_neighbours_on_both_sides() -
         ("4.0", ["main", "main-4.2", "main-4.1", "main-4.0"]),
     ],
 )
-def test_a_release_takes_what_was_otherwise_until_it_and_after_it(listed: str, folders: list[str]) -> None:
+def test_a_release_takes_what_was_otherwise_until_it_and_after_it(branch: str, folders: list[str]) -> None:
     """Without it a patch release of 4.1 would be compiled as if it were the newest."""
     (main,) = adapter_sources()
-    assert [folder.name for folder in overlays(main, listed)] == folders
+    assert [folder.name for folder in overlays(main, branch)] == folders
 
 
 def test_every_pinned_release_of_kafka_4_is_driven() -> None:
@@ -137,7 +137,7 @@ def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("INSYNC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(compile_module, "RENAMES_FOLDER", names)
-    monkeypatch.setattr(compile_module, "LISTED", ("4.1", "4.3"))
+    monkeypatch.setattr(compile_module, "BRANCHES", ("4.1", "4.3"))
     return tmp_path
 
 
@@ -153,8 +153,8 @@ def test_an_unknown_release_is_tried_as_both_of_its_neighbours(between: Path, re
 
 @pytest.mark.processes
 def test_an_unknown_release_that_fits_neither_neighbour_is_refused_with_both(between: Path) -> None:
-    for listed in ("4.1", "4.3"):
-        (between / "renamed" / f"{listed}.txt").write_text("org.New REFUSED\n")
+    for branch in ("4.1", "4.3"):
+        (between / "renamed" / f"{branch}.txt").write_text("org.New REFUSED\n")
     sentence = (
         "our Java does not know Kafka 4.2.7, and does not compile against it as for 4.1 (1 errors) nor as for 4.3 "
         "(1 errors); the first: A.java:1: error: no REFUSED"
