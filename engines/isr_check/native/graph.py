@@ -144,7 +144,9 @@ def with_liveness(search: Search, exploration: Exploration) -> Exploration:
     They are BUDGETED unless every state was seen, and those between trigger and goal fit into memory with their steps.
     """
     start = time.monotonic()
-    findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.liveness_properties]
+    typed = search.marks.type_ok not in search.levels_by_check
+    open_verdict = Verdict.BUDGETED if typed else Verdict.UNKNOWN
+    findings = [Finding(p.name, p.kind, open_verdict) for p in search.liveness_properties]
     if exploration.complete:
         findings = [decide(search, p) for p in search.liveness_properties]
     if exploration.complete and any(f.verdict is Verdict.BUDGETED for f in findings):

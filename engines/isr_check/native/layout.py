@@ -83,7 +83,8 @@ class Slack:
     items: int = 0
 
 
-SLACKS = (Slack(), Slack(3, 1), Slack(60, 6), Slack(4000, 40))
+SLACKS = (Slack(), Slack(3, 1), Slack(60, 6), Slack(1 << 40, 40))
+"""Each is tried after the one before. A state that needs any has no next one, so few are stored in wide cells."""
 
 
 class Layout:
