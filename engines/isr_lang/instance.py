@@ -17,6 +17,7 @@ from isr_lang.declare import Action, Constant, Definition, Property, Update, Val
 from isr_lang.design import Design
 from isr_lang.errors import ModelError
 from isr_lang.expr import nearest
+from isr_lang.left_out import storing_in_range
 from isr_lang.nodes import Node, literal, walk
 from isr_lang.printing import text
 from isr_lang.types import (
@@ -90,6 +91,7 @@ class Instance:
         self._bodies: dict[Definition, Node] = {}
         self._off: dict[str, Node] = {}
         self._check_assumptions()
+        design = storing_in_range(design)
         start, still = {u.variable: u.value for u in design.initial.updates}, set[str]()
         for v in design.variables:
             if v.when is not None and self.fold(v.when).attr is False:
