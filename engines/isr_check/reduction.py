@@ -50,9 +50,7 @@ class Reduction:
             for name in rule.blank:
                 first, old = self.first(name), cast("tuple[object, ...]", values[name])
                 is_free = partial(self.instance.contains, cast("MapType", self._types[name]).value)
-                values[name] = tuple(
-                    first if p and is_free(v) else v for p, v in zip(passed_mask, old, strict=True)
-                )
+                values[name] = tuple(first if p and is_free(v) else v for p, v in zip(passed_mask, old, strict=True))
         for join in self.join_rules:
             members, beside, phase = (
                 cast("tuple[int, ...]", values[n]) for n in (join.members, join.beside, join.phase)

@@ -252,7 +252,9 @@ class Instance:
         if node.op == "literal" and isinstance(node.attr, int):
             return node.attr, node.attr
         in_range = self.is_in_range(node, in_definition=self._in_definition)
-        return self.bounds(node.type) if isinstance(node.type, NumberType | SortType | ChoiceType) and in_range else None
+        return (
+            self.bounds(node.type) if isinstance(node.type, NumberType | SortType | ChoiceType) and in_range else None
+        )
 
     def is_within(self, node: Node, type: Scalar) -> bool:
         """Whether the node alone says that its value is in the range of the type."""

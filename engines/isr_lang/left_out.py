@@ -1,7 +1,7 @@
 """What a step would store and cannot: a number in a set, or at a key of a map, outside of the range of its type.
 
-A set has a place for each value of its type, and a map a value at each key. So every engine and export leaves out what is
-outside, and by its variables alone no state would show that something is missing. `storing_in_range` adds a variable
+A set has a place for each value of its type, and a map a value at each key. So every engine and export leaves out what
+is outside, and by its variables alone no state would show that something is missing. `storing_in_range` adds a variable
 that does: it has the range 0..0, and becomes 1 in a step that leaves something out. So that step violates `type-ok`.
 
 A design that leaves nothing out, by the look of its expressions (isr_lang.extents), stays as it is. What guards and

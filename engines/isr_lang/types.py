@@ -108,6 +108,7 @@ class SeqType:
 
 Type = BoolType | NumberType | SortType | ChoiceType | MaybeType | SetType | MapType | SeqType
 
+
 def maybe_of(position: int) -> int:
     """The number of a maybe that holds the value at this position. No two positions share one, and none has 0."""
     return position + 1 if position >= 0 else position

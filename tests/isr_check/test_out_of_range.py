@@ -1,7 +1,7 @@
 """What leaves its range is seen: by every engine, whatever is asked, and nothing beside it is said to hold.
 
-All engines take the declared ranges for granted, for they share what `Instance` folds. Without this file a design with an
-unguarded counter, or one that stores a value that its types cannot have, would be said to keep its promises.
+All engines take the declared ranges for granted, for they share what `Instance` folds. Without this file a design
+with an unguarded counter, or one that stores a value that its types cannot have, would be said to keep its promises.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tests.support.strategies import trace
 
 from isr_check import explorer, native, simulation
 from isr_check.best_first import best_first
-from isr_check.engine import DEADLOCK, TYPE_OK, Exploration, Limits, Verdict
-from isr_check.reference import Evaluator
+from isr_check.engine import DEADLOCK, TYPE_OK, Exploration, Verdict
+from isr_check.native import simulation as walks
 from isr_check.smt import Counterexample, table
-from isr_lang import Design, Instance
+from isr_lang import Instance
 from isr_lang.errors import ModelError
 
 pytestmark = pytest.mark.explores
@@ -69,7 +69,7 @@ FAR = 5000
 def text_of(store: str, d: int) -> str:
     """A design that takes two steps in range, and then stores a number `d` away from one in range."""
     kind, update = STORES[store]
-    return f'''{HEAD}
+    return f"""{HEAD}
 class State(Struct):
     x: {kind} = var("What is stored.")
     n: N = var("A number in range.")
@@ -105,7 +105,7 @@ def beyond(s: State) -> Bool:
 def grows(old: State, new: State) -> Bool:
     return old.k <= new.k
 DESIGN = Design("stores", "A model.", State, init, (waits, goes), (fine, waited, beyond, grows))
-'''
+"""
 
 
 def stores(store: str, d: int) -> Instance:
@@ -164,10 +164,10 @@ def test_what_is_in_range_holds(store: str) -> None:
     same(native.explore(instance), found)
 
 
-def test_files_and_fewer_bytes_see_it() -> None:
+def test_an_exploration_that_leaves_checkpoints_sees_it() -> None:
     instance = stores("number", 3)
     with tempfile.TemporaryDirectory() as folder:
-        is_red(native.explore(instance, ("fine",), folder=Path(folder), memory=1 << 20, every=0.0))
+        is_red(native.explore(instance, ("fine",), folder=Path(folder), every=0.0))
 
 
 @pytest.mark.parametrize(("store", "d"), sample(FAMILY, 13))
@@ -177,7 +177,7 @@ def test_walks_end_where_a_value_leaves_its_range(store: str, d: int) -> None:
     is_red(attrs.evolve(slow, findings=tuple(f for f in slow.findings if f.name != "waited")))
     assert slow.finding("waited").verdict is Verdict.SAMPLED
     assert slow.depth == 3
-    same(native.simulate(instance, ("fine", "waited"), 5, 1), slow)
+    same(walks.simulate(instance, ("fine", "waited"), 5, 1), slow)
 
 
 def test_a_search_for_room_has_no_witness_beyond_the_ranges() -> None:
@@ -200,3 +200,137 @@ def test_the_solver_does_not_prove_it(store: str, d: int) -> None:
 def test_tlc_sees_it_in_the_export(store: str, d: int, tmp_path: Path) -> None:
     report = checkers.tlc(stores(store, d).design, {}, tmp_path)
     assert (report.violated, report.depth) == ("TypeOK", 4)
+
+
+# what is never stored is exact, above and below the range
+
+MAYBE = f"""{HEAD}
+def all_of(parts):
+    first, *rest = parts
+    for part in rest:
+        first = first & part
+    return first
+class State(Struct):
+    n: N = var("A number.")
+    m: Maybe[M] = var("Perhaps one.")
+@initial
+def init(new: State, n: N, m: M, empty: N) -> Step:
+    return (new.n == n, new.m == when(empty == 0, blank(new.m), Maybe.of(m)))
+@define
+def same(s: State, a: M, b: M) -> Bool:
+    return (Maybe.of(a) == Maybe.of(b)) == (a == b)
+@always
+def exact(s: State) -> Bool:
+    m = s.m.or_else(0)
+    return all_of(
+        [(Maybe.of(s.n + d) != NONE) & (Maybe.of(s.n + d).or_else(9) == s.n + d) for d in range(-6, 7)]
+        + [Maybe.of(m + d) != s.m for d in range(-6, 7) if d]
+        + [same(s, m + d, m + e) for d in range(-3, 4) for e in range(-3, 4)]
+    )
+DESIGN = Design("exact", "A model.", State, init, (), (exact,))
+"""
+
+
+@pytest.mark.parametrize("engine", [explorer.explore, native.explore])
+def test_a_maybe_of_any_number_has_that_number(engine: Callable[..., Exploration]) -> None:
+    assert engine(Instance(trace(MAYBE))).finding("exact").verdict is Verdict.HOLDS
+
+
+def test_a_map_of_one_value_has_it_at_its_keys_only() -> None:
+    """Beyond them it has the first value of the type (isr_lang.nodes), also where both are known before a run."""
+    source = f"""{HEAD}
+class State(Struct):
+    n: N = var("A number.")
+@initial
+def init(new: State) -> Step:
+    return (new.n == 0,)
+@sometimes
+def at_a_key(s: State) -> Bool:
+    return Map.build(N, lambda n: M.of(3))[N.of(2)] == 3
+@sometimes
+def beyond(s: State) -> Bool:
+    return Map.build(N, lambda n: M.of(3))[N.of(3)] == 1
+DESIGN = Design("constant", "A model.", State, init, (), (at_a_key, beyond))
+"""
+    found = explorer.explore(Instance(trace(source)))
+    assert {f.verdict for f in found.findings} == {Verdict.HOLDS}
+
+
+# variables that a setting leaves out
+
+
+OFF = f"""{HEAD}
+class State(Struct):
+    n: N = var("A number.")
+    x: N = var("Is there under a setting only.", when=GATE)
+@initial
+def init(new: State, p: N) -> Step:
+    return (new.n == 0, new.x == VALUE)
+@action
+def takes(old: State, new: State, p: N) -> Step:
+    return (old.x != p, new.n == p, new.x == 1)
+@always
+def fine(s: State) -> Bool:
+    return s.x <= TOP
+DESIGN = Design("off", "A model.", State, init, (takes,), (fine,))
+"""
+
+
+def test_the_first_value_of_a_variable_that_may_be_off_is_one_value() -> None:
+    with pytest.raises(ModelError, match=r"'x' exists under a setting only, .* cannot depend on 'p', a parameter"):
+        trace(OFF.replace("VALUE", "p"))
+
+
+def test_a_variable_that_is_off_keeps_its_first_value_and_must_have_one() -> None:
+    found = explorer.explore(Instance(trace(OFF.replace("VALUE", "N.of(0)"))))
+    assert (found.distinct, found.finding("fine").verdict) == (3, Verdict.HOLDS)
+    beyond = Instance(trace(OFF.replace("VALUE", "N.of(3)")))
+    found = explorer.explore(beyond, ("fine",))
+    assert {f.name: f.verdict for f in found.findings} == {"fine": Verdict.UNKNOWN, TYPE_OK: Verdict.VIOLATED}
+    same(native.explore(beyond, ("fine",)), found)
+
+
+# what a reduction leaves out
+
+STALE = f"""{HEAD}
+class State(Struct):
+    now: M = var("The version.")
+    asked: Map[P, M] = var("The version that each request names.")
+    what: Map[P, N] = var("What it asks.")
+    got: N = var("What was taken.")
+@initial
+def init(new: State) -> Step:
+    return (new.now == 1, new.asked == blank(new.asked), new.what == blank(new.what), new.got == 0)
+@action
+def bumps(old: State, new: State) -> Step:
+    return (old.now < 3, new.now == old.now + 1)
+@action
+def asks(old: State, new: State, p: P, v: M, n: N) -> Step:
+    return (v <= old.now, new.asked[p] == v, new.what[p] == VALUE)
+@action
+def takes(old: State, new: State, p: P) -> Step:
+    return (old.asked[p] == old.now, new.got == old.what[p])
+@always
+def fine(s: State) -> Bool:
+    return s.got <= TOP
+DESIGN = Design("stale", "A model.", State, init, (bumps, asks, takes), (fine,))
+"""
+
+
+@pytest.mark.parametrize("value", ["when(v < old.now, n + 1, n)", "when(v < old.now, n - 1, n)", "n"])
+def test_a_reduction_leaves_a_value_out_of_range_where_it_is(value: str) -> None:
+    instance = Instance(trace(STALE.replace("VALUE", value)))
+    whole, reduced = explorer.explore(instance), explorer.explore(instance, reduction=True)
+    assert reduced.distinct < whole.distinct, "the rule is found"
+    assert (reduced.findings, reduced.complete) == (whole.findings, whole.complete)
+    assert (whole.finding(TYPE_OK).verdict is Verdict.VIOLATED) is (value != "n")
+    same(native.explore(instance, reduction=True), reduced)
+
+
+def test_a_guard_that_reads_before_the_version_does_is_counted_alike() -> None:
+    """Otherwise it would depend on a reduction, and on the engine, whether a guard is said never to refuse."""
+    takes = "(old.asked[p] == old.now, new.got == old.what[p])"
+    instance = Instance(trace(STALE.replace("VALUE", "n").replace(takes, f"(old.what[p] > 0, {takes[1:]}")))
+    whole, reduced = (explorer.explore(instance, reduction=r) for r in (False, True))
+    assert [bool(g.refusals) for g in reduced.guards] == [bool(g.refusals) for g in whole.guards]
+    same(native.explore(instance, reduction=True), reduced)

@@ -8,7 +8,7 @@ the guards before it depend. A successor is a copy of the old words with the cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 from typing import cast
@@ -107,7 +107,9 @@ class ActionWriter:
         self.expressions = Expressions(shared, self.code)
         changed = {u.variable for u in action.updates}
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
-        if self.layout.slack.number:  # a step to a value out of range is not tested, whatever it is that is out of range
+        if (
+            self.layout.slack.number
+        ):  # a step to a value out of range is not tested, whatever it is that is out of range
             reads = dict.fromkeys(reads, changed)
         self.steps = [c for c in steps if reads[c.bit] & changed]
         self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed) | (MOVES if moves else 0)

@@ -52,7 +52,11 @@ def _program(search: Search, p: Property, labels: Labels) -> Program:
     begins = Check(attrs.evolve(p, condition=p.trigger), True, 0)
     kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
     parts = [a.text() for a in actions]
-    parts += [checks(shared, "states", [begins, Check(p, True, 1)]), kernels.unpack(), *kernels.visited.texts()]
+    parts += [
+        checks(shared, "states", [begins, Check(p, True, 1)], "%cells"),
+        kernels.unpack(),
+        *kernels.visited.texts(),
+    ]
     parts += [
         kernels.labelled_successors(len(actions)),
         kernels.check(),

@@ -43,7 +43,8 @@ class Question:
         assert len(bits) < 63, "more properties than bits in a mask"
         self.on_states = self._checks("always", "sometimes")
         self.on_steps = self._checks("step", "sometimes-step")
-        self.marks = Marks(bits[TYPE_OK], bits.get(DEADLOCK))
+        self.type_ok = bits[TYPE_OK]
+        self.marks = Marks(self.type_ok, bits.get(DEADLOCK))
 
     def _checks(self, *kinds: str) -> list[Check]:
         return [
@@ -65,8 +66,8 @@ class Question:
     def masks(self, bits: Sequence[int]) -> tuple[int, int]:
         """Two masks of these bits: the checks of states, and the checks of steps."""
         on_states = sum(1 << c.bit for c in self.on_states if c.bit in bits)
-        if self.marks.type_ok in bits:
-            on_states |= 1 << self.marks.type_ok
+        if self.type_ok in bits:
+            on_states |= 1 << self.type_ok
         return on_states, sum(1 << b for b in bits) & ~on_states
 
     def findings(
@@ -74,7 +75,7 @@ class Question:
     ) -> tuple[Finding, ...]:
         """The verdicts. `levels_by_check` has the decided checks, by bit, `paths` what shows it."""
         findings: list[Finding] = []
-        typed = self.marks.type_ok not in levels_by_check
+        typed = self.type_ok not in levels_by_check
         for bit, (name, kind) in enumerate(self.names):
             if bit in levels_by_check or name in self.requested:
                 worth = verdict(kind, decided=bit in levels_by_check, complete=complete, typed=typed)
@@ -83,7 +84,7 @@ class Question:
 
     def is_decided(self, bits: Collection[int]) -> bool:
         """Whether an exploration may end where the checks of these bits are decided."""
-        if self.liveness_properties and self.marks.type_ok not in bits:
+        if self.liveness_properties and self.type_ok not in bits:
             return False
         return is_decided(self.requested, {self.names[bit][0] for bit in bits})
 
