@@ -84,9 +84,10 @@ class _Search:
             self.generated += 1
             self.steps_by_action[action] += 1
             for name, test, seek in self.on_steps:
-                if name not in self.evidence and bool(test(state, successor)) is seek:
-                    if self.evaluator.in_range(successor):
-                        self.evidence[name] = position, successor
+                if name in self.evidence or bool(test(state, successor)) is not seek:
+                    continue
+                if self.evaluator.in_range(successor):
+                    self.evidence[name] = position, successor
             if self.add(successor, position):
                 new.append(len(self.states) - 1)
         if self.deadlock and self.generated == before and DEADLOCK not in self.evidence:

@@ -2,8 +2,8 @@
 
 Walk number n of a seed is the same walk in every engine and on any machine, because all of them draw from the same
 `Dice`: first one of the initial states, then at each state one of the enabled actions, and one of the action's steps.
-A walk ends after LONGEST_WALK steps, at a state without a next one, or at one that violates `type-ok`. This is the reference; the same at native speed
-is isr_check.native.simulation.
+A walk ends after LONGEST_WALK steps, at a state without a next one, or at one that violates `type-ok`. This is the
+reference; the same at native speed is isr_check.native.simulation.
 """
 
 from __future__ import annotations
