@@ -75,12 +75,12 @@ def goal(evaluator: Evaluator, name: str) -> Callable[[Values | None, Values], b
         raise TraceError(f"the property {name} {why} in {instance.design.name}")
     if p.kind == "eventually":
         raise TraceError(f"{name} is a liveness property; only traces that end can be replayed")
-    wanted = p.kind.startswith("sometimes")
+    seek = p.kind.startswith("sometimes")
     if p.kind in ("step", "sometimes-step"):
         return lambda before, state: (
-            before is not None and evaluator.in_range(state) and evaluator.holds(p, before, state) is wanted
+            before is not None and evaluator.in_range(state) and evaluator.holds(p, before, state) is seek
         )
-    return lambda _, state: evaluator.in_range(state) and evaluator.holds(p, state) is wanted
+    return lambda _, state: evaluator.in_range(state) and evaluator.holds(p, state) is seek
 
 
 class Replay:

@@ -180,15 +180,15 @@ def names_to_check(
     return names, frozenset(name for name, _ in names) - unasked
 
 
-def is_decided(requested: frozenset[str], decided: Collection[str]) -> bool:
+def is_decided(requested_names: frozenset[str], decided_names: Collection[str]) -> bool:
     """Whether an exploration may end: all that was asked for is decided, or type-ok is violated."""
-    return TYPE_OK in decided or (bool(requested) and requested <= set(decided))
+    return TYPE_OK in decided_names or (bool(requested_names) and requested_names <= set(decided_names))
 
 
-def verdict(kind: str, *, decided: bool, complete: bool, typed: bool) -> Verdict:
+def verdict(kind: str, *, has_evidence: bool, complete: bool, typed: bool) -> Verdict:
     """The verdict on a property; `typed`: type-ok is not violated."""
     sometimes = kind.startswith("sometimes")
-    if decided:
+    if has_evidence:
         return Verdict.HOLDS if sometimes else Verdict.VIOLATED
     if not typed:
         return Verdict.UNKNOWN

@@ -47,7 +47,7 @@ class _Search:
         self.evaluator = Evaluator(instance)
         self.properties = properties_to_check(instance, property_names)
         self.liveness_properties = liveness_properties(instance, property_names)
-        self.names, self.requested = names_to_check(self.properties, property_names)
+        self.names, self.requested_names = names_to_check(self.properties, property_names)
         self.deadlock = DEADLOCK in property_names
         tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
         # name, test, and the answer that decides: a witness of 'sometimes', a violation of the others
@@ -95,7 +95,9 @@ class _Search:
         return new
 
     def is_decided(self) -> bool:
-        return TYPE_OK in self.evidence or (not self.liveness_properties and is_decided(self.requested, self.evidence))
+        return TYPE_OK in self.evidence or (
+            not self.liveness_properties and is_decided(self.requested_names, self.evidence)
+        )
 
     def path(self, position: int, last: State | None) -> Path:
         chain = [position]
@@ -111,7 +113,7 @@ class _Search:
         return Path(initial, tuple(steps))
 
     def findings(self, complete: bool) -> tuple[Finding, ...]:
-        names = [(n, kind) for n, kind in self.names if n in self.requested or n in self.evidence]
+        names = [(n, kind) for n, kind in self.names if n in self.requested_names or n in self.evidence]
         found = [self._finding(name, kind, complete) for name, kind in names]
         return (*found, *(self._liveness(p, complete) for p in self.liveness_properties))
 
@@ -124,7 +126,7 @@ class _Search:
 
     def _finding(self, name: str, kind: str, complete: bool) -> Finding:
         at, typed = self.evidence.get(name), TYPE_OK not in self.evidence
-        worth = verdict(kind, decided=at is not None, complete=complete, typed=typed)
+        worth = verdict(kind, has_evidence=at is not None, complete=complete, typed=typed)
         return Finding(name, kind, worth, self.path(*at) if at is not None else None)
 
     def guards(self, expansions: int) -> tuple[GuardCount, ...]:

@@ -67,14 +67,14 @@ class Walks:
             properties_to_check(instance, property_names),
             liveness_properties(instance, property_names),
         )
-        self.names, self.requested = names_to_check(self.properties, property_names)
+        self.names, self.requested_names = names_to_check(self.properties, property_names)
         self.evidence: dict[str, Path] = {}
         self.steps_by_action: Counter[int] = Counter()
         self.distinct = self.generated = self.deepest = 0
         self.is_estimate = False
 
     def is_decided(self) -> bool:
-        return bool(self.requested) and self.requested <= set(self.evidence)
+        return bool(self.requested_names) and self.requested_names <= set(self.evidence)
 
     def progress(self, seconds: float) -> Progress:
         return Progress(self.deepest, 1, self.distinct, self.generated, seconds)
@@ -88,7 +88,7 @@ class Walks:
             if path is not None:
                 sampled = kind.startswith("sometimes")
                 findings.append(Finding(name, kind, Verdict.SAMPLED if sampled else Verdict.VIOLATED, path))
-            elif name in self.requested:
+            elif name in self.requested_names:
                 findings.append(Finding(name, kind, unseen))
         findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.liveness_properties]
         steps_by_action = {a.name: self.steps_by_action[i] for i, a in enumerate(self.instance.actions)}

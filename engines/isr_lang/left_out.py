@@ -38,21 +38,21 @@ def storing_in_range(design: Design) -> Design:
     """The design with the variable `left_out`, if a step of it may leave something out; else the design itself."""
     types = {v.name: v.type for v in design.variables}
     ranges = Ranges(design.roots(), {d: d.body for d in design.definitions()})
-    watched = [_watched(a, types, ranges) for a in (design.initial, *design.actions)]
-    if watched == [design.initial, *design.actions]:
+    watched_actions = [_watched_action(a, types, ranges) for a in (design.initial, *design.actions)]
+    if watched_actions == [design.initial, *design.actions]:
         return design
     if NAME in types:
         raise ModelError(f"a variable cannot be called '{NAME}' where a set or a map may leave something out")
     left_out = var("1 if the step before left something out of a set or a map, because it is out of its range")
     parts = {"__annotations__": {NAME: LeftOut}, NAME: left_out}
     state = type(f"{design.state.__name__}Stored", (design.state,), parts)
-    first, *actions = watched
+    first, *actions = watched_actions
     if first is design.initial:
         first = attrs.evolve(first, updates=(*first.updates, Update(NAME, (), literal(0, LeftOut.type))))
     return attrs.evolve(design, state=cast("type[Struct]", state), initial=first, actions=tuple(actions))
 
 
-def _watched(action: Action, types: Mapping[str, Type], ranges: Ranges) -> Action:
+def _watched_action(action: Action, types: Mapping[str, Type], ranges: Ranges) -> Action:
     """The action with an update of `left_out`, if it may leave something out; else the action itself."""
     if not any(_may_leave_out(u, types[u.variable], ranges) for u in action.updates):
         return action

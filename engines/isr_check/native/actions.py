@@ -105,15 +105,15 @@ class ActionWriter:
         self.layout, self.instance = shared.layout, shared.instance
         self.code = Code(name, ACTION, "i64", "noinline")
         self.expressions = Expressions(shared, self.code)
-        changed = {u.variable for u in action.updates}
+        changed_variables = {u.variable for u in action.updates}
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
         if (
             self.layout.slack.number
         ):  # a step to a value out of range is not tested, whatever it is that is out of range
-            reads = dict.fromkeys(reads, changed)
-        self.steps = [c for c in steps if reads[c.bit] & changed]
-        self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed) | (MOVES if moves else 0)
-        self.tested_variables = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
+            reads = dict.fromkeys(reads, changed_variables)
+        self.steps = [c for c in steps if reads[c.bit] & changed_variables]
+        self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed_variables) | (MOVES if moves else 0)
+        self.tested_variables = changed_variables & set[str]().union(*(reads[c.bit] for c in self.steps))
 
     def text(self) -> str:
         code, count, cells, words = self.code, self.code.slot(0), len(self.layout.cells), self.layout.words

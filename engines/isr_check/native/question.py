@@ -38,7 +38,7 @@ class Question:
         self.instance, self.symmetry, self.reduction = instance, symmetry, reduction
         self.properties = properties_to_check(instance, property_names)
         self.liveness_properties = liveness_properties(instance, property_names)
-        self.names, self.requested = names_to_check(self.properties, property_names)
+        self.names, self.requested_names = names_to_check(self.properties, property_names)
         bits = {name: bit for bit, (name, _) in enumerate(self.names)}
         assert len(bits) < 63, "more properties than bits in a mask"
         self.on_states = self._checks("always", "sometimes")
@@ -53,7 +53,7 @@ class Question:
 
     def about(self) -> dict[str, object]:
         """The question in words and numbers, for error messages."""
-        names = ", ".join(name for name, _ in self.names if name in self.requested)
+        names = ", ".join(name for name, _ in self.names if name in self.requested_names)
         symmetry = "on" if self.symmetry else "off"
         return {
             "design": self.instance.design.name,
@@ -77,8 +77,8 @@ class Question:
         findings: list[Finding] = []
         typed = self.type_ok not in levels_by_check
         for bit, (name, kind) in enumerate(self.names):
-            if bit in levels_by_check or name in self.requested:
-                worth = verdict(kind, decided=bit in levels_by_check, complete=complete, typed=typed)
+            if bit in levels_by_check or name in self.requested_names:
+                worth = verdict(kind, has_evidence=bit in levels_by_check, complete=complete, typed=typed)
                 findings.append(Finding(name, kind, worth, paths.get(bit)))
         return tuple(findings)
 
@@ -86,7 +86,7 @@ class Question:
         """Whether an exploration may end where the checks of these bits are decided."""
         if self.liveness_properties and self.type_ok not in bits:
             return False
-        return is_decided(self.requested, {self.names[bit][0] for bit in bits})
+        return is_decided(self.requested_names, {self.names[bit][0] for bit in bits})
 
     def guards(self, base: Sequence[int], refusals: Sequence[int], expansions: int) -> tuple[GuardCount, ...]:
         """The guards' counts after `expansions` states; those of action a begin at `base[a]` in `refusals`."""

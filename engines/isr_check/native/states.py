@@ -66,7 +66,7 @@ def holding(instance: Instance, property_names: tuple[str, ...], limits: Limits)
         return [
             name
             for bit, (name, _) in enumerate(search.names)
-            if bit not in search.levels_by_check and name in search.question.requested
+            if bit not in search.levels_by_check and name in search.question.requested_names
         ], complete
 
     return _explored(instance, property_names, limits, unviolated_properties)
