@@ -37,6 +37,8 @@ class LeftOut(Number, high=0):
 def storing_in_range(design: Design) -> Design:
     """The design with the variable `left_out`, if a step of it may leave something out; else the design itself."""
     types = {v.name: v.type for v in design.variables}
+    if types.get(NAME) == LeftOut.type:
+        return design  # it has the variable already
     ranges = Ranges(design.roots(), {d: d.body for d in design.definitions()})
     watched_actions = [_watched_action(a, types, ranges) for a in (design.initial, *design.actions)]
     if watched_actions == [design.initial, *design.actions]:
