@@ -28,6 +28,8 @@ from isr_lang.types import (
     SetType,
     SortType,
     Type,
+    maybe_of,
+    position_in,
 )
 from isr_trace.trace import TraceError
 
@@ -165,7 +167,7 @@ def encode(value: object, type: Type) -> Json:
         case MaybeType(), int():
             if value == 0:
                 return {"tag": "None", "value": {"#tup": []}}
-            return {"tag": "Some", "value": encode(value - 1 + first(type.of), type.of)}
+            return {"tag": "Some", "value": encode(position_in(value) + first(type.of), type.of)}
         case SetType(), int():
             members = (i for i in range(value.bit_length()) if value >> i & 1)
             return {"#set": [encode(i + first(type.of), type.of) for i in members]}
@@ -189,7 +191,7 @@ def decode(value: Json, type: Type) -> object:
                 return 0
             if variant.get("tag") != "Some":
                 raise TraceError(f"{excerpt(value)} is not a {type}")
-            return 1 + _scalar(variant.get("value"), type.of) - first(type.of)
+            return maybe_of(_scalar(variant.get("value"), type.of) - first(type.of))
         case SetType():
             members = items(table(value, f"a {type}").get("#set"), f"the members of a {type}")
             return sum(1 << position for position in {_position(m, type.of) for m in members})

@@ -9,7 +9,7 @@ import attrs
 from rich.text import Text
 
 from isr_lang import Instance, Where, show
-from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SortType, Type
+from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SortType, Type, position_in
 from isr_trace.reasons import Explainer, Reason
 from isr_trace.replay import DEADLOCK, TYPE_OK, Evaluator, Replay, Run, Tell, check_goal, goal, run_of, tell_nobody
 from isr_trace.trace import Trace
@@ -87,7 +87,7 @@ def _out_of_range(path: str, value: object, type: Type, instance: Instance) -> I
                 yield path, show(value, type), low, high
         case MaybeType(), int() if value != 0:
             low, high = instance.bounds(type.of)
-            if not low <= value - 1 + low <= high:
+            if not low <= position_in(value) + low <= high:
                 yield path, show(value, type), low, high
         case MapType(), tuple():
             entries = cast("tuple[object, ...]", value)

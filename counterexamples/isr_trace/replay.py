@@ -63,22 +63,24 @@ class Run:
 
 def goal(evaluator: Evaluator, name: str) -> Callable[[Values | None, Values], bool]:
     """The test `(state before, state)` for what a trace of this property must end in: a violation, or for a
-    `sometimes` the witness."""
+    `sometimes` the witness. Of a state out of range nothing but `type-ok` is asked (isr_check.engine)."""
     instance = evaluator.instance
     if name == TYPE_OK:
         return lambda _, state: not evaluator.in_range(state)
     if name == DEADLOCK:
-        return lambda _, state: next(iter(evaluator.successors(state)), None) is None
+        return lambda _, state: evaluator.in_range(state) and next(iter(evaluator.successors(state)), None) is None
     p = next((p for p in instance.properties if p.name == name), None)
     if p is None:
         why = "is not promised under these settings" if name in instance.off_properties else "does not exist"
         raise TraceError(f"the property {name} {why} in {instance.design.name}")
     if p.kind == "eventually":
         raise TraceError(f"{name} is a liveness property; only traces that end can be replayed")
-    wanted = p.kind.startswith("sometimes")
+    seek = p.kind.startswith("sometimes")
     if p.kind in ("step", "sometimes-step"):
-        return lambda before, state: before is not None and evaluator.holds(p, before, state) is wanted
-    return lambda _, state: evaluator.holds(p, state) is wanted
+        return lambda before, state: (
+            before is not None and evaluator.in_range(state) and evaluator.holds(p, before, state) is seek
+        )
+    return lambda _, state: evaluator.in_range(state) and evaluator.holds(p, state) is seek
 
 
 class Replay:

@@ -44,7 +44,7 @@ MEANING: dict[str, str] = {
     "at_most": "({0} <= {1})",
     "plus": "({0} + {1})",
     "minus": "({0} - {1})",
-    "some": "({0} - {low} + 1)",
+    "some": "some({0} - {low})",
     "or_else": "orElse({0}, {1}, {low})",
     "has": "has({0}, {1} - {low})",
     "with": "({0} | bit({1} - {low}, {size}))",

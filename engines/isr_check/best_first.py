@@ -2,7 +2,7 @@
 
 Of the states known, the search expands the one that satisfies most milestones in a row, and of those the nearest. So it
 finds a witness among few states; the witness need not be a shortest one. Unless every state was seen, that the search
-finds none says nothing.
+finds none says nothing. States that violate `type-ok` are left out, and then not every state was seen.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ def best_first(
     def count_milestones(state: State) -> int:
         return next((i for i, test in enumerate(tests) if not test(state)), len(tests))
 
+    complete = True
     starts: dict[State, Parameters] = {}
     came: dict[State, tuple[State, str, Parameters]] = {}
     queue: list[tuple[int, int, int, State]] = []
     for parameters, state in evaluator.initial_states():
+        if not evaluator.in_range(state):
+            return BestFirst(0, Path(tuple(parameters), ()), 0, complete=False)
         starts[state] = parameters
         heapq.heappush(queue, (-count_milestones(state), 0, len(starts), state))
     best, expansions = queue[0], 0
@@ -59,11 +62,14 @@ def best_first(
         search_progress(expansions, most)
         for action, parameters, successor in evaluator.successors(state):
             if successor not in came and successor not in starts:
+                if not evaluator.in_range(successor):
+                    complete = False
+                    continue
                 came[successor] = (state, instance.actions[action].name, parameters)
                 entry = (-count_milestones(successor), depth + 1, len(starts) + len(came), successor)
                 best = min(best, entry)
                 heapq.heappush(queue, entry)
-    return BestFirst(-best[0], _path(starts, came, best[3]), expansions, complete=not queue)
+    return BestFirst(-best[0], _path(starts, came, best[3]), expansions, complete=complete and not queue)
 
 
 def _path(

@@ -4,11 +4,16 @@ An engine is one function `explore(instance, property_names, limits, progress) -
 alike, to the number. The search is breadth first, level by level. It ends after a level, when all states were
 seen or every wanted property is decided; a limit may end it earlier, within a level. A counterexample is the least
 of the shortest ones, comparing (initial state, then steps) by the order of actions and parameters in the model.
+
+`type-ok`, that every variable has a value of its type, is always asked, whatever `property_names` says; its finding is
+there if it was asked for or is violated. A state that violates it is counted, but nothing else is asked of it or of a
+step to it, and no engine takes a step from it: a search ends with the level at which there is one, and is not
+`complete`. What is undecided then is UNKNOWN. So everything that is asked may take ranges for granted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 
 import attrs
@@ -163,6 +168,33 @@ def silent(_: Progress) -> None:
 Engine = Callable[[Instance, tuple[str, ...], Limits, Callable[[Progress], None]], Exploration]
 
 CHECKED_KINDS = ("always", "step", "sometimes", "sometimes-step")
+
+
+def names_to_check(
+    properties: Sequence[Property], property_names: tuple[str, ...]
+) -> tuple[list[tuple[str, str]], frozenset[str]]:
+    """(name, kind) of all that is decided while exploring; and those of the names for which somebody asked."""
+    names = [(p.name, p.kind) for p in properties] + [(TYPE_OK, "always")]
+    names += [(DEADLOCK, "always")] * (DEADLOCK in property_names)
+    unasked = {TYPE_OK} if property_names and TYPE_OK not in property_names else set[str]()
+    return names, frozenset(name for name, _ in names) - unasked
+
+
+def is_decided(requested_names: frozenset[str], decided_names: Collection[str]) -> bool:
+    """Whether an exploration may end: all that was asked for is decided, or type-ok is violated."""
+    return TYPE_OK in decided_names or (bool(requested_names) and requested_names <= set(decided_names))
+
+
+def verdict(kind: str, *, has_evidence: bool, complete: bool, typed: bool) -> Verdict:
+    """The verdict on a property; `typed`: type-ok is not violated."""
+    sometimes = kind.startswith("sometimes")
+    if has_evidence:
+        return Verdict.HOLDS if sometimes else Verdict.VIOLATED
+    if not typed:
+        return Verdict.UNKNOWN
+    if not complete:
+        return Verdict.BUDGETED
+    return Verdict.VACUOUS if sometimes else Verdict.HOLDS
 
 
 def properties_to_check(instance: Instance, property_names: tuple[str, ...]) -> list[Property]:

@@ -23,9 +23,11 @@ from isr_check.engine import (
     Limits,
     Path,
     Progress,
-    Verdict,
+    is_decided,
     liveness_properties,
+    names_to_check,
     properties_to_check,
+    verdict,
 )
 from isr_check.reduction import Reduction
 from isr_check.reference import Evaluator, Parameters, State, parameter_values
@@ -45,7 +47,7 @@ class _Search:
         self.evaluator = Evaluator(instance)
         self.properties = properties_to_check(instance, property_names)
         self.liveness_properties = liveness_properties(instance, property_names)
-        self.type_ok = not property_names or TYPE_OK in property_names
+        self.names, self.requested_names = names_to_check(self.properties, property_names)
         self.deadlock = DEADLOCK in property_names
         tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
         # name, test, and the answer that decides: a witness of 'sometimes', a violation of the others
@@ -68,8 +70,9 @@ class _Search:
         position = self.index[known_as] = len(self.states)
         self.states.append(state)
         self.parents.append(parent)
-        if self.type_ok and TYPE_OK not in self.evidence and not self.evaluator.in_range(state):
-            self.evidence[TYPE_OK] = position, None
+        if not self.evaluator.in_range(state):
+            self.evidence.setdefault(TYPE_OK, (position, None))
+            return True
         for name, test, seek in self.on_states:
             if name not in self.evidence and bool(test(state)) is seek:
                 self.evidence[name] = position, None
@@ -81,7 +84,9 @@ class _Search:
             self.generated += 1
             self.steps_by_action[action] += 1
             for name, test, seek in self.on_steps:
-                if name not in self.evidence and bool(test(state, successor)) is seek:
+                if name in self.evidence or bool(test(state, successor)) is not seek:
+                    continue
+                if self.evaluator.in_range(successor):
                     self.evidence[name] = position, successor
             if self.add(successor, position):
                 new.append(len(self.states) - 1)
@@ -90,8 +95,9 @@ class _Search:
         return new
 
     def is_decided(self) -> bool:
-        names = [p.name for p in self.properties] + [TYPE_OK] * self.type_ok + [DEADLOCK] * self.deadlock
-        return bool(names) and not self.liveness_properties and all(n in self.evidence for n in names)
+        return TYPE_OK in self.evidence or (
+            not self.liveness_properties and is_decided(self.requested_names, self.evidence)
+        )
 
     def path(self, position: int, last: State | None) -> Path:
         chain = [position]
@@ -107,26 +113,21 @@ class _Search:
         return Path(initial, tuple(steps))
 
     def findings(self, complete: bool) -> tuple[Finding, ...]:
-        names = [(p.name, p.kind) for p in self.properties]
-        names += [(TYPE_OK, "always")] * self.type_ok + [(DEADLOCK, "always")] * self.deadlock
+        names = [(n, kind) for n, kind in self.names if n in self.requested_names or n in self.evidence]
         found = [self._finding(name, kind, complete) for name, kind in names]
         return (*found, *(self._liveness(p, complete) for p in self.liveness_properties))
 
     def _liveness(self, p: Property, complete: bool) -> Finding:
         if not complete:
-            return Finding(p.name, p.kind, Verdict.BUDGETED)
+            return self._finding(p.name, p.kind, complete)
         from isr_check.liveness_reference import decide  # with SciPy, which takes its time to import
 
         return decide(self.instance, p)
 
     def _finding(self, name: str, kind: str, complete: bool) -> Finding:
-        sometimes = kind.startswith("sometimes")
-        if name in self.evidence:
-            verdict = Verdict.HOLDS if sometimes else Verdict.VIOLATED
-            return Finding(name, kind, verdict, self.path(*self.evidence[name]))
-        if not complete:
-            return Finding(name, kind, Verdict.BUDGETED)
-        return Finding(name, kind, Verdict.VACUOUS if sometimes else Verdict.HOLDS)
+        at, typed = self.evidence.get(name), TYPE_OK not in self.evidence
+        worth = verdict(kind, has_evidence=at is not None, complete=complete, typed=typed)
+        return Finding(name, kind, worth, self.path(*at) if at is not None else None)
 
     def guards(self, expansions: int) -> tuple[GuardCount, ...]:
         counts: list[GuardCount] = []
@@ -171,7 +172,7 @@ def explore(
             expansions += 1
         frontier = next_frontier
         levels += [len(next_frontier)] if next_frontier else []
-    complete = not cut and not frontier
+    complete = not cut and not frontier and TYPE_OK not in search.evidence
     return Exploration(
         search.findings(complete),
         complete,

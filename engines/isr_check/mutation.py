@@ -30,7 +30,6 @@ import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Path, Unsound, Verdict
 from isr_check.equivalence import Original, equivalent, simulates
-from isr_check.explorer import explore as reference
 from isr_check.native.states import values
 from isr_check.reference import Evaluator, State
 from isr_lang import Action, Definition, Design, Instance, Node, Property, Update, Value, Where, text
@@ -248,10 +247,7 @@ class Campaign:
         property_names, room = (EVERY_PROMISE, TYPE_OK), room_for(baseline.distinct)
         given = self.limits.max_states
         limits = attrs.evolve(self.limits, max_states=room if given is None else min(room, given))
-        try:
-            return self._search(mutant, baseline, property_names, limits)
-        except OverflowError:  # far out of range, where only unbounded numbers can follow
-            return reference(mutant, property_names, limits)
+        return self._search(mutant, baseline, property_names, limits)
 
     def _search(
         self, mutant: Instance, baseline: Baseline, property_names: tuple[str, ...], limits: Limits

@@ -3,11 +3,14 @@
 Where that is so, say the rules (isr_check.reduction_rules), which are found in the model. Such states are bisimilar.
 So verdicts stay, and the least of the shortest counterexamples is the same one. Not so the numbers of states and
 steps, and the depth.
+
+Whether a value is in range makes a difference, for `type-ok` reads every variable. So a value out of range stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 from isr_check.engine import Unsound, properties_to_check
@@ -46,7 +49,8 @@ class Reduction:
             passed_mask = self._where_passed(rule, values)
             for name in rule.blank:
                 first, old = self.first(name), cast("tuple[object, ...]", values[name])
-                values[name] = tuple(first if p else v for p, v in zip(passed_mask, old, strict=True))
+                is_free = partial(self.instance.contains, cast("MapType", self._types[name]).value)
+                values[name] = tuple(first if p and is_free(v) else v for p, v in zip(passed_mask, old, strict=True))
         for join in self.join_rules:
             members, beside, phase = (
                 cast("tuple[int, ...]", values[n]) for n in (join.members, join.beside, join.phase)

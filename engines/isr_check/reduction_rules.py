@@ -147,10 +147,12 @@ def _relevant_variables(model: Model, action: Inlined, rule: VersionRule) -> Ite
     every = list(dict.fromkeys(n.args[1] for n in walk(*action.parts) if cell(n) in rule.blank))
     for keys in subsets(every):
         parts = model.fold_nodes(action.parts, where_passed(action.parts, rule, keys))
-        if FALSE not in parts[: len(action.guards)]:
-            others = [k for k in every if k not in keys]
-            read = (n for n in walk(*parts) if cell(n) in rule.blank)
-            yield from (cell(n) for n in read if bound(n.args[1]) or n.args[1] not in others)
+        guards = parts[: len(action.guards)]
+        # A guard before the one that refuses reads, too: whether it ever refuses is reported.
+        reached = guards[: guards.index(FALSE)] if FALSE in guards else parts
+        others = [k for k in every if k not in keys]
+        read = (n for n in walk(*reached) if cell(n) in rule.blank)
+        yield from (cell(n) for n in read if bound(n.args[1]) or n.args[1] not in others)
 
 
 def where_passed(parts: Sequence[Node], rule: VersionRule, keys: Sequence[Node]) -> dict[Node, bool]:

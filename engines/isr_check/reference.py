@@ -25,6 +25,8 @@ from isr_lang.types import (
     SetType,
     SortType,
     Type,
+    maybe_of,
+    position_in,
 )
 
 State = tuple[Any, ...]
@@ -55,7 +57,15 @@ def _bit(position: int, size: int) -> int:
     return 1 << position if 0 <= position < size else 0
 
 
-HELPERS: dict[str, Any] = {"BITS": _Bits(), "_get": _get, "_put": _put, "_has": _has, "_bit": _bit}
+HELPERS: dict[str, Any] = {
+    "BITS": _Bits(),
+    "_get": _get,
+    "_put": _put,
+    "_has": _has,
+    "_bit": _bit,
+    "maybe_of": maybe_of,
+    "position_in": position_in,
+}
 
 # {0} {1} {2} are the operands; {low} and {size} belong to the scalar type by which the operator counts
 # positions; {first} is the answer for 'no such thing'; {x} is the bound variable, {range} its values.
@@ -76,8 +86,8 @@ MEANING: dict[str, str] = {
     "at_most": "({0} <= {1})",
     "plus": "({0} + {1})",
     "minus": "({0} - {1})",
-    "some": "({0} - {low} + 1)",
-    "or_else": "(({0} - 1 + {low}) if {0} else {1})",
+    "some": "maybe_of({0} - {low})",
+    "or_else": "((position_in({0}) + {low}) if {0} else {1})",
     "has": "_has({0}, {1} - {low})",
     "with": "({0} | _bit({1} - {low}, {size}))",
     "without": "({0} & ~_bit({1} - {low}, {size}))",
@@ -113,6 +123,12 @@ OF_NAMES: dict[str, str] = {
     "get": "{0}[{1}]",
 }
 
+# The same where the operand is in the range of its type.
+IN_RANGE: dict[str, str] = {
+    "some": "({0} - {low} + 1)",
+    "or_else": "(({0} - 1 + {low}) if {0} else {1})",
+}
+
 
 class _Writer:
     """Expressions of one instance as Python source."""
@@ -123,6 +139,7 @@ class _Writer:
         self.functions: dict[Any, str] = {}
         self.lines: list[str] = []
         self.bound: dict[Any, str] = {}
+        self.in_definition = False
 
     def expression(self, node: Node) -> str:
         fields: dict[str, Any] = {}
@@ -152,7 +169,13 @@ class _Writer:
         if op == "every":
             fields["full"] = (1 << self.instance.positions(cast("SetType", node.type).of)) - 1
         named = isinstance(position_type, SortType | ChoiceType) and op in OF_NAMES
-        return (OF_NAMES if named else MEANING)[op].format(*(self.expression(a) for a in node.args), **fields)
+        texts = OF_NAMES if named else IN_RANGE if op in IN_RANGE and self.is_in_range(node.args[0]) else MEANING
+        return texts[op].format(*(self.expression(a) for a in node.args), **fields)
+
+    def is_in_range(self, node: Node) -> bool:
+        """Whether the value is in the range of its type, in every state that is."""
+        type = node.type.of if isinstance(node.type, MaybeType) else node.type
+        return not isinstance(type, NumberType) or self.instance.is_in_range(node, in_definition=self.in_definition)
 
     def range(self, domain: Node) -> str:
         low, high = self.instance.bounds(cast("SetType", domain.type).of)
@@ -166,7 +189,9 @@ class _Writer:
     def definition(self, definition: Any) -> str:
         if definition not in self.functions:
             self.functions[definition] = f"{definition.name}_{len(self.functions)}"
+            outside, self.in_definition = self.in_definition, True
             body = self.expression(self.instance.body(definition))
+            self.in_definition = outside
             params = "".join(f", p_{name}" for name, _ in definition.parameters)
             self.lines += [f"def {self.functions[definition]}(S{params}):", f"    return {body}", ""]
         return self.functions[definition]
@@ -204,6 +229,25 @@ class _Writer:
         was = f"{old}[{position}]" if isinstance(type.key, SortType) else f"_get({old}, {position}, {first!r})"
         inner = self.put(was, type.value, path[1:], value)
         return f"_put({old}, {position}, {inner})"
+
+    def in_range(self, type: Type, value: str) -> str:
+        """The test that a value is one of the type (Instance.contains); empty where it cannot be another."""
+        match type:
+            case NumberType() | SortType() | ChoiceType():
+                low, high = self.instance.bounds(type)
+                return f"{low} <= {value} <= {high}" if isinstance(type, NumberType) or high < low else ""
+            case MaybeType():
+                count = self.instance.positions(type.of)
+                return f"0 <= {value} <= {count}" if isinstance(type.of, NumberType) else ""
+            case MapType():
+                x = f"v{len(value)}"
+                inner = self.in_range(type.value, x)
+                return f"all({inner} for {x} in {value})" if inner else ""
+            case SeqType():
+                inner, longest = self.in_range(type.of, "x"), self.instance.bounds(type.index)[1]
+                return f"len({value}) <= {longest}" + (f" and all({inner} for x in {value})" if inner else "")
+            case BoolType() | SetType():
+                return ""
 
     def values(self, type: Type) -> str:
         if isinstance(type, SetType):
@@ -248,6 +292,8 @@ class Evaluator:
             body += [f"def property_{i}(S, T=None):", f"    return {writer.expression(p.condition)}", ""]
             if p.trigger is not None:
                 body += [f"def trigger_{i}(S, T=None):", f"    return {writer.expression(p.trigger)}", ""]
+        in_range = " and ".join(writer.in_range(v.type, f"S[{i}]") or "True" for i, v in enumerate(instance.variables))
+        body += ["def in_range(S):", f"    return {in_range or True}", ""]
         self.source = "\n".join(writer.lines + body)
         self._writer = writer
         self._space: dict[str, Any] = dict(HELPERS)
@@ -259,7 +305,6 @@ class Evaluator:
         self.properties: list[Callable[..., bool]] = [
             self._space[f"property_{i}"] for i in range(len(instance.properties))
         ]
-        self._ranges = [self._range_check(v.type) for v in instance.variables]
 
     def initial_states(self) -> list[tuple[Parameters, State]]:
         blank = tuple(self.instance.first(v.type) for v in self.instance.variables)
@@ -289,24 +334,7 @@ class Evaluator:
 
     def in_range(self, state: State) -> bool:
         """Whether every variable is within its declared range: the property type-ok."""
-        return all(check(value) for check, value in zip(self._ranges, state, strict=True))
-
-    def _range_check(self, type: Type) -> Callable[[Any], bool]:
-        match type:
-            case NumberType() | SortType():
-                low, high = self.instance.bounds(type)
-                return lambda v: low <= v <= high
-            case MapType():
-                inner = self._range_check(type.value)
-                return lambda v: all(map(inner, v))
-            case SeqType():
-                inner, longest = self._range_check(type.of), self.instance.bounds(type.index)[1]
-                return lambda v: len(v) <= longest and all(map(inner, v))
-            case MaybeType():
-                count = self.instance.positions(type.of)
-                return lambda v: 0 <= v <= count
-            case BoolType() | SetType() | _:
-                return lambda _: True
+        return bool(self._space["in_range"](state))
 
 
 def parameter_values(instance: Instance, action: FoldedAction) -> Iterator[Parameters]:

@@ -2,8 +2,8 @@
 
 Walk number n of a seed is the same walk in every engine and on any machine, because all of them draw from the same
 `Dice`: first one of the initial states, then at each state one of the enabled actions, and one of the action's steps.
-A walk ends after LONGEST_WALK steps, or at a state without a next one. This is the reference; the same at native speed
-is isr_check.native.simulation.
+A walk ends after LONGEST_WALK steps, at a state without a next one, or at one that violates `type-ok`. This is the
+reference; the same at native speed is isr_check.native.simulation.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from isr_check.engine import (
     Progress,
     Verdict,
     liveness_properties,
+    names_to_check,
     properties_to_check,
     silent,
 )
@@ -66,16 +67,14 @@ class Walks:
             properties_to_check(instance, property_names),
             liveness_properties(instance, property_names),
         )
-        self.names = [(p.name, p.kind) for p in self.properties]
-        self.names += [(TYPE_OK, "always")] * (not property_names or TYPE_OK in property_names)
-        self.names += [(DEADLOCK, "always")] * (DEADLOCK in property_names)
+        self.names, self.requested_names = names_to_check(self.properties, property_names)
         self.evidence: dict[str, Path] = {}
         self.steps_by_action: Counter[int] = Counter()
         self.distinct = self.generated = self.deepest = 0
         self.is_estimate = False
 
     def is_decided(self) -> bool:
-        return bool(self.names) and len(self.evidence) == len(self.names)
+        return bool(self.requested_names) and self.requested_names <= set(self.evidence)
 
     def progress(self, seconds: float) -> Progress:
         return Progress(self.deepest, 1, self.distinct, self.generated, seconds)
@@ -83,12 +82,14 @@ class Walks:
     def exploration(self, seconds: float, *, enough: bool) -> Exploration:
         """The answer; `enough`: all walks that were asked for were made."""
         findings: list[Finding] = []
+        unseen = Verdict.UNKNOWN if TYPE_OK in self.evidence else Verdict.SAMPLED if enough else Verdict.BUDGETED
         for name, kind in self.names:
             path = self.evidence.get(name)
-            verdict = Verdict.SAMPLED if enough or path is not None else Verdict.BUDGETED
-            if path is not None and not kind.startswith("sometimes"):
-                verdict = Verdict.VIOLATED
-            findings.append(Finding(name, kind, verdict, path))
+            if path is not None:
+                sampled = kind.startswith("sometimes")
+                findings.append(Finding(name, kind, Verdict.SAMPLED if sampled else Verdict.VIOLATED, path))
+            elif name in self.requested_names:
+                findings.append(Finding(name, kind, unseen))
         findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.liveness_properties]
         steps_by_action = {a.name: self.steps_by_action[i] for i, a in enumerate(self.instance.actions)}
         return Exploration(
@@ -151,6 +152,8 @@ class Simulation(Walks):
         before: State | None = None
         while True:
             self.look(before, state, initial, steps)
+            if not self.evaluator.in_range(state):
+                break
             options: dict[int, list[tuple[Parameters, State]]] = {}
             for action, parameters, successor in self.evaluator.successors(state):
                 self.generated += 1
@@ -173,6 +176,8 @@ class Simulation(Walks):
         self.distinct = len(self.visited)
         if new and not self.evaluator.in_range(state):
             self.decide(TYPE_OK, initial, steps)
+        if not self.evaluator.in_range(state):
+            return
         for p in self.properties:
             if p.name in self.evidence:
                 continue

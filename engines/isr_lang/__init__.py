@@ -68,7 +68,7 @@ that an action can be taken.
 
 **Names.** `@define` gives a name to an expression of one state and some scalars; it is kept in the graph, for
 exports and narration. `bound`, `switch` and `setting` are symbols that a run fixes. A variable declared with
-`var(..., when=SETTING)` exists under the setting only.
+`var(..., when=SETTING)` exists under the setting only; without it, it keeps its one initial value.
 
 Python decides some things before a symbolic value can speak up (`and`, `or`, `not`, `if`, `in`, `a < b < c`);
 these are refused when the model is imported, on its own line, with the right spelling. Every operator is
@@ -78,6 +78,7 @@ Reading order: `nodes` (the expression graph), `types`, `expr` (what symbolic va
 `containers`, `quantify`, `constants` (what a run fixes), `state`, `declare` (actions and definitions), `promises`,
 `design`, `instance` (a design with its constants fixed), `errors`.
 
+- What is in range: `extents` (by the look of an expression), `left_out` (what a set or a map cannot store).
 - Made of these: `override` (a definition replaced), `refine` (a promise about an abstract state), `blank` (values that
   nothing reads), `ranges` (reads out of range), `printing` (expressions as text).
 """

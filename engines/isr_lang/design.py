@@ -62,6 +62,15 @@ class Design:
         missing = [v.name for v in self.state.variables() if v.name not in started]
         if missing:
             raise ModelError(f"the initial condition leaves out {', '.join(missing)}", self.initial.where)
+        conditional = {v.name for v in self.state.variables() if v.when is not None}
+        for update in self.initial.updates:
+            chosen = next((n.attr for n in walk(update.value) if n.op == "parameter"), None)
+            if chosen is not None and update.variable in conditional:
+                raise ModelError(
+                    f"'{update.variable}' exists under a setting only, and without it keeps one initial value; so that "
+                    f"value cannot depend on '{chosen}', a parameter of the initial condition",
+                    self.initial.where,
+                )
 
     def replacing(self, name: str, summary: str, *, because: str, **parts: Action | DefinitionFunction) -> Design:
         """The design with some actions or definitions replaced, by name; `because` is the reason in one sentence.

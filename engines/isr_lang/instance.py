@@ -7,7 +7,7 @@ and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from typing import Final, cast
 
@@ -17,6 +17,7 @@ from isr_lang.declare import Action, Constant, Definition, Property, Update, Val
 from isr_lang.design import Design
 from isr_lang.errors import ModelError
 from isr_lang.expr import nearest
+from isr_lang.left_out import storing_in_range
 from isr_lang.nodes import Node, literal, walk
 from isr_lang.printing import text
 from isr_lang.types import (
@@ -90,16 +91,21 @@ class Instance:
         self._bodies: dict[Definition, Node] = {}
         self._off: dict[str, Node] = {}
         self._check_assumptions()
-        start = {u.variable: u.value for u in design.initial.updates}
+        design = storing_in_range(design)
+        start, still = {u.variable: u.value for u in design.initial.updates}, set[str]()
         for v in design.variables:
             if v.when is not None and self.fold(v.when).attr is False:
-                self._off[v.name] = self.fold(start[v.name])
+                value = self.fold(start[v.name])
+                if value.op != "literal" or self.contains(v.type, value.attr):
+                    self._off[v.name] = value
+                else:
+                    still.add(v.name)  # it is there, so that type-ok can say that it is out of range
         self._folded.clear()  # what was folded before the absent variables were known
         self._folded_within.clear()
         self._bodies.clear()
         self.variables = tuple(v for v in design.variables if v.name not in self._off)
-        self.initial = cast("FoldedAction", self._action(design.initial))
-        folded = [(a.name, self._action(a)) for a in design.actions]
+        self.initial = cast("FoldedAction", self._action(design.initial, frozenset()))
+        folded = [(a.name, self._action(a, still)) for a in design.actions]
         self.actions = tuple(a for _, a in folded if a is not None)
         self.off_actions = tuple(name for name, a in folded if a is None)
         self.properties = tuple(self._property(p) for p in design.properties if self._is_promised(p))
@@ -164,6 +170,22 @@ class Instance:
             case _:
                 return self.bounds(type)[0]
 
+    def contains(self, type: Type, value: object) -> bool:
+        """Whether a value (isr_lang.types) is in the range of the type: what `type-ok` asks of each variable."""
+        match type:
+            case NumberType() | SortType():
+                low, high = self.bounds(type)
+                return low <= cast("int", value) <= high
+            case MaybeType():
+                return 0 <= cast("int", value) <= self.positions(type.of)
+            case MapType():
+                return all(self.contains(type.value, v) for v in cast("tuple[object, ...]", value))
+            case SeqType():
+                items = cast("tuple[object, ...]", value)
+                return len(items) <= self.bounds(type.index)[1] and all(self.contains(type.of, v) for v in items)
+            case BoolType() | SetType() | ChoiceType():
+                return True
+
     def body(self, definition: Definition) -> Node:
         """The folded body of a definition.
 
@@ -207,32 +229,42 @@ class Instance:
 
     def _single(self, node: Node) -> Node:
         """The only value of the node's type, if it has one value and the node is in range; else the node."""
-        if isinstance(node.type, NumberType | SortType) and self._in_range(node):
+        if isinstance(node.type, NumberType | SortType) and self.is_in_range(node, in_definition=self._in_definition):
             low, high = self.bounds(node.type)
             if low == high:
                 return literal(low, node.type)
         return node
 
-    def _in_range(self, node: Node) -> bool:
-        """Whether a value is in the range of its type: stored and chosen numbers are, sums need not be."""
+    def is_in_range(self, node: Node, *, in_definition: bool) -> bool:
+        """Whether a value is in the range of its type: stored and chosen numbers are, sums need not be.
+
+        Stored numbers are in the states in which anything is asked but `type-ok`: no engine asks more of a state that
+        violates it, nor goes on from there (isr_check.engine). So what is folded here is so where it counts.
+        """
         if isinstance(node.type, SortType | ChoiceType):
             return True
         if node.op in ("get", "at", "length"):
-            return self._in_range(node.args[0])
-        return node.op in ("variable", "bound") or (node.op == "parameter" and not self._in_definition)
+            return self.is_in_range(node.args[0], in_definition=in_definition)
+        return node.op in ("variable", "bound") or (node.op == "parameter" and not in_definition)
 
     def interval(self, node: Node) -> tuple[int, int] | None:
         """The least and greatest value that the node can have; None if the node alone does not say it."""
         if node.op == "literal" and isinstance(node.attr, int):
             return node.attr, node.attr
-        if isinstance(node.type, NumberType | SortType | ChoiceType) and self._in_range(node):
-            return self.bounds(node.type)
-        return None
+        in_range = self.is_in_range(node, in_definition=self._in_definition)
+        return (
+            self.bounds(node.type) if isinstance(node.type, NumberType | SortType | ChoiceType) and in_range else None
+        )
+
+    def is_within(self, node: Node, type: Scalar) -> bool:
+        """Whether the node alone says that its value is in the range of the type."""
+        interval, (low, high) = self.interval(node), self.bounds(type)
+        return interval is not None and low <= interval[0] and interval[1] <= high
 
     def _update(self, update: Update) -> Update:
         return Update(update.variable, tuple(self.fold(n) for n in update.path), self.fold(update.value))
 
-    def _action(self, action: Action) -> FoldedAction | None:
+    def _action(self, action: Action, still: Collection[str]) -> FoldedAction | None:
         guards: list[FoldedGuard] = []
         for i, guard in enumerate(action.guards):
             condition = self.fold(guard.condition)
@@ -241,7 +273,7 @@ class Instance:
                     return None
                 continue
             guards.append(FoldedGuard(i, text(guard.condition), condition))
-        updates = tuple(self._update(u) for u in action.updates if u.variable not in self._off)
+        updates = tuple(self._update(u) for u in action.updates if u.variable not in {*self._off, *still})
         return FoldedAction(action, tuple(guards), updates)
 
     def _is_promised(self, p: Property) -> bool:
@@ -363,8 +395,8 @@ def _get(i: Instance, n: Node) -> Node | None:
     m, key = n.args
     if m.op != "literal" or len(set(m.attr)) != 1:
         return None
-    known = i.interval(key) is not None or isinstance(key.type, BoolType)
-    return literal(m.attr[0], n.type) if known or m.attr[0] == i.first(n.type) else None
+    within = isinstance(key.type, BoolType) or i.is_within(key, cast("MapType", m.type).key)
+    return literal(m.attr[0], n.type) if within or m.attr[0] == i.first(n.type) else None
 
 
 def _has(_: Instance, n: Node) -> Node | None:

@@ -6,8 +6,10 @@ each with this one, so that no operator can be forgotten somewhere.
 All operators are total. The answers outside the usual domain, the same in every engine:
 `at` beyond the end of a sequence or `get` beyond the keys of a map is the first value of the type (a model
 whose answer would depend on the order of a symmetric sort is refused); `take` of more items than a sequence
-has is the whole sequence; `smallest` and `largest` of nothing are their last argument. Arithmetic is on the
-integers: only what is *stored* in a variable must be in range, and `type-ok` is violated where it is not.
+has is the whole sequence; `smallest` and `largest` of nothing are their last argument; a set has no member, and a
+map no key, outside of its type. Arithmetic is on the integers, and a maybe has any number: only what is *stored* in
+a variable must be in range, and `type-ok` is violated where it is not, or where a set or a map leaves something out
+(isr_lang.left_out).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import cast
 
 from isr_lang.design import Design
 from isr_lang.nodes import Node
-from isr_lang.types import ChoiceType, MapType, MaybeType, NumberType, SeqType, SetType, SortType, Type
+from isr_lang.types import ChoiceType, MapType, MaybeType, NumberType, SeqType, SetType, SortType, Type, position_in
 
 
 def show(value: object, type: Type) -> str:
@@ -20,7 +20,7 @@ def show(value: object, type: Type) -> str:
         case ChoiceType(), int():
             return type.members[value].lower()
         case MaybeType(), int():
-            return "none" if value == 0 else show(value - 1 + first(type.of), type.of)
+            return "none" if value == 0 else show(position_in(value) + first(type.of), type.of)
         case SetType(), int():
             members = (show(i + first(type.of), type.of) for i in range(value.bit_length()) if value >> i & 1)
             return "{" + ", ".join(members) + "}"

@@ -11,8 +11,8 @@ those before it hold, and an update only where all guards do. A quantifier reads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache, reduce
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial, reduce
 from typing import cast
 
 import attrs
@@ -22,7 +22,7 @@ from isr_lang.design import Design
 from isr_lang.nodes import Binder, Node, apply, literal
 from isr_lang.scalars import Bool
 from isr_lang.state import Struct, var
-from isr_lang.types import BOOL, COUNT, MapType, NumberType, Type
+from isr_lang.types import BOOL, COUNT, MapType, NumberType, Scalar, Type
 
 PROMISE, STEP_PROMISE = "reads-in-range", "steps-read-in-range"
 FLAG, SUFFIX = "read_out_of_range", "_reads_out_of_range"
@@ -45,58 +45,67 @@ def all_of(nodes: Iterable[Node]) -> Node:
     return reduce(both, nodes, TRUE)
 
 
-@cache
-def in_range(node: Node) -> Node:
-    """The condition under which the value of the node reads nothing out of range."""
-    args = node.args
-    if isinstance(node.attr, Binder) and node.op != "bound":
-        body = in_range(args[1])
-        within = TRUE if body is TRUE else Node("forall", (args[0], body), node.attr, BOOL)
-        return all_of((in_range(args[0]), within, *map(in_range, args[2:])))
-    match node.op:
-        case "and" | "implies":
-            return both(in_range(args[0]), if_so(args[0], in_range(args[1])))
-        case "or":
-            return both(in_range(args[0]), if_so(apply("not", args[0]), in_range(args[1])))
-        case "when":
-            chosen = (if_so(args[0], in_range(args[1])), if_so(apply("not", args[0]), in_range(args[2])))
-            return all_of((in_range(args[0]), *chosen))
-        case _:
-            return both(all_of(map(in_range, args)), _own(node))
+Own = Callable[[Node], Node]
+"""The condition that an operator itself adds to those of its arguments."""
 
 
-def _own(node: Node) -> Node:
-    """The condition that the operator itself adds to those of its arguments."""
+def reads(node: Node) -> Node:
+    """The condition under which the operator reads nothing out of range."""
     args = node.args
     match node.op:
-        case "call":
-            definition = _asking(node.attr[0])
-            return TRUE if definition is None else Node("call", args, (definition, node.attr[1]), BOOL)
         case "at":
             return both(apply("at_most", ZERO, args[1]), apply("less", args[1], apply("length", args[0])))
         case "take":
             return both(apply("at_most", ZERO, args[1]), apply("at_most", args[1], apply("length", args[0])))
         case "get" | "put":
-            return _is_key(cast("MapType", args[0].type), args[1])
+            return is_one_of(cast("MapType", args[0].type).key, args[1])
         case _:
             return TRUE
 
 
-def _is_key(type: MapType, key: Node) -> Node:
-    """The condition under which a map has the key, which of numbers need not be so."""
-    if not isinstance(type.key, NumberType) or type.key.high is None:
+def is_one_of(type: Scalar, value: Node) -> Node:
+    """The condition under which the value is in the range of the type, which of numbers need not be so."""
+    if not isinstance(type, NumberType) or type.high is None:
         return TRUE
-    return both(apply("at_most", literal(type.key.low, COUNT), key), apply("at_most", key, type.key.high))
+    return both(apply("at_most", literal(type.low, COUNT), value), apply("at_most", value, type.high))
 
 
 @cache
-def _asking(definition: Definition) -> Definition | None:
-    """The definition that says whether this one reads in range; None where it always does."""
-    body = in_range(definition.body)
+def in_range(node: Node, own: Own = reads) -> Node:
+    """The condition under which every operator that counts in the value of the node has its own condition.
+
+    By default: that its value reads nothing out of range.
+    """
+    args, of = node.args, partial(in_range, own=own)
+    if isinstance(node.attr, Binder) and node.op != "bound":
+        body = of(args[1])
+        within = TRUE if body is TRUE else Node("forall", (args[0], body), node.attr, BOOL)
+        return all_of((of(args[0]), within, *map(of, args[2:])))
+    match node.op:
+        case "and" | "implies":
+            return both(of(args[0]), if_so(args[0], of(args[1])))
+        case "or":
+            return both(of(args[0]), if_so(apply("not", args[0]), of(args[1])))
+        case "when":
+            chosen = (if_so(args[0], of(args[1])), if_so(apply("not", args[0]), of(args[2])))
+            return all_of((of(args[0]), *chosen))
+        case "call":
+            definition = _asking(node.attr[0], own)
+            asked = TRUE if definition is None else Node("call", args, (definition, node.attr[1]), BOOL)
+            return both(all_of(map(of, args)), asked)
+        case _:
+            return both(all_of(map(of, args)), own(node))
+
+
+@cache
+def _asking(definition: Definition, own: Own) -> Definition | None:
+    """The definition that says whether this one is in range; None where it always is."""
+    body = in_range(definition.body, own)
     if body is TRUE:
         return None
-    doc = f"{definition.name} reads nothing out of range."
-    return attrs.evolve(definition, name=f"{definition.name}_in_range", body=body, doc=doc)
+    doc = f"{definition.name} {own.__name__} nothing out of range."
+    suffix = "in_range" if own is reads else f"{own.__name__}_in_range"
+    return attrs.evolve(definition, name=f"{definition.name}_{suffix}", body=body, doc=doc)
 
 
 def _of_update(update: Update, type: Type) -> Node:
@@ -104,7 +113,7 @@ def _of_update(update: Update, type: Type) -> Node:
     asked = in_range(update.value)
     for key in update.path:
         of = cast("MapType", type)
-        asked, type = all_of((asked, in_range(key), _is_key(of, key))), of.value
+        asked, type = all_of((asked, in_range(key), is_one_of(of.key, key))), of.value
     return asked
 
 

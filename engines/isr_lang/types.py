@@ -6,7 +6,8 @@ A type describes the *values* that the engines compute with:
     number    an int in low..high
     sort      an int in 0..size-1, names that have no order; symmetric if renaming them changes nothing
     choice    an int, the position of the member's name
-    maybe     0 for none, otherwise 1 + the position of the value in its own type
+    maybe     0 for none, otherwise 1 + the position of the value in its own type; a number below its range, of
+              which the position is negative, is that position itself (maybe_of, position_in)
     set       an int, bit i set when the element at position i is a member
     map       a tuple, one value per key, in the order of the key's type
     seq       a tuple, at most as long as the number type of its index has positions
@@ -106,6 +107,17 @@ class SeqType:
 
 
 Type = BoolType | NumberType | SortType | ChoiceType | MaybeType | SetType | MapType | SeqType
+
+
+def maybe_of(position: int) -> int:
+    """The number of a maybe that holds the value at this position. No two positions share one, and none has 0."""
+    return position + 1 if position >= 0 else position
+
+
+def position_in(maybe: int) -> int:
+    """The position of the value that a maybe holds, by its number, which is not 0."""
+    return maybe - 1 if maybe > 0 else maybe
+
 
 BOOL = BoolType()
 COUNT = NumberType("Count")

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from isr_check import explorer
 from isr_check.engine import BadCheckpoint, Exploration, Failed, Limits, Progress, Unsound, liveness_properties, silent
 from isr_check.symmetry import Symmetry
 from isr_lang import Instance
@@ -62,7 +63,7 @@ def explore(
     `graph`: write states and steps as tables, too.
     """
     session.check(master)
-    from isr_check.native.layout import SLACKS
+    from isr_check.native.layout import SLACKS, TooWide
     from isr_check.native.question import Question
     from isr_check.native.sharding import MOST_OWNERS
     from isr_pipeline.locations import Location
@@ -96,7 +97,12 @@ def explore(
         buckets = stored_buckets or partitions or 2 * (workers or len(os.sched_getaffinity(0)))
         means = SearchMeans(place, scratch, buckets, handover, starting)
         for slack in SLACKS[cast("int", plan.get("slack", 0)) :]:
-            search = Search(question, slack, means)
+            try:
+                search = Search(question, slack, means)
+            except TooWide:
+                if slack is SLACKS[0]:
+                    raise
+                break
             search.limits, search.progress, search.start = limits or Limits(), progress, start
             try:
                 return _run_search(search, resume=bool(plan), graph=graph, keep=keep)
@@ -104,7 +110,8 @@ def explore(
                 plan = {}
             finally:
                 search.close()
-    raise AssertionError("with the last slack an exploration ends")
+    # A value is so far out of range that no word has room for it beside those of other elements. The search ends there.
+    return explorer.explore(instance, property_names, limits, progress, symmetry=symmetry)
 
 
 def _run_search(search: Search, *, resume: bool, graph: bool, keep: bool) -> Exploration:

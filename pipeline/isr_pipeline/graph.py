@@ -240,7 +240,7 @@ class Decoder:
                 return _list(_offsets(members.sum(axis=1)), self._scalars(positions + first(type.of), type.of))
             case MaybeType():
                 values = self._cells(states, at).ravel()
-                return self._scalars(values - 1 + first(type.of), type.of, none=values == 0)
+                return self._scalars(values - (values > 0) + first(type.of), type.of, none=values == 0)
             case _:
                 return self._scalars(self._cells(states, at).ravel(), type)
 

@@ -136,7 +136,7 @@ class Search:
         return sum(1 << c.bit for c in checks if c.bit not in levels_by_check)
 
     def is_decided(self) -> bool:
-        return bool(self.question.names) and len(self.levels_by_check) == len(self.question.names)
+        return self.question.is_decided(self.levels_by_check)
 
     def before(self) -> dict[int, int]:
         """How many states each bucket has."""

@@ -13,7 +13,18 @@ from typing import TypeAlias, cast
 from isr_broker.snapshot import Json
 from isr_lang import Instance, show
 from isr_lang.printing import first
-from isr_lang.types import BoolType, ChoiceType, MapType, MaybeType, NumberType, SeqType, SetType, SortType, Type
+from isr_lang.types import (
+    BoolType,
+    ChoiceType,
+    MapType,
+    MaybeType,
+    NumberType,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+    position_in,
+)
 
 JsonObject: TypeAlias = "dict[str, Json]"
 
@@ -32,7 +43,7 @@ def to_json(value: object, type: Type) -> Json:
         case ((SortType() | ChoiceType()), int()):
             return show(value, type)
         case MaybeType(), int():
-            return None if value == 0 else to_json(value - 1 + first(type.of), type.of)
+            return None if value == 0 else to_json(position_in(value) + first(type.of), type.of)
         case SetType(), int():
             return [to_json(i + first(type.of), type.of) for i in range(value.bit_length()) if value >> i & 1]
         case MapType(), tuple():

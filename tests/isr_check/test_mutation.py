@@ -26,7 +26,7 @@ FATES = {
     ("serves", "CALLS != silent"): (Fate.SETTLED, (), None),
     ("hurries", "old.served + RUSH < old.drawn"): (Fate.SURVIVED, (), None),
     ("jams", "old.jams < PAPER_JAMS"): (Fate.KILLED, ("type-ok",), 4),
-    ("jams", "old.served < old.drawn"): (Fate.KILLED, ("never-ahead",), 1),
+    ("jams", "old.served < old.drawn"): (Fate.KILLED, ("type-ok",), 1),  # nothing else is asked of that state
     ("closes", "old.open"): (Fate.SURVIVED, (), None),
     ("closes", "old.served == old.drawn"): (Fate.KILLED, ("closed-is-done",), 2),
     ("reopens", "REOPEN"): (Fate.SURVIVED, (), None),

@@ -24,6 +24,7 @@ from isr_lang.types import (
     SetType,
     SortType,
     Type,
+    position_in,
 )
 
 Friendly = Any
@@ -80,6 +81,8 @@ class World:
         """A value of the engines (isr_lang.types) as a friendly one."""
         match type:
             case MaybeType():
+                if isinstance(type.of, NumberType):
+                    return None if value == 0 else (type.of.low + position_in(value),)
                 return None if value == 0 else (self.universe(type.of)[value - 1],)
             case SetType():
                 return frozenset(x for i, x in enumerate(self.universe(type.of)) if value >> i & 1)

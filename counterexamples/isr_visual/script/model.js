@@ -3,8 +3,12 @@
 
 /** @type {(a: Value, b: Value) => boolean} */
 const equal = (a, b) => a === b || (Array.isArray(a) && Array.isArray(b) && JSON.stringify(a) === JSON.stringify(b));
+/** @type {(position: number) => number} */
+const some = (position) => (position < 0 ? position : position + 1);
+/** @type {(maybe: number) => number} */
+const positionIn = (maybe) => (maybe > 0 ? maybe - 1 : maybe);
 /** @type {(maybe: number, otherwise: number, low: number) => number} */
-const orElse = (maybe, otherwise, low) => (maybe ? maybe - 1 + low : otherwise);
+const orElse = (maybe, otherwise, low) => (maybe ? positionIn(maybe) + low : otherwise);
 /** @type {(set: number, position: number) => boolean} */
 const has = (set, position) => position >= 0 && ((set >> position) & 1) === 1;
 /** @type {(position: number, size: number) => number} */
@@ -40,7 +44,7 @@ function expressionOf(value, type) {
   if (type.kind === "choice") return type.members?.[n] ?? "";
   if (type.kind === "set") return { "#set": members(n, of(type).low ?? 0).map((m) => expressionOf(m, of(type))) };
   if (type.kind === "maybe" && n === 0) return { tag: "None", value: { "#tup": [] } };
-  if (type.kind === "maybe") return { tag: "Some", value: expressionOf(n - 1 + (of(type).low ?? 0), of(type)) };
+  if (type.kind === "maybe") return { tag: "Some", value: expressionOf(positionIn(n) + (of(type).low ?? 0), of(type)) };
   return n;
 }
 

@@ -1,6 +1,6 @@
 """Designs in the languages of other people's checkers: TLA+ for all bounds, Murphi for one instance.
 
-Reading order: `names`, `layout` and `ranges` (what both languages need).
+Reading order: `names` and `layout` (what both languages need).
 
 - TLA+: `tla_values`, `tla_operators`, `tla_scope` and `tla_sharing` (local names), `tla_blocks` (lines of a module),
   `tla_module` (all of it), `tla_config` (configurations for TLC).

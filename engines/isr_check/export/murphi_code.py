@@ -14,8 +14,8 @@ import attrs
 
 from isr_check.export.murphi_values import Types
 from isr_check.export.names import Names, snake
-from isr_check.export.ranges import Ranges
 from isr_lang import Definition, Instance, Node
+from isr_lang.extents import Ranges
 from isr_lang.types import BoolType, MapType, Scalar, SeqType, SetType, Type
 
 

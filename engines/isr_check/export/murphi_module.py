@@ -15,9 +15,9 @@ from isr_check.export.murphi_code import Code, Shared, guarded
 from isr_check.export.murphi_operators import MURPHI
 from isr_check.export.murphi_values import KEYWORDS, TOO_LONG, Types, has_sequence, is_scalar, spare_room
 from isr_check.export.names import Names, snake
-from isr_check.export.ranges import Ranges
 from isr_lang import Definition, FoldedAction, Instance, Node, Property, Update, reads, walk
 from isr_lang.declare import summary
+from isr_lang.extents import Ranges
 from isr_lang.types import MapType, Scalar, SeqType, SetType, Type
 
 

@@ -12,7 +12,8 @@ from isr_check.export.murphi_binders import build, count, extreme, quantifier, s
 from isr_check.export.murphi_code import Code, Rule, assign, guarded, operands
 from isr_check.export.murphi_values import TOO_LONG, is_scalar
 from isr_lang import Definition, Node
-from isr_lang.types import BoolType, MapType, MaybeType, SeqType, SetType
+from isr_lang.extents import STORED_OPERATORS
+from isr_lang.types import BoolType, MapType, MaybeType, NumberType, SeqType, SetType
 
 
 def copy(code: Code, node: Node, of: str) -> str:
@@ -102,7 +103,11 @@ def _some(code: Code, n: Node) -> str:
     if isinstance(of, BoolType):
         return f"({a} ? 2 : 1)"
     shift = 1 - code.types.low(of)
-    return a if shift == 0 else f"({a} + {shift})" if shift > 0 else f"({a} - {-shift})"
+    there = a if shift == 0 else f"({a} + {shift})" if shift > 0 else f"({a} - {-shift})"
+    if not code.inside(n.args[0], of, a):
+        return there
+    low = code.types.literal(code.types.low(of), of)
+    return f"({a} < {low} ? {a} - {low} : {there})"
 
 
 def _or_else(code: Code, n: Node) -> str:
@@ -112,6 +117,8 @@ def _or_else(code: Code, n: Node) -> str:
         return f"({m} = 0 ? {x} : {m} = 2)"
     shift = code.types.low(of) - 1
     there = m if shift == 0 else f"{m} + {shift}" if shift > 0 else f"{m} - {-shift}"
+    if isinstance(of, NumberType) and n.args[0].op not in STORED_OPERATORS:
+        there = f"({m} > 0 ? {there} : {m} + {code.types.literal(code.types.low(of), of)})"
     return f"({m} = 0 ? {x} : {there})"
 
 

@@ -24,12 +24,13 @@ from isr_check.export.layout import (
     wrapped_list,
 )
 from isr_check.export.names import Names, camel, small_camel
-from isr_check.export.ranges import Ranges
 from isr_check.export.tla_blocks import argument_list, bullets, comment, declaration, head_and_body, tuple_of
 from isr_check.export.tla_operators import Writer
 from isr_check.export.tla_scope import Scope
 from isr_check.export.tla_values import HELPERS, RESERVED_WORDS, Values, helper_definition, member
 from isr_lang import Action, Constant, Definition, Design, Node, Property, Update, Variable
+from isr_lang.extents import Ranges
+from isr_lang.left_out import storing_in_range
 from isr_lang.nodes import apply
 from isr_lang.types import MapType, SeqType, Type
 
@@ -41,7 +42,7 @@ class Module:
     """The names in a design's module, and a method for the lines of each part; `text` puts the parts in order."""
 
     def __init__(self, design: Design) -> None:
-        self.design = design
+        self.design = design = storing_in_range(design)
         self.name = camel(design.name)
         self.names = Names({*RESERVED_WORDS, self.name})
         self.values = Values(design, self.names)

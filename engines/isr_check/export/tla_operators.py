@@ -31,11 +31,11 @@ from isr_check.export.layout import (
     junction,
 )
 from isr_check.export.names import small_camel
-from isr_check.export.ranges import Ranges
 from isr_check.export.tla_scope import Scope
 from isr_check.export.tla_sharing import LONG, shared, wanted_name
 from isr_check.export.tla_values import Values
 from isr_lang import Binder, Constant, Definition, Node, walk
+from isr_lang.extents import Ranges
 from isr_lang.types import BoolType, MapType, NumberType, Scalar, SetType, Type
 
 

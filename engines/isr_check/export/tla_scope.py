@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 
 from isr_check.export.layout import Term
-from isr_check.export.ranges import NOWHERE
+from isr_lang.extents import NOWHERE
 
 # How new.x is written. "written": x'. "dropped": x, because a prime outside covers it, as in D(x)'. "all": x', and so
 # is old.x, because the expression is the body of a primed definition.

@@ -19,6 +19,7 @@ from isr_lang.types import (
     SetType,
     SortType,
     Type,
+    position_in,
 )
 
 RESERVED_WORDS = frozenset(
@@ -198,7 +199,7 @@ class Values:
                 return Term((f'"{member(type, value)}"',))
             case MaybeType(), int():
                 low = type.of.low if isinstance(type.of, NumberType) else 0
-                return Term((self.none(),)) if value == 0 else self.literal(value - 1 + low, type.of)
+                return Term((self.none(),)) if value == 0 else self.literal(position_in(value) + low, type.of)
             case SetType(), int():
                 low = type.of.low if isinstance(type.of, NumberType) else 0
                 there = [i for i in range(value.bit_length()) if value >> i & 1]

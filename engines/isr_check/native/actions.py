@@ -8,7 +8,7 @@ the guards before it depend. A successor is a copy of the old words with the cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from math import prod
 from typing import cast
@@ -105,11 +105,15 @@ class ActionWriter:
         self.layout, self.instance = shared.layout, shared.instance
         self.code = Code(name, ACTION, "i64", "noinline")
         self.expressions = Expressions(shared, self.code)
-        changed = {u.variable for u in action.updates}
+        changed_variables = {u.variable for u in action.updates}
         reads = {c.bit: primed_reads(c.property.condition, shared) for c in steps}
-        self.steps = [c for c in steps if reads[c.bit] & changed]
-        self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed) | (MOVES if moves else 0)
-        self.tested_variables = changed & set[str]().union(*(reads[c.bit] for c in self.steps))
+        if (
+            self.layout.slack.number
+        ):  # a step to a value out of range is not tested, whatever it is that is out of range
+            reads = dict.fromkeys(reads, changed_variables)
+        self.steps = [c for c in steps if reads[c.bit] & changed_variables]
+        self.traits = sum(1 << c.bit for c in steps if not reads[c.bit] & changed_variables) | (MOVES if moves else 0)
+        self.tested_variables = changed_variables & set[str]().union(*(reads[c.bit] for c in self.steps))
 
     def text(self) -> str:
         code, count, cells, words = self.code, self.code.slot(0), len(self.layout.cells), self.layout.words
@@ -320,23 +324,28 @@ def _refuses_empty(condition: Node, parameter: str) -> bool:
     return _names(a, parameter) and b.op == "literal" and b.attr == 0
 
 
-def checks(shared: Definitions, name: str, check_list: list[Check], extra: Callable[[Code], Int] | None = None) -> str:
-    """The text of @name(cells, new, mask): it returns the bits of the mask whose checks this state or step decides."""
+def checks(shared: Definitions, name: str, check_list: list[Check], state: str, type_ok: int | None = None) -> str:
+    """The text of @name(cells, new, mask): it returns the bits of the mask whose checks this state or step decides.
+
+    Where the cells at `state` hold a value out of range, which they can with slack only, it decides `type_ok` alone.
+    """
     code = Code(name, ("ptr %cells", "ptr %new", "i64 %wanted"), "i64", "noinline memory(argmem: read)")
     expressions, decided_bits = Expressions(shared, code), code.slot(0)
-    for check in check_list:
-        with code.when(code.truth(code.bits_and("%wanted", 1 << check.bit))):
-            truth = expressions.truth(check.property.condition, START)
-            hit = code.number(truth if check.seek else code.negate(truth))
-            code.include(decided_bits, 0, code.shift_left(hit, check.bit))
-    if extra is not None:
-        code.include(decided_bits, 0, extra(code))
+    beyond = out_of_range(shared, code, state) if shared.layout.slack.number else False
+    with code.when(code.negate(beyond)):
+        for check in check_list:
+            with code.when(code.truth(code.bits_and("%wanted", 1 << check.bit))):
+                truth = expressions.truth(check.property.condition, START)
+                hit = code.number(truth if check.seek else code.negate(truth))
+                code.include(decided_bits, 0, code.shift_left(hit, check.bit))
+    if type_ok is not None:
+        code.include(decided_bits, 0, code.shift_left(code.number(beyond), type_ok))
     code.effect(f"ret i64 {code.load(decided_bits, 0)}")
     return code.text()
 
 
-def out_of_range(shared: Definitions, code: Code) -> Bit:
-    """Whether some cell holds a value outside the declared range of its variable."""
+def out_of_range(shared: Definitions, code: Code, state: str) -> Bit:
+    """Whether some of the cells at `state` holds a value outside the declared range of its variable."""
     result: Bit = False
     exact = type(shared.layout)(shared.instance)
 
@@ -348,9 +357,9 @@ def out_of_range(shared: Definitions, code: Code) -> Bit:
                 for i in range(shared.instance.positions(type.key)):
                     visit(type.value, cell + i * step)
             case SeqType():
-                test(cell, 0, exact.longest(type))
+                test(cell, 0, shared.instance.bounds(type.index)[1])
                 if isinstance(type.of, NumberType | MaybeType):
-                    length = code.peek("%cells", cell)
+                    length = code.peek(state, cell)
                     for i in range(shared.layout.longest(type)):
                         test(cell + 1 + i, *exact.range(type.of), used=code.less(i, length))
             case NumberType() | MaybeType():
@@ -360,7 +369,7 @@ def out_of_range(shared: Definitions, code: Code) -> Bit:
 
     def test(cell: int, low: int, high: int, used: Bit = True) -> None:
         nonlocal result
-        value = code.sub(code.peek("%cells", cell), low)
+        value = code.sub(code.peek(state, cell), low)
         result = code.either(result, code.both(used, code.negate(code.below(value, high - low + 1))))
 
     for variable in shared.instance.variables:

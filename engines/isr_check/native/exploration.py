@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from isr_check import explorer
 from isr_check.engine import Exploration, Limits, Progress, silent
 from isr_check.native import archive
-from isr_check.native.layout import SLACKS
+from isr_check.native.layout import SLACKS, TooWide
 from isr_check.native.search import EVERY, Means, Overflow, Search
 from isr_check.native.traces import paths
 from isr_check.reduction import Reduction
@@ -42,7 +43,12 @@ def explore(
     blanks = Reduction(instance, property_names) if reduction else None
     checkpoint = archive.read_checkpoint(folder) if resume and folder else None
     for slack in SLACKS[cast("int", checkpoint["slack"]) if checkpoint else 0 :]:
-        search = Search(instance, property_names, slack, means, names, blanks)
+        try:
+            search = Search(instance, property_names, slack, means, names, blanks)
+        except TooWide:
+            if slack is SLACKS[0]:
+                raise
+            break
         search.start, search.limits, search.progress = start, limits or Limits(), progress
         keep = True
         try:
@@ -60,4 +66,5 @@ def explore(
             keep = False
         finally:
             search.space.close(keep=keep)
-    raise AssertionError("with the last slack an exploration ends")
+    # A value is so far out of range that no word has room for it beside those of other elements. The search ends there.
+    return explorer.explore(instance, property_names, limits, progress, symmetry=symmetry, reduction=reduction)

@@ -214,10 +214,23 @@ def _has(e: Expressions, n: Node, env: Env) -> Value:
     return e.code.both(ok, e.code.truth(e.code.bits_and(bits, 1)))
 
 
+def _some(e: Expressions, n: Node, env: Env) -> Value:
+    """The number of a maybe (isr_lang.types.maybe_of); what is in range needs no test."""
+    value, low = e.number(n.args[0], env), _low(e, n.args[0].type)
+    position, known = e.code.sub(value, low), e.shared.ranges.of(n.args[0], env.ranges)
+    if not isinstance(n.args[0].type, NumberType) or (known is not None and known[0] >= low):
+        return e.code.add(position, 1)
+    return e.code.add(position, e.code.select(e.code.less(position, 0), 0, 1))
+
+
 def _or_else(e: Expressions, n: Node, env: Env) -> Value:
     of = cast("MaybeType", n.args[0].type).of
     maybe = scalar(e.value(n.args[0], env))
-    value = from_number(e.code, e.code.add(maybe, _low(e, of) - 1), of)
+    known = e.shared.ranges.of(n.args[0], env.ranges)
+    shift: Int = -1
+    if isinstance(of, NumberType) and (known is None or known[0] < 0):
+        shift = e.code.select(e.code.less(0, maybe), -1, 0)
+    value = from_number(e.code, e.code.add(e.code.add(maybe, shift), _low(e, of)), of)
     return choose(e.code, e.code.truth(maybe), value, e.value(n.args[1], env), of)
 
 
@@ -359,7 +372,7 @@ EMIT: dict[str, Callable[[Expressions, Node, Env], Value]] = {
     "at_most": _binary("at_most"),
     "plus": _binary("add"),
     "minus": _binary("sub"),
-    "some": lambda e, n, env: e.code.add(e.number(n.args[0], env), 1 - _low(e, n.args[0].type)),
+    "some": _some,
     "or_else": _or_else,
     "has": _has,
     "with": lambda e, n, env: e.code.bits_or(scalar(e.value(n.args[0], env)), _element(e, n, env)),

@@ -52,7 +52,11 @@ def _program(search: Search, p: Property, labels: Labels) -> Program:
     begins = Check(attrs.evolve(p, condition=p.trigger), True, 0)
     kernels = _Steps(search.layout, search.program.most, Marks(None, None), None)
     parts = [a.text() for a in actions]
-    parts += [checks(shared, "states", [begins, Check(p, True, 1)]), kernels.unpack(), *kernels.visited.texts()]
+    parts += [
+        checks(shared, "states", [begins, Check(p, True, 1)], "%cells"),
+        kernels.unpack(),
+        *kernels.visited.texts(),
+    ]
     parts += [
         kernels.labelled_successors(len(actions)),
         kernels.check(),
@@ -144,7 +148,9 @@ def with_liveness(search: Search, exploration: Exploration) -> Exploration:
     They are BUDGETED unless every state was seen, and those between trigger and goal fit into memory with their steps.
     """
     start = time.monotonic()
-    findings = [Finding(p.name, p.kind, Verdict.BUDGETED) for p in search.liveness_properties]
+    typed = search.marks.type_ok not in search.levels_by_check
+    open_verdict = Verdict.BUDGETED if typed else Verdict.UNKNOWN
+    findings = [Finding(p.name, p.kind, open_verdict) for p in search.liveness_properties]
     if exploration.complete:
         findings = [decide(search, p) for p in search.liveness_properties]
     if exploration.complete and any(f.verdict is Verdict.BUDGETED for f in findings):

@@ -31,7 +31,6 @@ from isr_check.native.actions import (
     Check,
     checks,
     combinations,
-    out_of_range,
 )
 from isr_check.native.assembly import METADATA, Code, Int, signed_value
 from isr_check.native.expressions import Definitions
@@ -143,12 +142,8 @@ def model(
         guards += len(action.guards)
     first = ActionWriter(shared, "first", instance.initial, 0, [])
     most = sum(combinations(shared, a.parameters) for a in instance.actions)
-    extra: Callable[[Code], Int] | None = None
-    if marks.type_ok is not None and layout.slack.number:
-        bit = marks.type_ok
-        extra = lambda code: code.shift_left(code.number(out_of_range(shared, code)), bit)  # noqa: E731
     texts = [a.text() for a in (*actions, first)]
-    texts += [checks(shared, "states", on_states, extra), checks(shared, "steps", on_steps)]
+    texts += [checks(shared, "states", on_states, "%cells", marks.type_ok), checks(shared, "steps", on_steps, "%new")]
     return Model(shared, tuple(actions), tuple(texts), most, guards, tuple(base))
 
 
@@ -180,7 +175,7 @@ def program(
 
 @attrs.frozen
 class Marks:
-    """The bits of the two built-in checks, None for a check that nobody asked for."""
+    """The bits of the two built-in checks; None for a check that is not made."""
 
     type_ok: int | None
     deadlock: int | None

@@ -83,7 +83,8 @@ class Slack:
     items: int = 0
 
 
-SLACKS = (Slack(), Slack(3, 1), Slack(60, 6), Slack(4000, 40))
+SLACKS = (Slack(), Slack(3, 1), Slack(60, 6), Slack(4000, 40), Slack(1 << 40, 40))
+"""Each is tried after the one before. A state that needs any has no next one, so few are stored in wide cells."""
 
 
 class Layout:
@@ -122,6 +123,8 @@ class Layout:
         words: list[list[list[int]]] = []
         for column in columns.values():
             size = sum(self.places[i].width for i in column)
+            if size > 64:
+                raise TooWide(f"the cells of all {sort} take {size} bits, and one word has 64")
             room = (w for w in words if sum(self.places[i].width for c in w for i in c) + size <= 64)
             if (word := next(room, None)) is None:
                 words.append(word := [])

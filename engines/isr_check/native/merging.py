@@ -16,7 +16,7 @@ class Merging:
     """Writes @merged(words), which changes a packed state in place. It does what Reduction.representative says."""
 
     def __init__(self, layout: Layout, reduction: Reduction) -> None:
-        self.layout, self.reduction = layout, reduction
+        self.layout, self.reduction, self.exact = layout, reduction, type(layout)(layout.instance)
         # Inlined into the loop over the successors, it came out as wrong machine code (llvmlite with LLVM 22).
         self.code = Code("merged", ("ptr %words",), attributes="noinline")
         self.words: list[Int] = [self.code.peek("%words", w) for w in range(layout.words)]
@@ -51,16 +51,26 @@ class Merging:
         return code.both(code.less(first, now), code.less(self._value(rule.versions, key), now))
 
     def _blank(self, rule: VersionRule, key: int, condition: Bit) -> None:
-        """All cells of a word at once."""
+        """All cells of a word at once; with slack one by one, for a value out of range stays."""
         masks, firsts = [0] * len(self.words), [0] * len(self.words)
         for name in rule.blank:
             for cell in self._cells(name, key):
                 at = self.layout.cells[cell]
+                if self.layout.slack.number:
+                    first = self.reduction.first(name) - at.low << at.shift
+                    self._replace(at.word, at.mask << at.shift, first, self.code.both(condition, self._is_free(cell)))
+                    continue
                 masks[at.word] |= at.mask << at.shift
                 firsts[at.word] |= self.reduction.first(name) - at.low << at.shift
         for w, mask in enumerate(masks):
             if mask:
                 self._replace(w, mask, firsts[w], condition)
+
+    def _is_free(self, cell: int) -> Bit:
+        """Whether the cell holds a value of its type."""
+        (low, high), at, code = self.exact.range(self.layout.places[cell].type), self.layout.cells[cell], self.code
+        value = code.bits_and(code.shift_right(self.words[at.word], at.shift), at.mask)
+        return code.below(code.sub(value, low - at.low), high - low + 1)
 
     def _join(self, join: JoinRule, key: int) -> None:
         code, phase, members = self.code, self._value(join.phase, key), self._value(join.members, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from isr_check.engine import (
@@ -11,9 +11,11 @@ from isr_check.engine import (
     Finding,
     GuardCount,
     Path,
-    Verdict,
+    is_decided,
     liveness_properties,
+    names_to_check,
     properties_to_check,
+    verdict,
 )
 from isr_check.native.actions import Check
 from isr_check.native.kernels import Marks
@@ -36,14 +38,13 @@ class Question:
         self.instance, self.symmetry, self.reduction = instance, symmetry, reduction
         self.properties = properties_to_check(instance, property_names)
         self.liveness_properties = liveness_properties(instance, property_names)
-        self.names = [(p.name, p.kind) for p in self.properties]
-        self.names += [(TYPE_OK, "always")] * (not property_names or TYPE_OK in property_names)
-        self.names += [(DEADLOCK, "always")] * (DEADLOCK in property_names)
+        self.names, self.requested_names = names_to_check(self.properties, property_names)
         bits = {name: bit for bit, (name, _) in enumerate(self.names)}
         assert len(bits) < 63, "more properties than bits in a mask"
         self.on_states = self._checks("always", "sometimes")
         self.on_steps = self._checks("step", "sometimes-step")
-        self.marks = Marks(bits.get(TYPE_OK), bits.get(DEADLOCK))
+        self.type_ok = bits[TYPE_OK]
+        self.marks = Marks(self.type_ok, bits.get(DEADLOCK))
 
     def _checks(self, *kinds: str) -> list[Check]:
         return [
@@ -52,7 +53,7 @@ class Question:
 
     def about(self) -> dict[str, object]:
         """The question in words and numbers, for error messages."""
-        names = ", ".join(name for name, _ in self.names)
+        names = ", ".join(name for name, _ in self.names if name in self.requested_names)
         symmetry = "on" if self.symmetry else "off"
         return {
             "design": self.instance.design.name,
@@ -65,8 +66,8 @@ class Question:
     def masks(self, bits: Sequence[int]) -> tuple[int, int]:
         """Two masks of these bits: the checks of states, and the checks of steps."""
         on_states = sum(1 << c.bit for c in self.on_states if c.bit in bits)
-        if self.marks.type_ok is not None and self.marks.type_ok in bits:
-            on_states |= 1 << self.marks.type_ok
+        if self.type_ok in bits:
+            on_states |= 1 << self.type_ok
         return on_states, sum(1 << b for b in bits) & ~on_states
 
     def findings(
@@ -74,16 +75,18 @@ class Question:
     ) -> tuple[Finding, ...]:
         """The verdicts. `levels_by_check` has the decided checks, by bit, `paths` what shows it."""
         findings: list[Finding] = []
+        typed = self.type_ok not in levels_by_check
         for bit, (name, kind) in enumerate(self.names):
-            sometimes = kind.startswith("sometimes")
-            if bit in levels_by_check:
-                verdict = Verdict.HOLDS if sometimes else Verdict.VIOLATED
-            elif not complete:
-                verdict = Verdict.BUDGETED
-            else:
-                verdict = Verdict.VACUOUS if sometimes else Verdict.HOLDS
-            findings.append(Finding(name, kind, verdict, paths.get(bit)))
+            if bit in levels_by_check or name in self.requested_names:
+                worth = verdict(kind, has_evidence=bit in levels_by_check, complete=complete, typed=typed)
+                findings.append(Finding(name, kind, worth, paths.get(bit)))
         return tuple(findings)
+
+    def is_decided(self, bits: Collection[int]) -> bool:
+        """Whether an exploration may end where the checks of these bits are decided."""
+        if self.liveness_properties and self.type_ok not in bits:
+            return False
+        return is_decided(self.requested_names, {self.names[bit][0] for bit in bits})
 
     def guards(self, base: Sequence[int], refusals: Sequence[int], expansions: int) -> tuple[GuardCount, ...]:
         """The guards' counts after `expansions` states; those of action a begin at `base[a]` in `refusals`."""

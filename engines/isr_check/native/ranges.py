@@ -11,7 +11,19 @@ from typing import cast
 
 from isr_check.native.layout import Layout
 from isr_lang import Binder, Node
-from isr_lang.types import BoolType, ChoiceType, MapType, MaybeType, Scalar, SeqType, SetType, SortType, Type
+from isr_lang.types import (
+    BoolType,
+    ChoiceType,
+    MapType,
+    MaybeType,
+    Scalar,
+    SeqType,
+    SetType,
+    SortType,
+    Type,
+    maybe_of,
+    position_in,
+)
 
 Range = tuple[int, int]
 KnownRanges = Mapping[Binder | str, Range | None]
@@ -44,7 +56,7 @@ class Ranges:
             case "some":
                 of = self.of(args[0], known_ranges)
                 low = self.instance.bounds(cast("Scalar", args[0].type))[0]
-                return (of[0] - low + 1, of[1] - low + 1) if of else None
+                return (maybe_of(of[0] - low), maybe_of(of[1] - low)) if of else None
             case "or_else":
                 return self._or_else(node, known_ranges)
             case "size":
@@ -71,7 +83,7 @@ class Ranges:
     def _or_else(self, node: Node, known_ranges: KnownRanges) -> Range | None:
         of = self.of(node.args[0], known_ranges)
         low = self.instance.bounds(cast("MaybeType", node.args[0].type).of)[0]
-        inner = (min(low, of[0] - 1 + low), of[1] - 1 + low) if of else None
+        inner = (min(low, position_in(of[0]) + low), position_in(of[1]) + low) if of else None
         return _join(inner, self.of(node.args[1], known_ranges))
 
     def parts(self, node: Node, known_ranges: KnownRanges) -> Range | None:

@@ -5,7 +5,7 @@ a level stand in memory differs. Nothing that is reported depends on it, because
 the sets of states (see traces.py).
 
 Values outside their declared range are rare, so they get no bits at first. If one has to be stored, the exploration
-begins again with cells that are wide enough for it, and then tests type-ok, too.
+begins again with cells that are wide enough for it, and then tests type-ok, too; it ends with the level of that state.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Search:
         return sum(1 << c.bit for c in checks if c.bit not in self.levels_by_check)
 
     def is_decided(self) -> bool:
-        return bool(self.names) and not self.liveness_properties and len(self.levels_by_check) == len(self.names)
+        return self.question.is_decided(self.levels_by_check)
 
     def begin(self) -> None:
         self.workers[0].run(self.machine.run["initial"], 0, 0, 0)

@@ -66,7 +66,7 @@ class WalkingKernels(Kernels):
             code.store(walker.decided_bits, 0, 0)
             code.store(steps, 0, 0)
             with code.when(walker.begin()), code.loop(0, LONGEST_WALK + 1) as (step, done):
-                walker.look()
+                walker.look(done)
                 walker.expand(step, done)
                 walker.choose()
                 code.store(steps, 0, code.raw("add", step, 1))
@@ -132,14 +132,18 @@ class _Walker:
             code.store(self.state, w, code.load(target, w))
         code.effect(f"call void @unpack(ptr {self.state}, ptr {self.new})")
 
-    def look(self) -> None:
-        """Test the checks of states, whose cells are in NEW, and keep the hash."""
+    def look(self, end_label: str) -> None:
+        """Test the checks of states, whose cells are in NEW, and keep the hash; done where a value is out of range."""
         code = self.code
         self._decide(f"call i64 @states(ptr {self.new}, ptr {self.new}, i64 {self.check_mask})")
         kept, h = code.load(self.hash_count, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
         code.effect(f"store i64 {h}, ptr {code.element(self.hashes, kept)}, align 8")
         small = code.value(f"zext i1 {code.compare('slt', h, self.limit)} to i64")
         code.store(self.hash_count, 0, code.raw("add", kept, small))
+        type_ok = self.kernels.marks.type_ok
+        if type_ok is not None and self.kernels.layout.slack.number:
+            beyond = code.bits_and(code.load(self.decided_bits, 0), 1 << type_ok)
+            code.leave_if(code.compare("ne", beyond, 0), end_label)
 
     def _decide(self, call: str) -> None:
         self.code.include(self.decided_bits, 0, self.code.value(call))

@@ -63,7 +63,11 @@ def holding(instance: Instance, property_names: tuple[str, ...], limits: Limits)
 
     def unviolated_properties(search: _StateSearch) -> tuple[list[str], bool]:
         complete = search.complete()
-        return [name for bit, (name, _) in enumerate(search.names) if bit not in search.levels_by_check], complete
+        return [
+            name
+            for bit, (name, _) in enumerate(search.names)
+            if bit not in search.levels_by_check and name in search.question.requested_names
+        ], complete
 
     return _explored(instance, property_names, limits, unviolated_properties)
 

@@ -152,7 +152,7 @@ def forwards(packed: Packed, evaluator: Evaluator, bit: int, level: int, among: 
     step = next((c for c in packed.on_steps if c.bit == bit), None)
     if step is not None:
         for action, parameters, successor in evaluator.successors(state):
-            if evaluator.holds(step.property, state, successor) is step.seek:
+            if evaluator.holds(step.property, state, successor) is step.seek and evaluator.in_range(successor):
                 steps.append((names[action], parameters))
                 break
     return Path(initial, tuple(steps))

@@ -23,6 +23,7 @@ from isr_check.smt.terms.shapes import WRITTEN_ELEMENTS
 from isr_check.smt.terms.values import Value
 from isr_lang import Action, Design, Property
 from isr_lang import Value as Setting
+from isr_lang.left_out import storing_in_range
 from isr_lang.types import SortType
 
 RANGES = "typed"
@@ -76,6 +77,7 @@ class Induction:
     """
 
     def __init__(self, design: Design, constants: Mapping[str, Setting | None], conjuncts: Sequence[Property]) -> None:
+        design = storing_in_range(design)
         self.translation = Translation(design, constants)
         self.design, self.conjuncts = design, conjuncts
         self.apart = told_apart([*design.roots(), *(c.condition for c in conjuncts)])

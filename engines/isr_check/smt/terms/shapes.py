@@ -36,6 +36,7 @@ from isr_lang.types import (
     SetType,
     SortType,
     Type,
+    position_in,
 )
 
 WRITTEN_ELEMENTS = 5
@@ -155,10 +156,8 @@ class Shapes:
     def _lift_maybe(self, of: Scalar, value: int) -> Value:
         if self.few(of):
             return value
-        there, first = value > 0, self.bounds(of)[0]
-        of_value = cast("Truth | Whole", self.elements(of)[value - 1]) if there and self.size(of) else first
-        if there and isinstance(of, NumberType | SortType):
-            of_value = first + value - 1
+        there, first = value != 0, self.bounds(of)[0]
+        of_value = first + position_in(value) if there else first
         return Option(there, bool(of_value) if isinstance(of, BoolType) else of_value)
 
     # variables of the solver

@@ -8,7 +8,7 @@ from typing import cast
 from isr_check.smt.terms.logic import Truth, Whole
 from isr_check.smt.terms.shapes import Shapes
 from isr_check.smt.terms.values import Items, Members, Option, Pick, Table, Value
-from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
+from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type, maybe_of
 
 Ask = Callable[[Truth | Whole], bool | int]
 
@@ -31,7 +31,7 @@ class Reader:
         match type:
             case MaybeType():
                 if isinstance(value, Option):
-                    return 1 + self.position(type.of, value.value) if self.ask(value.there) else 0
+                    return maybe_of(self.position(type.of, value.value)) if self.ask(value.there) else 0
                 return self._name(cast("int | Pick", value))
             case SetType():
                 return sum(1 << k for k, x in enumerate(self.positions(type.of)) if self._has(value, k, x))

@@ -1,4 +1,4 @@
-"""Which expressions are within their type's range in every state, so that an exporter may leave out a test.
+"""Which expressions are within their type's range in every state, so that a test of that may be left out.
 
 This looks no deeper than the expression: a stored value, a parameter, a bound variable and the length of a sequence are
 in range. Sums and differences may be out of range, and exporters guard them as the language prescribes. A parameter of
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
-from isr_lang import Constant, Definition, Node, walk
+from isr_lang.constants import Constant
+from isr_lang.declare import Definition
+from isr_lang.nodes import Node, walk
 from isr_lang.types import NumberType, Scalar
 
 STORED_OPERATORS = ("variable", "get", "at", "parameter", "bound")
