@@ -1,7 +1,7 @@
 """`insync prove`: what it says of a proof that succeeds, fails, or was not found, and the traces that come of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
@@ -12,7 +12,7 @@ from insync_cli import families
 from insync_cli.main import main
 from isr_check.family import Family, ProofPlan
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
-from isr_lang import Bool, Conjunct, Design, Value, always
+from isr_lang import Bool, Conjunct, Design, Property, Value, always, sometimes
 from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 from isr_trace.itf import read_itf
 from isr_trace.show import heading, plain_text
@@ -30,8 +30,14 @@ SAFE = (Conjunct(ticket_desk.never_ahead), Conjunct(ticket_desk.closed_is_done))
 TOO_WEAK = (Conjunct(ticket_desk.closed_is_done),)
 
 
+@sometimes
+def somebody_is_served(s: ticket_desk.Desk) -> Bool:
+    """Somebody is served."""
+    return s.served > 0
+
+
 def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -> None:
-    """What there is to prove of the desk, and from what."""
+    """What there is to prove of the desk, from what, and what one of the promises speaks about."""
 
     class Desks(Family):
         state = ticket_desk.Desk
@@ -41,6 +47,9 @@ def with_invariant(patch: pytest.MonkeyPatch, conjuncts: tuple[Conjunct, ...]) -
 
         def invariant(self, design: Design) -> tuple[Conjunct, ...]:
             return conjuncts
+
+        def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
+            return tuple(somebody_is_served for name in names if name == "never-back")
 
     patch.setattr(families, "families", lambda: (IN_SYNC_REPLICAS, Desks(), families.UNKNOWN))
 
@@ -66,16 +75,88 @@ def test_a_proof_says_for_which_bounds_it_holds(safe: Path, capsys: pytest.Captu
     assert "tickets any, rush 1" in said
     assert "PROVED   never-ahead" in said
     line = said.splitlines()[-1]
-    assert line.startswith(
-        "insync prove careful: PROVED - 3 promises hold for every tickets and paper-jams, with rush 1"
-    )
+    assert line.startswith("insync prove careful: PROVED - 3 promises hold for every tickets and paper-jams, with ")
+    assert "with calls 1, rush 1, reopen off (29 obligations, " in line
     row = next(x for x in said.splitlines() if x.startswith("never-ahead "))
     assert set(row.split()[1:-2]) <= {"+", "."}
     written = json.loads((safe / "here" / "prove.json").read_text())
     assert written["schema"] == "insync/prove/1"
+    assert written["line"] == line
     assert written["bounds"]["tickets"] is None
     assert {o["verdict"] for o in written["obligations"]} == {"proved"}
     assert written["stats"]["obligations"] == len(written["obligations"])
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            "",
+            "for every tickets and paper-jams, with calls 1, rush 1, reopen off (",
+        ),
+        (
+            "--paper-jams 0",
+            "for every tickets, with calls 1, rush 1, reopen off, not covered: paper-jams (",
+        ),
+        (
+            "--without jams --reopen on",
+            "for every tickets, with calls 1, rush 1, reopen on, without jams, not covered: paper-jams (",
+        ),
+        (
+            "--tickets 3 --paper-jams 2",
+            "with tickets 3, paper-jams 2, calls 1, rush 1, reopen off (",
+        ),
+    ],
+)
+def test_the_last_line_names_every_setting_and_what_is_not_covered(
+    safe: Path, capsys: pytest.CaptureFixture[str], words: str, says: str
+) -> None:
+    assert main(f"prove careful --property never-back --out here {words}".split()) == 0
+    assert f"1 promise holds {says}" in last_line(capsys)
+    written = json.loads((safe / "here" / "prove.json").read_text())
+    assert says.removesuffix(" (") == written["extent"]
+    assert written["not_covered"] == (["paper-jams"] if "not covered" in says else [])
+
+
+@pytest.mark.parametrize("without", ["serves hurries", "draws"])
+def test_a_promise_of_what_never_happens_is_not_proved(
+    safe: Path, capsys: pytest.CaptureFixture[str], without: str
+) -> None:
+    left_out = [word for action in without.split() for word in ("--without", action)]
+    assert main(["prove", "careful", "--property", "never-back", "--out", "here", *left_out]) == 21
+    assert "VACUOUS - never-back vacuous (never, in all " in last_line(capsys)
+    written = json.loads((safe / "here" / "prove.json").read_text())
+    assert [p["verdict"] for p in written["premises"]] == ["VACUOUS"]
+    assert written["obligations"] == [], "nothing is worth a proof"
+    assert main(["prove", "careful", "--quiet", *left_out]) == 21
+    assert "VACUOUS - never-back vacuous" in last_line(capsys)
+
+
+def test_a_premise_that_was_not_seen_in_time_is_no_proof(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("insync_cli.proof.prove.PREMISE_SECONDS", 0.0)
+    assert main(["prove", "careful", "--property", "never-back", "--tickets", "50", "--out", "here"]) == 20
+    line = last_line(capsys)
+    assert "UNKNOWN - not seen in time: Somebody is served" in line
+    assert "promise" not in line.split(";")[0]
+
+
+def test_a_premise_is_looked_for_at_larger_bounds(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Family, "constants_with_room", lambda *_: {"tickets": 1})
+    words = ["prove", "careful", "--property", "never-back", "--json", "-", "--without", "serves"]
+    assert main(words) == 0
+    (premise,) = json.loads(capsys.readouterr().out)["premises"]
+    assert premise["verdict"] == "HOLDS"
+    assert premise["depth"] == 3, "two draw, and the desk hurries, which it never does with one ticket"
+    assert premise["bounds"]["tickets"] == 2
+    assert main([*words, "--tickets", "1"]) == 21
 
 
 def test_a_bound_that_is_given_is_fixed(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -183,6 +183,8 @@ def _proofs(m: Material) -> str:
         proved = [str(p["name"]) for p in promises if p["verdict"] == Verdict.PROVED]
         stale = "" if r.get("model_hash") == m.hashes.get(str(r["design"])) else " (of another version of the model)"
         promise_list = ", ".join(code(name) for name in proved) or "none"
+        if proved and r.get("extent"):
+            promise_list += f' <span class="quiet">{escape(str(r["extent"]))}</span>'
         rows.append(
             (
                 link(i["file"], escape(str(r["design"]))) + stale,

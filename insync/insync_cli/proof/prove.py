@@ -16,7 +16,7 @@ from insync_cli.exits import Exit, UsageError, Vacuous
 from insync_cli.families import family_of
 from insync_cli.options import Usage, command, flag, group, natural, option, seconds, workers_at_most
 from insync_cli.progress import Brake
-from insync_cli.proof import cross_check, implications, prove_text, question
+from insync_cli.proof import cross_check, implications, premises, prove_text, question
 from insync_cli.proof.counterexamples import Examiner
 from insync_cli.proof.learnt import Learner
 from insync_cli.proof.proof_file import Keeper
@@ -43,6 +43,8 @@ LOOKED_AT = 3
 """So many counterexamples are shown in full, and their states looked for among those that can be reached."""
 MEMORY = 1_500_000_000
 """Bytes at which such an exploration gives up."""
+PREMISE_SECONDS = 30.0
+"""Seconds to look for what the promises speak about, at each of two bounds; a witness takes one or two."""
 UNKNOWN_PART = 20
 """How much longer a part of a goal takes, about, of which it is not known what refutes it."""
 
@@ -108,7 +110,7 @@ def run(argv: Sequence[str]) -> int:
     learner = Learner(invocation.learn, family_of(proof_question.design).proof_plan().cores)
     with Brake() as brake, Keeper(invocation.proof) as keeper:
         proof = Proof(proof_question, invocation, reporter, brake)
-        decided = proof.decide_obligations(keeper, learner)
+        decided = [] if proof.says_nothing else proof.decide_obligations(keeper, learner)
         is_stored, about_it = keeper.store(decided, proof_question.properties)
         learnt = learner.store(decided)
         lines = [question.obligation_line(o, r) for o, r in decided]
@@ -117,7 +119,7 @@ def run(argv: Sequence[str]) -> int:
     terminal.write_json(str(folder / "prove.json"), answer)
     invocation.output.write(answer)
     if invocation.output.for_people:
-        reporter.report(answer, proof_question, folder)
+        reporter.report(answer, folder)
     for sentence in filter(None, (about_it, learnt)):
         print(f"insync: {sentence}", file=sys.stderr)
     return question.exit_code(answer, proof_question.named_properties) or (
@@ -149,11 +151,19 @@ class Proof:
         )
         self.workers = invocation.running.workers or os.cpu_count() or 1
         self.began = time.monotonic()
-        with reporter.ticker().meanwhile("stating what is to be proved"):
-            self.induction = induction_of(proof_question)
-            self.obligations = proof_question.obligations(self.induction)
-        if not self.obligations:
-            raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
+        self.premises = premises.Premises({}) if proof_question.partial else self.look_for_premises()
+
+    def look_for_premises(self) -> premises.Premises:
+        """Whether what the promises speak about can happen; asked first, as it takes seconds and a proof minutes."""
+        engine, _ = registry.engine_named(registry.default_engine(), self.workers)
+        with self.reporter.ticker() as ticker:
+            return premises.look(self.proof_question, engine, self.limits(PREMISE_SECONDS), ticker)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether every promise is vacuous, so that no proof of it is worth minutes."""
+        names, off = self.proof_question.promise_names, self.proof_question.instance.off_properties
+        return bool(names) and all(name in off or self.premises.vacuous(name) for name in names)
 
     def decide_obligations(self, keeper: Keeper, learner: Learner) -> list[Decision]:
         """Every obligation with its result, each told as it comes."""
@@ -162,9 +172,15 @@ class Proof:
         from isr_check.smt.hypotheses import Guide
         from isr_check.smt.learning import Learning
 
-        proof_question, free = self.proof_question, self.induction.translation.bounds
-        strategy = strategy_of(self.induction, proof_question, learner, one_question_each=bool(keeper.file))
-        sizes = {o.name: _size(o, strategy) for o in self.obligations if o.queries}
+        proof_question = self.proof_question
+        with self.reporter.ticker().meanwhile("stating what is to be proved"):
+            induction = induction_of(proof_question)
+            obligations = proof_question.obligations(induction)
+        if not obligations:
+            raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
+        free = induction.translation.bounds
+        strategy = strategy_of(induction, proof_question, learner, one_question_each=bool(keeper.file))
+        sizes = {o.name: _size(o, strategy) for o in obligations if o.queries}
         decided, work, every = 0, 0, sum(map(_work, sizes.values())) or 1
 
         def progress(o: Obligation, result: Result) -> None:
@@ -173,20 +189,20 @@ class Proof:
                 decided, work = decided + 1, work + _work(sizes[o.name])
             self.reporter.obligation(question.obligation_line(o, result), decided, len(sizes), work / every)
 
-        way: Attempt = Finite(self.induction).decide if strategy is None else strategy.decide
+        way: Attempt = Finite(induction).decide if strategy is None else strategy.decide
         if strategy is not None and learner.file is not None:
             way = Learning(strategy)
-        self.reporter.begin(proof_question, len(self.obligations), sum(len(o.queries) for o in self.obligations))
+        self.reporter.begin(proof_question, len(obligations), sum(len(o.queries) for o in obligations))
         try:
             return prove(
-                self.induction,
-                self.obligations,
+                induction,
+                obligations,
                 self.running.seconds,
                 self.workers,
                 progress,
                 self.running.core,
                 Guide(proof_question.design, proof_question.constants, proof_question.promises) if free else None,
-                keeper.attempt(self.induction, way),
+                keeper.attempt(induction, way),
                 self.brake,
                 (lambda _: ()) if strategy is None else (lambda o: sizes[o.name]),
             )
@@ -216,7 +232,9 @@ class Proof:
 
     def report(self, lines: list[ObligationLine], folder: Path) -> Report:
         proof_question, design = self.proof_question, self.proof_question.design
-        promises = question.promise_lines(proof_question, lines, proof_question.instance.off_properties)
+        promises = question.promise_lines(
+            proof_question, lines, proof_question.instance.off_properties, self.premises.doubt
+        )
         explored = None
         if self.running.cross_check:
             limits, ticker = self.limits(10.0 * self.running.look or 200.0), self.reporter.ticker()
@@ -227,7 +245,7 @@ class Proof:
                 if any(d.startswith(f"{line['name']} ") for d in explored["disagreements"]):
                     line["verdict"], line["reason"] = "ERROR", "it is proved, and violated where it is explored"
         bounds = registry.world(proof_question.closed(), registry.left_out(design))
-        return Report(
+        answer = Report(
             schema=question.SCHEMA,
             command=list(self.command),
             version=version(),
@@ -238,6 +256,10 @@ class Proof:
             seconds=self.running.seconds,
             verdict=question.verdict(promises, lines),
             partial=proof_question.partial,
+            line="",
+            extent=prove_text.extent(proof_question),
+            not_covered=list(proof_question.faults_not_covered()),
+            premises=self.premises.lines,
             promises=promises,
             obligations=lines,
             explored=explored,
@@ -249,6 +271,8 @@ class Proof:
                 seconds=round(time.monotonic() - self.began, 3),
             ),
         )
+        answer["line"] = prove_text.result_line(answer)
+        return answer
 
 
 def _size(o: Obligation, strategy: Strategy | None) -> tuple[int, int]:

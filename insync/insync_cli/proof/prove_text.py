@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from insync_cli import registry, terminal
 from insync_cli.model.check_text import world
+from insync_cli.options import value_text
 from insync_cli.progress import Ticker
 from insync_cli.proof.counterexamples import REACHABLE, UNDECIDED, UNREACHABLE
 from insync_cli.proof.question import ObligationLine, Question, Report
@@ -71,10 +72,10 @@ class RunText:
         """Make room for a line."""
         self._ticker.close()
 
-    def report(self, report: Report, proof_question: Question, folder: Path) -> None:
+    def report(self, report: Report, folder: Path) -> None:
         if not self.quiet:
             self._whole(report, folder)
-        self.out.print(result_line(report, proof_question), soft_wrap=True)
+        self.out.print(report["line"], soft_wrap=True)
 
     def _whole(self, report: Report, folder: Path) -> None:
         lines, out = report["obligations"], self.out
@@ -158,27 +159,29 @@ def mark(line: ObligationLine) -> str:
     return NOTHING if line["verdict"] == "proved" and not line["queries"] else MARKS[line["verdict"]]
 
 
-def result_line(report: Report, proof_question: Question) -> str:
+def result_line(report: Report) -> str:
     """The one line to grep for."""
     stats = report["stats"]
     work = f"({count(stats['obligations'], 'obligation')}, {stats['seconds']:.0f} s)"
-    return f"insync prove {report['design']}: {report['verdict']} - {sentence(report, proof_question)} {work}"
+    return f"insync prove {report['design']}: {report['verdict']} - {sentence(report)} {work}"
 
 
-def sentence(report: Report, proof_question: Question) -> str:
+def sentence(report: Report) -> str:
     lines = report["obligations"]
     of = {word: [x for x in lines if x["verdict"] == word] for word in MARKS}
     promises = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.PROVED]
     violated = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.VIOLATED]
-    off = [line["name"] for line in report["promises"] if line["verdict"] == Verdict.VACUOUS]
+    empty = [line for line in report["promises"] if line["verdict"] == Verdict.VACUOUS]
     parts = [f"{', '.join(violated)} violated"] if violated else []
-    parts += [f"{', '.join(off)} vacuous"] if off else []
+    for reason in dict.fromkeys(line["reason"] for line in empty):
+        names = ", ".join(line["name"] for line in empty if line["reason"] == reason)
+        parts.append(f"{names} vacuous ({reason.rstrip('.')})")
+    unseen = [line for line in report["premises"] if line["verdict"] == Verdict.BUDGETED]
+    parts += [f"not seen in time: {line['text'].rstrip('.')}" for line in unseen]
     if report["explored"] and report["explored"]["disagreements"]:
         parts.append("the engines disagree")
     if promises:
-        parts.append(
-            f"{count(len(promises), 'promise')} hold{'s' if len(promises) == 1 else ''} {extent(proof_question)}"
-        )
+        parts.append(f"{count(len(promises), 'promise')} hold{'s' if len(promises) == 1 else ''} {report['extent']}")
     for word, what in (("error", "on which the engines disagree"), ("counterexample", "refuted"), ("unknown", "open")):
         if of[word]:
             parts.append(f"{count(len(of[word]), 'obligation')} {what}, first {name_of(of[word][0])}")
@@ -188,11 +191,21 @@ def sentence(report: Report, proof_question: Question) -> str:
 
 
 def extent(proof_question: Question) -> str:
-    """Of which worlds a promise is proved."""
-    options = {c.name: c.option[2:] for c in proof_question.design.constants() if not c.names}
-    free = [options[name] for name in proof_question.open]
-    given = ", ".join(
-        f"{o} {proof_question.constants[name]}" for name, o in options.items() if proof_question.constants[name]
-    )
-    every = f"for every {', '.join(free[:-1])} and {free[-1]}" if len(free) > 1 else f"for every {''.join(free)}"
-    return f"{every}, with {given}" if free else f"with {given}"
+    """Of which worlds a promise is proved: every bound and setting, what is left out, and which faults are."""
+    design, idle = proof_question.design, proof_question.faults_not_covered()
+    options = {c.name: c.option[2:] for c in design.constants()}
+    free = [options[name] for name in proof_question.open if options[name] not in idle]
+    given = [
+        f"{option} {value_text(value)}"
+        for name, option in options.items()
+        if (value := proof_question.constants[name]) is not None and option not in idle
+    ]
+    every = [f"for every {and_list(free)}"] if free else []
+    left_out = registry.left_out(design)
+    without = [f"without {', '.join(left_out)}"] if left_out else []
+    faults = [f"not covered: {', '.join(idle)}"] if idle else []
+    return ", ".join([*every, f"with {', '.join(given)}" if given else "", *without, *faults]).strip(", ")
+
+
+def and_list(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import attrs
@@ -13,7 +13,7 @@ from insync_cli import registry
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.families import family_of
 from insync_cli.options import ANY, SmallerWorld, constants, group, repeated_option
-from insync_cli.runfile import weakest
+from insync_cli.runfile import KINDS, weakest
 from isr_check.engine import TYPE_OK, Verdict
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SCHEMA = "insync/prove/1"
 PROVABLE = ("always", "step")
 """The kinds of property that induction can prove."""
+SWITCHED_OFF = "not promised at these settings"
+"""Why a promise is vacuous that the settings do not make."""
 NOTHING = "-"
 """The name of no conjunct."""
 
@@ -48,6 +50,20 @@ class PromiseLine(TypedDict):
     reason: str
 
 
+class PremiseLine(TypedDict):
+    """A premise in prove.json. `verdict`: HOLDS if it is met, VACUOUS if it is never met, BUDGETED if none was seen.
+
+    `depth`: the steps to the witness. `states`: how many were seen, at these `bounds`.
+    """
+
+    name: str
+    text: str
+    verdict: str
+    depth: int | None
+    states: int
+    bounds: dict[str, Value]
+
+
 class ExploredLine(TypedDict):
     bounds: dict[str, Value]
     verdict: str
@@ -66,6 +82,11 @@ class ProofStats(TypedDict):
 
 
 class Report(TypedDict):
+    """`line` is the one that ends the text. `extent` says of which worlds the promises are proved.
+
+    `not_covered`: fault budgets that are 0, or that no action spends.
+    """
+
     schema: str
     command: list[str]
     version: str
@@ -76,6 +97,10 @@ class Report(TypedDict):
     seconds: float
     verdict: str
     partial: bool
+    line: str
+    extent: str
+    not_covered: list[str]
+    premises: list[PremiseLine]
     promises: list[PromiseLine]
     obligations: list[ObligationLine]
     explored: ExploredLine | None
@@ -113,6 +138,21 @@ class Question:
     def open(self) -> list[str]:
         return [name for name, value in self.constants.items() if value is None]
 
+    @property
+    def promise_names(self) -> list[str]:
+        """The promises that get a verdict; none where only a part of the obligations is asked."""
+        own = [TYPE_OK] if TYPE_OK in self.named_properties else []
+        return [] if self.partial else [*(p.name for p in self.properties), *own]
+
+    def faults_not_covered(self) -> tuple[str, ...]:
+        """The fault budgets, as options without dashes, of which the proof says nothing."""
+        idle = idle_budgets(self.design)
+        return tuple(
+            c.option[2:]
+            for c in self.design.constants()
+            if c.budget and (c.name in idle or self.constants[c.name] == 0)
+        )
+
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.properties if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
@@ -129,6 +169,20 @@ class Question:
         parts = [self.design.model_hash(), self.constants, *asked]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
         return f"runs/prove-{self.design.name}-{digest}"
+
+
+def idle_budgets(design: Design) -> set[str]:
+    """The fault budgets that no action spends: none changes a variable that counts up to that budget."""
+    from isr_lang.types import NumberType
+
+    spent_by = {
+        v.name: v.type.high.attr.name
+        for v in design.variables
+        if isinstance(v.type, NumberType) and v.type.high is not None and v.type.high.op == "constant"
+    }
+    spent = {spent_by[u.variable] for a in design.actions for u in a.updates if u.variable in spent_by}
+    budgets = {c.name for c in design.constants() if c.budget}
+    return (budgets & set(spent_by.values())) - spent
 
 
 def proof_defaults(design: Design) -> Mapping[str, Value]:
@@ -230,38 +284,51 @@ def obligation_line(obligation: Obligation, result: Result) -> ObligationLine:
     )
 
 
-def promise_lines(proof_question: Question, lines: Sequence[ObligationLine], off: Iterable[str]) -> list[PromiseLine]:
+Doubt = Callable[[str], tuple[Verdict, str] | None]
+"""The name of a promise -> why it does not deserve PROVED, and what it deserves; None if it does."""
+
+
+def promise_lines(
+    proof_question: Question, lines: Sequence[ObligationLine], off: Iterable[str], doubt: Doubt = lambda _: None
+) -> list[PromiseLine]:
     """The verdict on each wanted promise; none where only a part of the obligations was asked."""
-    if proof_question.partial:
-        return []
     weak = [line for line in lines if line["kind"] != "implies" and line["verdict"] != "proved"]
-    found = [_promise(p.name, p.kind, lines, weak, off) for p in proof_question.properties]
-    if TYPE_OK in proof_question.named_properties:
-        found.append(_promise(TYPE_OK, "always", lines, weak, off))
-    return found
+    promise_kinds = {p.name: p.kind for p in proof_question.properties}
+    promises: list[PromiseLine] = []
+    for name in proof_question.promise_names:
+        word, reason = _verdict_of(name, lines, weak, off, doubt(name))
+        kind = promise_kinds.get(name, "always")
+        promises.append(PromiseLine(name=name, kind=KINDS.get(kind, kind), verdict=word.value, reason=reason))
+    return promises
 
 
-def _promise(
-    name: str, kind: str, lines: Sequence[ObligationLine], weak: Sequence[ObligationLine], off: Iterable[str]
-) -> PromiseLine:
-    def promise_line(verdict: Verdict, reason: str = "") -> PromiseLine:
-        return PromiseLine(name=name, kind="always", verdict=verdict.value, reason=reason)
-
-    if name in off:
-        return promise_line(Verdict.VACUOUS, "not promised at these settings")
+def _verdict_of(
+    name: str,
+    lines: Sequence[ObligationLine],
+    weak: Sequence[ObligationLine],
+    off: Iterable[str],
+    doubt: tuple[Verdict, str] | None,
+) -> tuple[Verdict, str]:
+    """The verdict on one promise, and why."""
     own = [line for line in lines if line["conjunct"] == name]
-    if any(line["reached"] == "reachable" for line in own):
-        return promise_line(Verdict.VIOLATED, "its counterexample can be reached")
-    if any(line["verdict"] == "error" for line in own):
-        return promise_line(Verdict.ERROR, "the engines disagree")
-    if any(line["verdict"] == "counterexample" for line in weak):
-        return promise_line(Verdict.UNKNOWN, "the invariant is not inductive")
-    if weak:
-        return promise_line(Verdict.UNKNOWN, "the invariant is not proved")
     missing = [line for line in own if line["verdict"] != "proved"]
+    if name in off:
+        return Verdict.VACUOUS, SWITCHED_OFF
+    if any(line["reached"] == "reachable" for line in own):
+        return Verdict.VIOLATED, "its counterexample can be reached"
+    if any(line["verdict"] == "error" for line in own):
+        return Verdict.ERROR, "the engines disagree"
+    if doubt is not None and doubt[0] is Verdict.VACUOUS:
+        return doubt
+    if any(line["verdict"] == "counterexample" for line in weak):
+        return Verdict.UNKNOWN, "the invariant is not inductive"
+    if weak:
+        return Verdict.UNKNOWN, "the invariant is not proved"
     if any(line["verdict"] == "counterexample" for line in missing):
-        return promise_line(Verdict.UNKNOWN, "it does not follow from the invariant")
-    return promise_line(Verdict.UNKNOWN, "no answer in time") if missing else promise_line(Verdict.PROVED)
+        return Verdict.UNKNOWN, "it does not follow from the invariant"
+    if missing:
+        return Verdict.UNKNOWN, "no answer in time"
+    return doubt or (Verdict.PROVED, "")
 
 
 def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
@@ -275,7 +342,8 @@ def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
         return Exit.SAFETY
     if "counterexample" in obligation_verdicts:
         return Exit.NOT_INDUCTIVE
-    if any(line["verdict"] == Verdict.VACUOUS and line["name"] in named_properties for line in report["promises"]):
+    vacuous = [line for line in report["promises"] if line["verdict"] == Verdict.VACUOUS]
+    if any(line["name"] in named_properties or line["reason"] != SWITCHED_OFF for line in vacuous):
         return Exit.UNCOVERED
     return (
         Exit.INCONCLUSIVE
