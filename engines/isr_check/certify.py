@@ -70,10 +70,14 @@ INSTANCES = (("auto_config", False), ("mbqi", False))
 
 @attrs.frozen
 class Part:
-    """A query as the manifest lists it; `assertions` are (kind, name, text), none if the file could not be read."""
+    """A query as the manifest lists it; `assertions` are (kind, name, text), none if the file could not be read.
+
+    `named_by`: the conjuncts that say that the element exists to which a naming gives a name.
+    """
 
     file: str
     assertions: tuple[tuple[str, str, str], ...]
+    named_by: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -82,7 +86,9 @@ class StoredProof:
 
     `together` asserts everything that some query takes as given before a step. If a solver refuted it, the queries
     would prove anything. `definitions` and `namings` count different assertions of these kinds. `alone` counts the
-    queries that assert nothing but the denied goal; they are few, unless somebody has replaced goals.
+    queries that assert nothing but the denied goal; they are few, unless somebody has replaced goals. `unchanged`
+    counts the choices of obligations at which the file says that nothing changes, `impossible` those of actions.
+    `parts` are the queries of each obligation and choice, and `sorts` the declaration of each symbol.
     """
 
     manifest: Json
@@ -91,6 +97,10 @@ class StoredProof:
     definitions: int
     namings: int
     alone: int
+    unchanged: int
+    impossible: int
+    parts: Mapping[tuple[Key, str], Sequence[Part]]
+    sorts: Mapping[str, str]
     problems: tuple[str, ...]
 
 
@@ -125,12 +135,19 @@ class _Reading:
         self.order = [_text(c, "name") for c in _list(manifest, "conjuncts")]
         self.property_kinds = {_text(p, "name"): _text(p, "kind") for p in _list(manifest, "wanted")}
         self.bounds = set(_texts(manifest, "bounds"))
+        for name in ("free", *(["without"] if "without" in manifest else [])):
+            _texts(manifest, name)
+        for name in ("design", "model_hash"):
+            _text(manifest, name)
+        if not all(isinstance(v, str | int) for v in cast("Mapping[str, object]", manifest["constants"]).values()):
+            raise TypeError("a constant is neither a number nor a word")
         holds = cast("Mapping[str, Sequence[str]]", manifest["holds"])
         self.holds = {name: frozenset(texts) for name, texts in holds.items()}
         self.hypothesis_texts = frozenset[str]().union(*self.holds.values())
         self.steps = _read_steps(manifest)
         self.parts: dict[tuple[Key, str], list[Part]] = {}
         self.definitions, self.namings = set[str](), set[str]()
+        self.unchanged = 0
         self.many = bool(manifest.get("any_number"))
         self.queries: list[Query] = []
         self.sorts: dict[str, str] = {}
@@ -150,8 +167,20 @@ class _Reading:
                 for reason in self._wrong(key, choice, part):
                     self.problems.append(f"{part.file}: {reason}")
         alone = sum(len(p.assertions) == 1 for parts in self.parts.values() for p in parts)
-        counts = len(self.definitions), len(self.namings), alone
-        return StoredProof(self.manifest, tuple(self.queries), self._together(), *counts, tuple(self.problems))
+        counts = len(self.definitions), len(self.namings), alone, self.unchanged, self._impossible()
+        return StoredProof(
+            self.manifest,
+            tuple(self.queries),
+            self._together(),
+            *counts,
+            self.parts,
+            self.sorts,
+            tuple(self.problems),
+        )
+
+    def _impossible(self) -> int:
+        listed = cast("Mapping[str, Sequence[Json]]", self.manifest["steps"])
+        return sum(bool(c.get("impossible")) for choices in listed.values() for c in choices)
 
     def _together(self) -> Query:
         """Every conjunct, bound and definition that some query asserts, as one query."""
@@ -194,6 +223,7 @@ class _Reading:
         for o in obligations:
             key = _key(o)
             unchanged = _texts(cast("Json", o["unchanged"]), "choices") if "unchanged" in o else []
+            self.unchanged += len(unchanged)
             asked = [_text(q, "choice") for q in _list(o, "queries")]
             choice_counts = Counter([*unchanged, *asked])
             for choice in self._choices(key):
@@ -232,10 +262,13 @@ class _Reading:
         if len(kinds) != len(bodies):
             self.problems.append(f"{file} has {len(bodies)} assertions, not {len(kinds)} as the manifest says")
             return Part(file, ())
-        return Part(file, tuple((kind, name, body) for (kind, name), body in zip(kinds, bodies, strict=True)))
+        assertions = tuple((kind, name, body) for (kind, name), body in zip(kinds, bodies, strict=True))
+        return Part(file, assertions, tuple(_texts(entry, "named_by")) if "named_by" in entry else ())
 
     def _assertions(self, text: str) -> list[str]:
         """The assertions of a query; ValueError if it has anything else but declarations."""
+        if "\\" in text or '"' in text:
+            raise ValueError("it has a character that no query should")
         commands = list(_commands(text))
         if commands[:1] != [LOGIC] or commands[-1:] != [QUESTION]:
             raise ValueError("it does not begin with a logic and end with a question")
@@ -257,6 +290,8 @@ class _Reading:
         goals = [text for kind, _, text in part.assertions if kind == "goal"]
         if len(goals) != 1:
             yield f"it denies {len(goals)} goals, not one"
+        if sum(kind == "naming" for kind, _, _ in part.assertions) > 1:
+            yield "it names more than one element at a time"
         for kind, name, text in part.assertions:
             reason = self._no_reason(key, choice, kind, name, text)
             if reason is not None:

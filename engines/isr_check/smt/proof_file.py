@@ -4,7 +4,8 @@
     decided = prove(induction, obligations, seconds, workers, first=keeping)
     store(file, keeping, decided, wanted)
 
-What the manifest says, and how it is checked without any of this code, is in `isr_check.certify`.
+What the manifest says, and how it is checked without any of this code, is in `isr_check.certify`. It is compared with
+the model in `certificate`.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class Keeping:
                     "sha256": hashlib.sha256(text.encode()).hexdigest(),
                     "assertions": [f"{kind} {name}".rstrip() for kind, name, _ in assertions],
                     "goal_needed": goal_needed,
+                    "named_by": list(proof.named_by),
                     "seconds": round(proof.seconds, 3),
                     "seconds_again": round(small_proof.seconds, 3),
                     "z3": dict(small_proof.way),
@@ -109,8 +111,12 @@ def store(
     decisions: Sequence[Decision],
     properties: Sequence[Property] = (),
     seconds: float = 60.0,
+    left_out: Sequence[str] = (),
 ) -> Json:
-    """Write the proof into one file and return its manifest; NotStored unless every obligation is proved."""
+    """Write the proof into one file and return its manifest; NotStored unless every obligation is proved.
+
+    `left_out`: the actions that the design of this name has, and the one that is proved has not.
+    """
     induction = keeping.induction
     open_ones = [o.name for o, r in decisions if not isinstance(r, Proved)]
     if open_ones:
@@ -119,8 +125,13 @@ def store(
     if sorted(asked, key=str) != sorted(_expected(induction, properties), key=str):
         raise NotStored("a proof is stored of all obligations, not of some conjuncts or actions only")
     listed = [_obligation_entry(keeping, o, r.seconds, seconds) for o, r in decisions if isinstance(r, Proved)]
-    steps = _steps(induction, [q for o, _ in decisions if o.kind == START for q in o.queries])
-    manifest: Json = {**_manifest_head(induction, properties), "steps": steps, "obligations": listed}
+    steps = manifest_steps(induction, [q for o, _ in decisions if o.kind == START for q in o.queries])
+    manifest: Json = {
+        **manifest_head(induction, properties),
+        "without": list(left_out),
+        "steps": steps,
+        "obligations": listed,
+    }
     files = sorted(f for o in listed for q in _of(o, "queries") for f in (str(p["file"]) for p in _of(q, "parts")))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
@@ -151,7 +162,7 @@ def _obligation_entry(keeping: Keeping, obligation: Obligation, proof_seconds: f
         queries.append({"choice": query.choice.text(), "parts": parts})
     entry: Json = {"kind": obligation.kind, "conjunct": obligation.conjunct, "action": obligation.action}
     asked = {q["choice"] for q in queries}
-    unchanged = [c for c in _choices(keeping.induction, obligation) if c not in asked]
+    unchanged = [c for c in choices_of(keeping.induction, obligation) if c not in asked]
     if unchanged:
         entry["unchanged"] = {"choices": unchanged, "reason": UNCHANGED[obligation.kind]}
     return entry | {"seconds": round(proof_seconds, 3), "queries": queries}
@@ -167,7 +178,7 @@ def _otherwise(induction: Induction, obligation: Obligation, query: Query, secon
         yield Proof(goal, tuple(assertions), {}, answer.seconds)
 
 
-def _choices(induction: Induction, obligation: Obligation) -> list[str]:
+def choices_of(induction: Induction, obligation: Obligation) -> list[str]:
     """The choices of parameters for which an obligation has to hold."""
     if obligation.action is not None:
         action = next(a for a in induction.design.actions if a.name == obligation.action)
@@ -177,7 +188,7 @@ def _choices(induction: Induction, obligation: Obligation) -> list[str]:
     return [""]
 
 
-def _manifest_head(induction: Induction, properties: Sequence[Property]) -> Json:
+def manifest_head(induction: Induction, properties: Sequence[Property]) -> Json:
     """The manifest without steps and obligations."""
     design, t = induction.design, induction.translation
     holds: dict[str, list[str]] = {}
@@ -199,7 +210,7 @@ def _manifest_head(induction: Induction, properties: Sequence[Property]) -> Json
     }
 
 
-def _steps(induction: Induction, starts: Sequence[Query]) -> Json:
+def manifest_steps(induction: Induction, starts: Sequence[Query]) -> Json:
     """For the initial condition and every action, the choices of parameters, each with its guards."""
     t = induction.translation
     first = {q.choice.text(): q.hypotheses for q in starts}

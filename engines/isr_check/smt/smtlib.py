@@ -87,14 +87,14 @@ def formula(t: Term) -> str:
 
 def query_text(assertions: Sequence[tuple[str, str, Term]]) -> str:
     """A query as SMT-LIB text, of assertions (kind, name, term); the goal is denied."""
-    declared = dict.fromkeys(d for _, _, t in assertions for d in _declarations(t))
+    declared = dict.fromkeys(d for _, _, t in assertions for d in declarations(t))
     lines = [HEADER, *declared]
     for kind, name, t in assertions:
         lines += [f"; {kind} {name}".rstrip(), f"(assert {_assertion_text(kind, t)})"]
     return "\n".join([*lines, FOOTER])
 
 
-def _declarations(t: Term) -> Iterator[str]:
+def declarations(t: Term) -> Iterator[str]:
     """The declarations of all symbols that occur."""
     waiting, visited = [t], set[int]()
     while waiting:

@@ -1,4 +1,4 @@
-"""`insync certify`: a stored proof, checked again without the code that produced it."""
+"""`insync certify`: a stored proof beside the model that it is of, and its queries asked of two solvers again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.options import Usage, argument, choice, group, option, seconds, workers_at_most
+from insync_cli.options import OwnDesigns, Usage, argument, choice, flag, group, option, seconds, workers_at_most
 from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_check.certify import StoredProof
+    from isr_check.smt.certificate import Comparison
+    from isr_lang import Value
 
 LINES_SHOWN = 10
 """How many problems, or queries without an answer, are named."""
@@ -26,15 +28,28 @@ LINES_SHOWN = 10
 VACUITY = 3.0
 """Seconds to look for a contradiction among what is taken as given."""
 
+TRUST = {
+    True: "how insync makes formulas of the model",
+    False: "that the formulas say what the model says, and that what is called unchanged or impossible is so",
+}
+"""What is taken on trust: where the model is at hand, and of a file alone."""
+TRUST_OF_MANY = "that somebody may be called by the next free name, how conjuncts are worded after a step"
+"""What is taken on trust besides, of any number of elements."""
+
 EXAMPLE = """\
 insync certify proof-kip-966-3.zip
-insync certify proof-kip-966-3.zip --solver cvc5"""
-USAGE = Usage("certify", "A stored proof, checked again without the code that produced it.", EXAMPLE)
+insync certify proof-kip-966-3.zip --solver cvc5
+insync certify proof-mine.zip --design-file mine.py"""
+USAGE = Usage("certify", "A stored proof, compared with the model and asked of two solvers again.", EXAMPLE)
 
 
 @attrs.frozen(kw_only=True)
 class Options:
     proof: Path = argument("FILE", "what `insync prove --proof FILE` wrote", Path)
+    own: OwnDesigns = group(OwnDesigns)
+    file_alone: bool = flag(
+        "ask nothing of the model, only whether the file agrees with itself: never more than exit 20"
+    )
     solver: str = choice(("z3", "cvc5", "both"), "who is asked", "both")
     seconds: float = option("S", "at most for one query to one solver", seconds, 150.0)
     workers: int = option("N", "queries at a time", workers_at_most, 2)
@@ -57,32 +72,106 @@ def run(argv: Sequence[str]) -> int:
     except BadProof as problem:
         raise InputError(str(problem)) from None
     out = invocation.output.console()
-    report: dict[str, object] = {
-        "schema": "insync/certify/1",
-        "design": proof.manifest["design"],
-        "model_hash": proof.manifest["model_hash"],
-        "constants": proof.manifest["constants"],
-        "free": proof.manifest["free"],
-        "queries": len(proof.queries),
-        "definitions": proof.definitions,
-        "namings": proof.namings,
-        "goals_that_hold_in_every_state": proof.alone,
-    }
-    problems = list(proof.problems)
+    beside = None if invocation.file_alone or proof.problems else beside_model(proof, invocation.proof)
+    problems = list(beside.comparison.problems if beside else proof.problems)
     if not problems and contradictory(proof.together, VACUITY):
         problems.append("what the queries take as given contradicts itself, so they would prove anything")
     if invocation.output.for_people:
-        _claims(out, proof, problems)
+        _claims(out, proof, beside, problems)
     answers: dict[str, object] = {}
-    code = Exit.INPUT if problems else Exit.HOLDS
+    code = Exit.INPUT if problems else Exit.INCONCLUSIVE if beside is None else Exit.HOLDS
     for solver in solvers if not problems else []:
-        answers[solver], said = _ask_solver(out, proof, solver, invocation)
-        code = max(code, said)
-    invocation.output.write(report | {"problems": problems, "solvers": answers, "exit": int(code)})
+        answers[solver], answer = _ask_solver(out, proof, solver, invocation)
+        code = max(code, answer)
+    report = _report(proof, beside) | {"problems": problems, "solvers": answers, "exit": int(code)}
+    report["line"] = result_line(proof, beside, code, problems)
+    invocation.output.write(report)
+    if invocation.output.for_people:
+        terminal.print_wrapped(out, str(report["line"]), 0)
     return code
 
 
-def _claims(out: Console, proof: StoredProof, problems: Sequence[str]) -> None:
+@attrs.frozen
+class Beside:
+    """The proof beside the model: of which worlds it is a proof, and how the two compare."""
+
+    extent: str
+    comparison: Comparison
+
+
+def beside_model(proof: StoredProof, file: Path) -> Beside:
+    """Make the obligations of the proof again; InputError where its design, or this version of it, is not at hand."""
+    from insync_cli.proof.prove_text import extent
+    from isr_check.smt import Induction, NotTranslatable
+    from isr_check.smt.certificate import Comparison, compared
+    from isr_lang import SettingError
+
+    m = proof.manifest
+    name, without = str(m["design"]), [str(action) for action in cast("list[object]", m.get("without", []))]
+    try:
+        design = registry.design_less(name, without)
+    except UsageError as problem:
+        raise InputError(f"{file} is a proof of a design that is not at hand: {problem}") from None
+    if design.model_hash() != m["model_hash"]:
+        raise InputError(
+            f"{file} is a proof of another {name}: its model is {m['model_hash']}, this one is {design.model_hash()}"
+        )
+    constants = {**cast("dict[str, Value]", m["constants"]), **dict.fromkeys(cast("list[str]", m["free"]))}
+    wanted = [str(p["name"]) for p in cast("list[Mapping[str, object]]", m["wanted"])]
+    properties = {p.name: p for p in design.properties}
+    unknown = [p for p in wanted if p not in properties]
+    if unknown:
+        return Beside("", Comparison(tuple(f"{name} makes no promise {p}" for p in unknown)))
+    try:
+        induction = Induction(design, constants, [c.promise for c in registry.invariant_of(design)])
+    except (SettingError, NotTranslatable) as problem:
+        return Beside("", Comparison((f"its constants are not those of a proof: {problem}",)))
+    return Beside(
+        extent(design, induction.translation.settings),
+        compared(proof, induction, [properties[p] for p in wanted]),
+    )
+
+
+def _report(proof: StoredProof, beside: Beside | None) -> dict[str, object]:
+    """What the file is, as data. `extent` and `compared` are of the model, and None of a file alone."""
+    m = proof.manifest
+    return {
+        "schema": "insync/certify/1",
+        "design": m["design"],
+        "model_hash": m["model_hash"],
+        "constants": m["constants"],
+        "free": m["free"],
+        "extent": beside.extent if beside else None,
+        "compared": beside.comparison.formulas if beside else None,
+        "queries": len(proof.queries),
+        "unchanged": proof.unchanged,
+        "impossible": proof.impossible,
+        "definitions": proof.definitions,
+        "namings": proof.namings,
+        "goals_that_hold_in_every_state": proof.alone,
+        "on_trust": on_trust(proof, beside),
+    }
+
+
+def on_trust(proof: StoredProof, beside: Beside | None) -> str:
+    of_many = [TRUST_OF_MANY] if proof.manifest.get("any_number") else []
+    return "; ".join([TRUST[beside is not None], *of_many])
+
+
+def result_line(proof: StoredProof, beside: Beside | None, code: Exit, problems: Sequence[str]) -> str:
+    """The last line: the verdict, of what, and what is taken on trust."""
+    words = {Exit.HOLDS: "AGREED", Exit.INCONCLUSIVE: "unknown", Exit.UNEXPECTED: "DISAGREES"}
+    line = f"insync certify {proof.manifest['design']}: {words.get(code, 'REFUSED')} - "
+    if problems:
+        return f"{line}{terminal.count(len(problems), 'difference')}, first: {problems[0]}"
+    if beside is None and code == Exit.INCONCLUSIVE:
+        return f"{line}the file was checked alone, which says nothing of the model; on trust: {on_trust(proof, beside)}"
+    wanted = terminal.count(len(cast("list[object]", proof.manifest["wanted"])), "promise")
+    extent = f" {beside.extent}" if beside else ""
+    return f"{line}{wanted}{extent}; on trust: {on_trust(proof, beside)}"
+
+
+def _claims(out: Console, proof: StoredProof, beside: Beside | None, problems: Sequence[str]) -> None:
     """What the proof is of, and what is wrong with it as a list of queries."""
     from isr_check.certify import START
 
@@ -107,11 +196,12 @@ def _claims(out: Console, proof: StoredProof, problems: Sequence[str]) -> None:
             out.print(f"  and {len(problems) - LINES_SHOWN} more", soft_wrap=True)
         return
     terminal.print_wrapped(out, "every obligation is there once, each assertion is accounted for, the hashes agree", 2)
-    taken = terminal.count(proof.definitions, "definition")
-    if proof.namings:
-        taken += f", {terminal.count(proof.namings, 'naming')}, how conjuncts are worded after a step"
-    taken += ", and that queries say what the model says"
-    terminal.print_wrapped(out, f"taken as given: {taken}", 2)
+    quiet = f"unchanged {proof.unchanged}, impossible {proof.impossible}"
+    if beside is None:
+        terminal.print_wrapped(out, f"not compared with the model: definitions {proof.definitions}, {quiet}", 2)
+    else:
+        same = f"the model says the same: formulas {beside.comparison.formulas}, {quiet}"
+        terminal.print_wrapped(out, same, 2)
     if proof.alone:
         terminal.print_wrapped(out, f"goals that hold whatever the state: {proof.alone}", 2)
 

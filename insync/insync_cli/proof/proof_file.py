@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from insync_cli import terminal
+from insync_cli import registry, terminal
 from insync_cli.progress import human_size
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Keeper:
         from isr_check.smt.proof_file import NotStored, store
 
         try:
-            store(self.file, self._keeping, decisions, properties)
+            left_out = registry.left_out(self._keeping.induction.design)
+            store(self.file, self._keeping, decisions, properties, left_out=left_out)
         except NotStored as reason:
             return False, f"no proof is stored: {reason}"
         except OSError as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,14 @@ from insync_cli.model.check_text import world
 from insync_cli.options import value_text
 from insync_cli.progress import Ticker
 from insync_cli.proof.counterexamples import REACHABLE, UNDECIDED, UNREACHABLE
-from insync_cli.proof.question import ObligationLine, Question, Report
+from insync_cli.proof.question import ObligationLine, Question, Report, faults_not_covered
 from insync_cli.terminal import count
 from insync_cli.tracefiles import print_short
 from isr_check.engine import Verdict
 
 if TYPE_CHECKING:
     from insync_cli.terminal import Output
+    from isr_lang import Design, Value
 
 NOTHING, PROVED = ".", "+"
 MARKS = {"proved": PROVED, "counterexample": "X", "unknown": "?", "error": "!"}
@@ -190,21 +191,23 @@ def sentence(report: Report) -> str:
     return "; ".join(parts) or "nothing was asked"
 
 
-def extent(proof_question: Question) -> str:
-    """Of which worlds a promise is proved: every bound and setting, what is left out, and which faults are."""
-    design, idle = proof_question.design, proof_question.faults_not_covered()
-    options = {c.name: c.option[2:] for c in design.constants()}
-    free = [options[name] for name in proof_question.open if options[name] not in idle]
+def extent(design: Design, constants: Mapping[str, Value | None]) -> str:
+    """Of which worlds a promise is proved: every bound and setting, what is left out, and which faults are.
+
+    A constant that is None has any value.
+    """
+    idle = faults_not_covered(design, constants)
+    options = {c.name: c.option[2:] for c in design.constants() if c.option[2:] not in idle}
+    free = [option for name, option in options.items() if constants[name] is None]
     given = [
-        f"{option} {value_text(value)}"
-        for name, option in options.items()
-        if (value := proof_question.constants[name]) is not None and option not in idle
+        f"{option} {value_text(value)}" for name, option in options.items() if (value := constants[name]) is not None
     ]
-    every = [f"for every {and_list(free)}"] if free else []
     left_out = registry.left_out(design)
-    without = [f"without {', '.join(left_out)}"] if left_out else []
-    faults = [f"not covered: {', '.join(idle)}"] if idle else []
-    return ", ".join([*every, f"with {', '.join(given)}" if given else "", *without, *faults]).strip(", ")
+    parts = [f"for every {and_list(free)}"] if free else []
+    parts += [f"with {', '.join(given)}"] if given else []
+    parts += [f"without {', '.join(left_out)}"] if left_out else []
+    parts += [f"not covered: {', '.join(idle)}"] if idle else []
+    return ", ".join(parts)
 
 
 def and_list(words: Sequence[str]) -> str:

@@ -144,15 +144,6 @@ class Question:
         own = [TYPE_OK] if TYPE_OK in self.named_properties else []
         return [] if self.partial else [*(p.name for p in self.properties), *own]
 
-    def faults_not_covered(self) -> tuple[str, ...]:
-        """The fault budgets, as options without dashes, of which the proof says nothing."""
-        idle = idle_budgets(self.design)
-        return tuple(
-            c.option[2:]
-            for c in self.design.constants()
-            if c.budget and (c.name in idle or self.constants[c.name] == 0)
-        )
-
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.properties if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
@@ -169,6 +160,12 @@ class Question:
         parts = [self.design.model_hash(), self.constants, *asked]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
         return f"runs/prove-{self.design.name}-{digest}"
+
+
+def faults_not_covered(design: Design, constants: Mapping[str, Value | None]) -> tuple[str, ...]:
+    """The fault budgets, as options without dashes, of which a proof says nothing: 0, or spent by no action."""
+    idle = idle_budgets(design)
+    return tuple(c.option[2:] for c in design.constants() if c.budget and (c.name in idle or constants[c.name] == 0))
 
 
 def idle_budgets(design: Design) -> set[str]:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -15,18 +15,21 @@ import pytest
 from tests.isr_check.smt.test_smt import CONJUNCTS, induction
 from tests.support.models import two_phase_commit as tpc
 
+from insync_cli import families
 from insync_cli.main import main
 from insync_cli.proof.proof_file import Keeper
 from isr_check import opinions
 from isr_check.certify import Query as StoredQuery
 from isr_check.certify import read_certificate
+from isr_check.family import Family
 from isr_check.smt import Induction, Proved, prove
 from isr_check.smt.induction import GOAL
 from isr_check.smt.proof_file import Keeping, NotStored, file_name, store
 from isr_check.smt.solver import Proof
 from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms.logic import conjuncts, not_, term
-from isr_lang import Bool, always
+from isr_lang import Bool, Conjunct, Design, Property, always
+from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 
 pytestmark = [pytest.mark.solver, pytest.mark.processes]
 
@@ -34,8 +37,34 @@ Json = dict[str, object]
 Edit = Callable[[Json, dict[str, str]], None]
 
 
+class Commits(Family):
+    """Two-phase commit as a family, so that a stored proof is compared with its design."""
+
+    state = tpc.State
+
+    def designs(self) -> Mapping[str, Design]:
+        return {tpc.DESIGN.name: tpc.DESIGN}
+
+    def __init__(self, *more: Property) -> None:
+        self.conjuncts = tuple(map(Conjunct, (*CONJUNCTS, *more)))
+
+    def invariant(self, design: Design) -> tuple[Conjunct, ...]:
+        del design
+        return self.conjuncts
+
+
+def known(monkeypatch: pytest.MonkeyPatch, *more: Property) -> None:
+    """The command line knows two-phase commit and its invariant, and these conjuncts besides."""
+    monkeypatch.setattr(families, "families", lambda: (IN_SYNC_REPLICAS, Commits(*more), families.UNKNOWN))
+
+
+@pytest.fixture(autouse=True)
+def commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    known(monkeypatch)
+
+
 def proof_of(i: Induction, folder: Path) -> Path:
-    keeping = Keeping(i, Strategy(i, {}).decide, folder)
+    keeping = Keeping(i, Strategy(i, {}, exchange=False).decide, folder)
     decided = prove(i, list(i.obligations([tpc.consistent])), 10.0, first=keeping)
     file = folder / file_name(i, "rms")
     store(file, keeping, decided, [tpc.consistent])
@@ -147,7 +176,7 @@ def test_equal_proofs_are_equal_queries(proof: Path, tmp_path: Path) -> None:
 
 def test_what_is_not_proved_is_not_stored(tmp_path: Path) -> None:
     i = induction(*(c for c in CONJUNCTS if c.name != "prepared-stays"), tpc.consistent)
-    keeping = Keeping(i, Strategy(i, {}).decide, tmp_path)
+    keeping = Keeping(i, Strategy(i, {}, exchange=False).decide, tmp_path)
     decided = prove(i, list(i.obligations()), 10.0, first=keeping)
     with pytest.raises(NotStored, match=r"obligations are not proved, among them"):
         store(tmp_path / "no.zip", keeping, decided)
@@ -162,7 +191,7 @@ def test_prove_stores_what_is_proved(tmp_path: Path, whole: bool) -> None:
     i = induction(*(CONJUNCTS if whole else CONJUNCTS[:1]))
     file = tmp_path / "new" / "p.zip"
     with Keeper(file) as keeper:
-        first = keeper.attempt(i, Strategy(i, {}).decide)
+        first = keeper.attempt(i, Strategy(i, {}, exchange=False).decide)
         decided = prove(i, list(i.obligations([tpc.consistent])), 10.0, first=first)
         stored, said = keeper.store(decided, [tpc.consistent])
     assert (stored, file.exists()) == (whole, whole)
@@ -175,7 +204,7 @@ def test_prove_stores_what_is_proved(tmp_path: Path, whole: bool) -> None:
 
 def test_where_no_proof_is_asked_for_nothing_is_kept() -> None:
     i = induction(*CONJUNCTS)
-    way = Strategy(i, {}).decide
+    way = Strategy(i, {}, exchange=False).decide
     with Keeper(None) as keeper:
         assert keeper.attempt(i, way) == way
         assert keeper.store([], []) == (True, "")
@@ -193,7 +222,7 @@ def who_commits_does_not_abort(s: tpc.State) -> Bool:
 def with_a_primed_use(folder: Path) -> tuple[Path, str]:
     """A proof in which the last conjunct is shown after tm_commits from the first one after tm_commits."""
     i = induction(*CONJUNCTS, who_commits_does_not_abort)
-    keeping = Keeping(i, Strategy(i, {}).decide, folder)
+    keeping = Keeping(i, Strategy(i, {}, exchange=False).decide, folder)
     decided = prove(i, list(i.obligations()), 10.0, first=keeping)
     o = next(o for o, _ in decided if (o.conjunct, o.action) == ("who-commits-does-not-abort", "tm_commits"))
     (q,) = o.queries
@@ -204,7 +233,10 @@ def with_a_primed_use(folder: Path) -> tuple[Path, str]:
     return folder / "primed.zip", "preserved/who-commits-does-not-abort/tm_commits"
 
 
-def test_a_conjunct_after_the_step_may_be_used_if_it_comes_earlier(tmp_path: Path) -> None:
+def test_a_conjunct_after_the_step_may_be_used_if_it_comes_earlier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known(monkeypatch, who_commits_does_not_abort)
     file, name = with_a_primed_use(tmp_path)
     stored = read_certificate(file)
     assert not stored.problems
