@@ -75,7 +75,7 @@ def compared(proof: StoredProof, induction: Induction, properties: Sequence[Prop
     try:
         problems = [*_head(proof.manifest, manifest_head(induction, properties)), *_steps(proof.manifest, steps)]
     except (ValueError, RecursionError):
-        problems = ["the guard of a step cannot be read"]
+        problems = ["a hypothesis, or the guard of a step, cannot be read"]
     if problems:
         return Comparison(tuple(problems))
     comparing = _Comparing(proof, induction)
@@ -87,8 +87,17 @@ def compared(proof: StoredProof, induction: Induction, properties: Sequence[Prop
 
 def _head(stored: Json, model: Json) -> Iterator[str]:
     for name, what in HEAD.items():
-        if stored.get(name) != model[name]:
+        mine, yours = model[name], stored.get(name)
+        if name == "holds":
+            mine, yours = _wording(mine), _wording(yours)
+        if mine != yours:
             yield f"its {what} are not those of the model" if what.endswith("s") else f"its {what} is another one"
+
+
+def _wording(holds: object) -> list[tuple[str, list[Tokens]]]:
+    """Hypotheses by name; how their symbols are numbered is compared in each query."""
+    listed = cast("Mapping[str, Sequence[str]]", holds)
+    return [(name, [_shape(_tokens(text)) for text in texts]) for name, texts in listed.items()]
 
 
 def _steps(stored: Json, model: Mapping[str, Sequence[Json]]) -> Iterator[str]:

@@ -345,7 +345,7 @@ def begin_with_what_is_to_be_shown(manifest: Json, files: dict[str, str]) -> Non
         (word_a_conjunct_otherwise, "is not worded as in the manifest"),
         (require_more, "the step does not require of mine in these words"),
         (define_an_operator, "it says define-fun, which no query should"),
-        (contradict, "contradicts itself"),
+        (contradict, "a definition is none of the model's"),
         (begin_with_what_is_to_be_shown, "is missing"),
     ],
 )
@@ -354,6 +354,13 @@ def test_tampering_is_noticed(
 ) -> None:
     assert certified(changed(proof, tmp_path, edit), "--solver", "z3") == 65
     assert says in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_contradiction_in_what_is_given_is_noticed_without_the_model(
+    proof: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert certified(changed(proof, tmp_path, contradict), "--solver", "z3", "--file-alone") == 65
+    assert "contradicts itself" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_query_that_a_state_satisfies_is_noticed(
