@@ -11,6 +11,6 @@ besides its designs).
 - Single behaviours: `reachability` (whether a state can be reached), `best_first` (a search past milestones), `room`
   (whether bounds leave room for the faults asked for), `sample` and `simulation` (random walks).
 - Other designs: `mutation` (one guard dropped), `inlining` and `equivalence` (whether two do the same).
-- Proofs: `smt/` (by induction), `certify` (a stored proof, checked again), `opinions` (what solvers say of it).
+- Proofs: `smt/` (by induction), `certify` (a stored proof, checked as a whole), `opinions` (what solvers say of it).
 - For other people's checkers: `export/` (TLA+ and Murphi).
 """

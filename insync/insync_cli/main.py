@@ -36,7 +36,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "prove": {
         "prove": ("insync_cli.proof.prove", "prove promises by induction, for every value of the open bounds"),
-        "certify": ("insync_cli.proof.certify", "check a stored proof again by two solvers, without our code"),
+        "certify": ("insync_cli.proof.certify", "compare a stored proof with the model, and ask two solvers again"),
     },
     "hold a broker to the model": {
         "replay": ("insync_cli.conformance.replay", "every edge of the model, run on the reference broker's cores"),
