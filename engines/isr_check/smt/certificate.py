@@ -35,7 +35,7 @@ Tokens = tuple[str, ...]
 Renaming = dict[str, str]
 """Symbols of a stored query -> symbols of the model."""
 
-NUMBERED = re.compile(r"![0-9]+")
+NUMBER = re.compile(r"![0-9]+")
 """In the name of a symbol that stands for a parameter, or for what a definition defines: its number says nothing."""
 HEAD = {
     "design": "design",
@@ -50,7 +50,7 @@ HEAD = {
 }
 """The entries of the manifest that the model has, too, and what they are called in a sentence."""
 _TOKEN = re.compile(r"\|[^|]*\||[()]|[^\s()|]+")
-_DECLARED = re.compile(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)")
+_DECLARATION = re.compile(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)")
 
 
 @attrs.frozen
@@ -67,7 +67,7 @@ class Comparison:
     impossible: int = 0
 
 
-def compared(proof: StoredProof, induction: Induction, properties: Sequence[Property]) -> Comparison:
+def compare(proof: StoredProof, induction: Induction, properties: Sequence[Property]) -> Comparison:
     """The stored proof, of which `certify` found nothing wrong, beside the induction and promises of its model."""
     obligations = list(induction.obligations(properties))
     starts = [q for o in obligations if o.kind == START for q in o.queries]
@@ -85,9 +85,9 @@ def compared(proof: StoredProof, induction: Induction, properties: Sequence[Prop
     return Comparison(tuple(comparing.problems), comparing.formulas, comparing.unchanged, impossible)
 
 
-def _head(stored: Json, model: Json) -> Iterator[str]:
+def _head(manifest: Json, model: Json) -> Iterator[str]:
     for name, what in HEAD.items():
-        mine, yours = model[name], stored.get(name)
+        mine, yours = model[name], manifest.get(name)
         if name == "holds":
             mine, yours = _wording(mine), _wording(yours)
         if mine != yours:
@@ -96,18 +96,18 @@ def _head(stored: Json, model: Json) -> Iterator[str]:
 
 def _wording(holds: object) -> list[tuple[str, list[Tokens]]]:
     """Hypotheses by name; how their symbols are numbered is compared in each query."""
-    listed = cast("Mapping[str, Sequence[str]]", holds)
-    return [(name, [_shape(_tokens(text)) for text in texts]) for name, texts in listed.items()]
+    by_name = cast("Mapping[str, Sequence[str]]", holds)
+    return [(name, [_shape(_tokens(text)) for text in texts]) for name, texts in by_name.items()]
 
 
-def _steps(stored: Json, model: Mapping[str, Sequence[Json]]) -> Iterator[str]:
-    listed = cast("Mapping[str, Sequence[Json]]", stored["steps"])
-    yield from (f"the action {name} is missing" for name in model if name not in listed)
-    yield from (f"the model has no action {name}" for name in listed if name not in model)
-    for name in [n for n in model if n in listed]:
+def _steps(manifest: Json, model: Mapping[str, Sequence[Json]]) -> Iterator[str]:
+    file_steps = cast("Mapping[str, Sequence[Json]]", manifest["steps"])
+    yield from (f"the action {name} is missing" for name in model if name not in file_steps)
+    yield from (f"the model has no action {name}" for name in file_steps if name not in model)
+    for name in [n for n in model if n in file_steps]:
         mine = {str(c["choice"]): c for c in model[name]}
-        yours = {str(c["choice"]): c for c in listed[name]}
-        if len(listed[name]) != len(model[name]) or set(mine) != set(yours):
+        yours = {str(c["choice"]): c for c in file_steps[name]}
+        if len(file_steps[name]) != len(model[name]) or set(mine) != set(yours):
             yield f"{name} has other choices of parameters"
         for choice in [c for c in mine if c in yours]:
             where = f"{name}({choice})"
@@ -138,18 +138,18 @@ class _Comparing:
 
     def obligation(self, o: Obligation) -> None:
         key: Key = o.kind, o.conjunct, o.action
-        asked = {q.choice.text(): q for q in o.queries}
+        queries = {q.choice.text(): q for q in o.queries}
         for choice in choices_of(self.induction, o):
             parts = self.proof.parts.get((key, choice))
             where = f"{o.name}({choice})"
-            if choice not in asked and parts is None:
+            if choice not in queries and parts is None:
                 self.unchanged += 1
-            elif choice not in asked:
+            elif choice not in queries:
                 self.problems.append(f"{where} is asked, and the model has nothing to prove there")
             elif parts is None:
                 self.problems.append(f"{where} is called unchanged, and the step can change it")
             else:
-                self._query(o, asked[choice], parts, where)
+                self._query(o, queries[choice], parts, where)
 
     def _query(self, o: Obligation, query: Query, parts: Sequence[Part], where: str) -> None:
         goals = conjuncts(query.goal)
@@ -169,20 +169,20 @@ class _Comparing:
         for kind, name, _ in part.assertions:
             if (kind, name) not in pools and kind not in ("mark", "definition"):
                 pools[kind, name] = self._pool(o, query, goal, kind, name, part.named_by)
-        said = [(kind, name, _tokens(text)) for kind, name, text in part.assertions if kind != "mark"]
-        first = [(kind, name, tokens) for kind, name, tokens in said if kind != "definition"]
+        formulas = [(kind, name, _tokens(text)) for kind, name, text in part.assertions if kind != "mark"]
+        first = [(kind, name, tokens) for kind, name, tokens in formulas if kind != "definition"]
         renaming: Renaming = {}
         terms: list[Term] = []
         for kind, name, tokens in first:
-            term = self._match(tokens, pools[kind, name], renaming, denied=kind == "goal")
+            term = self._match(tokens, pools[kind, name], renaming, is_goal=kind == "goal")
             if term is None:
                 yield f"its {f'{kind} {name}'.strip()} is not worded like the model's"
                 return
             terms.append(term)
-        definitions = [tokens for kind, _, tokens in said if kind == "definition"]
+        definitions = [tokens for kind, _, tokens in formulas if kind == "definition"]
         if definitions and not self._define(definitions, terms, query, renaming):
             yield "a definition is none of the model's"
-        for name in {t for _, _, tokens in said for t in tokens}:
+        for name in {t for _, _, tokens in formulas for t in tokens}:
             sort = self.proof.sorts.get(name)
             if sort is not None and name != VIEW and sort != self._sorts.get(renaming.get(name, name)):
                 yield f"{name} is declared of another sort than in the model"
@@ -225,12 +225,12 @@ class _Comparing:
                 return True
         return False
 
-    def _match_all(self, said: Sequence[Tokens], pool: Sequence[Term], renaming: Renaming) -> bool:
+    def _match_all(self, formulas: Sequence[Tokens], pool: Sequence[Term], renaming: Renaming) -> bool:
         """Match every formula with one of the pool, under one renaming. Of several it takes the first that fits."""
         by_shape: dict[Tokens, list[Term]] = {}
         for term in pool:
             by_shape.setdefault(_shape(self._text(term)), []).append(term)
-        waiting = sorted(said, key=lambda tokens: len(by_shape.get(_shape(tokens), [])))
+        waiting = sorted(formulas, key=lambda tokens: len(by_shape.get(_shape(tokens), [])))
         return self._match_next(waiting, by_shape, renaming)
 
     def _match_next(
@@ -238,24 +238,24 @@ class _Comparing:
     ) -> bool:
         if not waiting:
             return True
-        tried: list[Renaming] = []
+        trials: list[Renaming] = []
         for term in by_shape.get(_shape(waiting[0]), []):
-            trial = _renamed(waiting[0], self._text(term), renaming)
-            if trial is None or trial in tried:
+            trial = _extend(waiting[0], self._text(term), renaming)
+            if trial is None or trial in trials:
                 continue
-            tried.append(trial)
+            trials.append(trial)
             self._declare(term)
             if self._match_next(waiting[1:], by_shape, trial):
                 renaming |= trial
                 return True
         return False
 
-    def _match(self, said: Tokens, pool: Iterable[Term], renaming: Renaming, *, denied: bool) -> Term | None:
+    def _match(self, tokens: Tokens, pool: Iterable[Term], renaming: Renaming, *, is_goal: bool) -> Term | None:
         """The formula of the pool that is the same up to a renaming, which grows by what it takes."""
         fits: list[tuple[int, Renaming, Term]] = []
         for term in pool:
             text = self._text(term)
-            trial = _renamed(said, ("(", "not", *text, ")") if denied else text, renaming)
+            trial = _extend(tokens, ("(", "not", *text, ")") if is_goal else text, renaming)
             if trial is not None:
                 fits.append((sum(a != b for a, b in trial.items()), trial, term))
         if not fits:
@@ -272,7 +272,7 @@ class _Comparing:
 
     def _declare(self, term: Term) -> None:
         for line in declarations(term):
-            declared = _DECLARED.fullmatch(line)
+            declared = _DECLARATION.fullmatch(line)
             assert declared is not None, line
             self._sorts[declared[1]] = declared[2]
 
@@ -281,13 +281,13 @@ def _term(truth: object) -> Term | None:
     return None if isinstance(truth, bool) else cast("Term", truth)
 
 
-def _renamed(stored: Tokens, model: Tokens, renaming: Renaming) -> Renaming | None:
+def _extend(formula_text: Tokens, model: Tokens, renaming: Renaming) -> Renaming | None:
     """The renaming, with what makes the stored formula that of the model; None if nothing does."""
-    if len(stored) != len(model):
+    if len(formula_text) != len(model):
         return None
     trial = dict(renaming)
-    for a, b in zip(stored, model, strict=True):
-        numbered = NUMBERED.search(a) is not None and NUMBERED.search(b) is not None
+    for a, b in zip(formula_text, model, strict=True):
+        numbered = NUMBER.search(a) is not None and NUMBER.search(b) is not None
         if (not numbered and a != b) or (numbered and trial.setdefault(a, b) != b):
             return None
     return trial
@@ -295,7 +295,7 @@ def _renamed(stored: Tokens, model: Tokens, renaming: Renaming) -> Renaming | No
 
 @lru_cache(maxsize=100_000)
 def _shape(tokens: Tokens) -> Tokens:
-    return tuple("!" if NUMBERED.search(t) else t for t in tokens)
+    return tuple("!" if NUMBER.search(t) else t for t in tokens)
 
 
 @lru_cache(maxsize=100_000)

@@ -124,15 +124,15 @@ def store(
     asked = [(o.kind, o.conjunct, o.action) for o, _ in decisions]
     if sorted(asked, key=str) != sorted(_expected(induction, properties), key=str):
         raise NotStored("a proof is stored of all obligations, not of some conjuncts or actions only")
-    listed = [_obligation_entry(keeping, o, r.seconds, seconds) for o, r in decisions if isinstance(r, Proved)]
+    entries = [_obligation_entry(keeping, o, r.seconds, seconds) for o, r in decisions if isinstance(r, Proved)]
     steps = manifest_steps(induction, [q for o, _ in decisions if o.kind == START for q in o.queries])
     manifest: Json = {
         **manifest_head(induction, properties),
         "without": list(left_out),
         "steps": steps,
-        "obligations": listed,
+        "obligations": entries,
     }
-    files = sorted(f for o in listed for q in _of(o, "queries") for f in (str(p["file"]) for p in _of(q, "parts")))
+    files = sorted(f for o in entries for q in _of(o, "queries") for f in (str(p["file"]) for p in _of(q, "parts")))
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
         for name in files:

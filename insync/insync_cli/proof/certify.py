@@ -103,7 +103,7 @@ def beside_model(proof: StoredProof, file: Path) -> Beside:
     """Make the obligations of the proof again; InputError where its design, or this version of it, is not at hand."""
     from insync_cli.proof.prove_text import extent
     from isr_check.smt import Induction, NotTranslatable
-    from isr_check.smt.certificate import Comparison, compared
+    from isr_check.smt.certificate import Comparison, compare
     from isr_lang import SettingError
 
     m = proof.manifest
@@ -117,9 +117,9 @@ def beside_model(proof: StoredProof, file: Path) -> Beside:
             f"{file} is a proof of another {name}: its model is {m['model_hash']}, this one is {design.model_hash()}"
         )
     constants = {**cast("dict[str, Value]", m["constants"]), **dict.fromkeys(cast("list[str]", m["free"]))}
-    wanted = [str(p["name"]) for p in cast("list[Mapping[str, object]]", m["wanted"])]
+    promises = [str(p["name"]) for p in cast("list[Mapping[str, object]]", m["wanted"])]
     properties = {p.name: p for p in design.properties}
-    unknown = [p for p in wanted if p not in properties]
+    unknown = [p for p in promises if p not in properties]
     if unknown:
         return Beside("", Comparison(tuple(f"{name} makes no promise {p}" for p in unknown)))
     try:
@@ -128,7 +128,7 @@ def beside_model(proof: StoredProof, file: Path) -> Beside:
         return Beside("", Comparison((f"its constants are not those of a proof: {problem}",)))
     return Beside(
         extent(design, induction.translation.settings),
-        compared(proof, induction, [properties[p] for p in wanted]),
+        compare(proof, induction, [properties[p] for p in promises]),
     )
 
 
@@ -166,9 +166,9 @@ def result_line(proof: StoredProof, beside: Beside | None, code: Exit, problems:
         return f"{line}{terminal.count(len(problems), 'difference')}, first: {problems[0]}"
     if beside is None and code == Exit.INCONCLUSIVE:
         return f"{line}the file was checked alone, which says nothing of the model; on trust: {on_trust(proof, beside)}"
-    wanted = terminal.count(len(cast("list[object]", proof.manifest["wanted"])), "promise")
+    promises = terminal.count(len(cast("list[object]", proof.manifest["wanted"])), "promise")
     extent = f" {beside.extent}" if beside else ""
-    return f"{line}{wanted}{extent}; on trust: {on_trust(proof, beside)}"
+    return f"{line}{promises}{extent}; on trust: {on_trust(proof, beside)}"
 
 
 def _claims(out: Console, proof: StoredProof, beside: Beside | None, problems: Sequence[str]) -> None:

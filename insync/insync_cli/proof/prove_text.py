@@ -199,12 +199,12 @@ def extent(design: Design, constants: Mapping[str, Value | None]) -> str:
     idle = faults_not_covered(design, constants)
     options = {c.name: c.option[2:] for c in design.constants() if c.option[2:] not in idle}
     free = [option for name, option in options.items() if constants[name] is None]
-    given = [
+    settings = [
         f"{option} {value_text(value)}" for name, option in options.items() if (value := constants[name]) is not None
     ]
     left_out = registry.left_out(design)
     parts = [f"for every {and_list(free)}"] if free else []
-    parts += [f"with {', '.join(given)}"] if given else []
+    parts += [f"with {', '.join(settings)}"] if settings else []
     parts += [f"without {', '.join(left_out)}"] if left_out else []
     parts += [f"not covered: {', '.join(idle)}"] if idle else []
     return ", ".join(parts)

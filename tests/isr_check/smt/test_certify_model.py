@@ -29,7 +29,7 @@ from tests.support.models import two_phase_commit as tpc
 from insync_cli.main import main
 from isr_check.certify import read_certificate
 from isr_check.smt import Induction
-from isr_check.smt.certificate import compared
+from isr_check.smt.certificate import compare
 
 pytestmark = [pytest.mark.solver, pytest.mark.processes]
 
@@ -332,6 +332,6 @@ def test_any_number_is_compared_too(tmp_path: Path) -> None:
     stored = read_certificate(proof_of(Induction(tpc.DESIGN, {"rms": None}, CONJUNCTS), tmp_path))
     again = Induction(tpc.DESIGN, {"rms": None}, CONJUNCTS)
     again.translation.shapes.fresh("so that what is numbered later has other numbers")
-    found = compared(stored, again, [tpc.consistent])
+    found = compare(stored, again, [tpc.consistent])
     assert found.problems == ()
     assert found.formulas > 20
