@@ -67,7 +67,7 @@ public final class Conversation<W> {
   Map<String, Object> answer(String line) {
     try {
       return handle(JSON.readTree(line));
-    } catch (Exception | LinkageError | AssertionError problem) {
+    } catch (Exception | LinkageError | AssertionError | StackOverflowError problem) {
       problem.printStackTrace();
       return Map.of("error", String.valueOf(problem));
     }
@@ -138,7 +138,7 @@ public final class Conversation<W> {
     Map<String, Object> said = new LinkedHashMap<>();
     if (refused == null) {
       said.put("done", true);
-    } else if (refused.cannot) {
+    } else if (refused.isUndriven()) {
       said.put("cannot", refused.getMessage());
     } else {
       said.put("done", false);
@@ -157,7 +157,8 @@ public final class Conversation<W> {
     List<Step> found = new ArrayList<>();
     place.after.forEach(
         (step, outcome) -> {
-          if (outcome.refused() == null && system.within(outcome.world())) {
+          Refused refused = outcome.refused();
+          if (refused == null ? system.within(outcome.world()) : refused.isFailure()) {
             found.add(step);
           }
         });

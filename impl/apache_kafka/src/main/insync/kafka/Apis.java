@@ -64,6 +64,9 @@ final class Apis {
   /** The version before clients were named in fetches, who since then may read from followers. */
   private static final short LEADERS_ONLY = 10;
 
+  /** In place of a number that a leader should tell, and does not: no number of the model. */
+  static final long WRONG = -1;
+
   /** A producer that waits: its record, and the leader's epoch when it asked. */
   private record Waiting(int name, int epoch) {}
 
@@ -160,13 +163,16 @@ final class Apis {
     int number = handle(request);
     if (!answers.containsKey(number)) {
       if (parts.parked.last == null) {
-        throw Refused.because("no answer");
+        throw Refused.answer("no answer");
       }
       parts.parked.last.forceComplete();
       parts.manager.tryCompleteActions();
     }
     parts.parked.last = null;
     FetchResponse got = (FetchResponse) answers.remove(number);
+    if (got == null || got.data().responses().isEmpty()) {
+      throw Refused.answer("no answer about the partition");
+    }
     FetchResponseData.PartitionData data = got.data().responses().get(0).partitions().get(0);
     return new FetchPartitionData(
         Errors.forCode(data.errorCode()),
@@ -194,7 +200,7 @@ final class Apis {
 
   /**
    * Where a consumer that begins at the end would begin, or what is given while a leader does not
-   * know it yet (KIP-207); 0 if there is no answer.
+   * know it yet (KIP-207); {@link #WRONG} if there is no answer, or another error.
    */
   long latest(int epoch, long unknown) {
     ListOffsetsRequestData.ListOffsetsTopic topic =
@@ -213,20 +219,20 @@ final class Apis {
                 .build());
     ListOffsetsResponse got = (ListOffsetsResponse) answers.remove(number);
     if (got == null) {
-      return 0;
+      return WRONG;
     }
     ListOffsetsResponseData.ListOffsetsPartitionResponse found =
         got.topics().get(0).partitions().get(0);
     return switch (Errors.forCode(found.errorCode())) {
       case NONE -> found.offset();
       case OFFSET_NOT_AVAILABLE -> unknown;
-      default -> throw new IllegalStateException("ListOffsets: " + found);
+      default -> WRONG;
     };
   }
 
   /**
-   * Where the records of this leader epoch and all before it end, as a leader says; 0 if there is
-   * no answer.
+   * Where the records of this leader epoch and all before it end, as a leader says; {@link #WRONG}
+   * if there is no answer, or an error.
    */
   long end(int current, int epoch) {
     OffsetForLeaderEpochRequestData.OffsetForLeaderTopicCollection topics =
@@ -243,13 +249,10 @@ final class Apis {
     int number = handle(OffsetsForLeaderEpochRequest.Builder.forConsumer(topics).build());
     OffsetsForLeaderEpochResponse got = (OffsetsForLeaderEpochResponse) answers.remove(number);
     if (got == null) {
-      return 0;
+      return WRONG;
     }
     OffsetForLeaderEpochResponseData.EpochEndOffset found =
         got.data().topics().iterator().next().partitions().get(0);
-    if (found.errorCode() != Errors.NONE.code()) {
-      throw new IllegalStateException("OffsetForLeaderEpoch: " + found);
-    }
-    return found.endOffset();
+    return found.errorCode() == Errors.NONE.code() ? found.endOffset() : WRONG;
   }
 }

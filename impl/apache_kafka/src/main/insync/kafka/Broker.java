@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeSet;
 import kafka.cluster.Partition;
@@ -70,8 +71,11 @@ final class Broker {
   }
 
   final int id;
-  final long epoch;
   final Clock clock;
+
+  /** The epoch of its registration; -1 until the controller has registered it. */
+  long epoch = -1;
+
   final List<Told> told = new ArrayList<>();
 
   /** The AlterPartition that it has sent and that nobody has taken to the network yet. */
@@ -90,9 +94,8 @@ final class Broker {
   private final Apis apis;
   private final int flushed;
 
-  Broker(int id, long epoch, Clock clock, Disk disk) throws Exception {
+  Broker(int id, Clock clock, Disk disk) throws Exception {
     this.id = id;
-    this.epoch = epoch;
     this.clock = clock;
     flushed = disk.flushed();
     parts = new Parts(this, disk.prepare(id));
@@ -154,6 +157,14 @@ final class Broker {
   }
 
   /**
+   * The broker epoch that it will tell the controller for a clean stop, as BrokerServer.startup asks
+   * for it: LogManager.readBrokerEpochFromCleanShutdownFiles, before the logs are loaded.
+   */
+  OptionalLong cleanEpoch() {
+    return parts.logs.cleanEpoch();
+  }
+
+  /**
    * Recovery of the logs under the configuration that the metadata has: LogManager.startup, before
    * the first delta.
    */
@@ -170,6 +181,12 @@ final class Broker {
   List<Row> rows() {
     UnifiedLog log = log();
     return log == null ? List.of() : rows(parts.file(log).content());
+  }
+
+  /** How many entries its leader-epoch cache has. */
+  int entries() {
+    UnifiedLog log = log();
+    return log == null ? 0 : log.leaderEpochCache().epochEntries().size();
   }
 
   static List<Row> rows(byte[] content) {
@@ -301,23 +318,35 @@ final class Broker {
     delivered = null;
   }
 
-  /** A leader's log as it tells it: a record at an offset of another epoch is null. */
+  /**
+   * A leader's log as it tells it, by where the records of each epoch end. Where it tells of a record
+   * that is not there, or of another epoch, or nothing at all, there is {@link Apis#WRONG}.
+   */
   List<Integer> toldLog() {
     int current = leaderEpoch();
     List<Row> rows = rows();
     List<Integer> names = new ArrayList<>();
     for (int epoch = 0; epoch <= current; epoch++) {
-      for (long end = apis.end(current, epoch); names.size() < end; ) {
+      long end = apis.end(current, epoch);
+      if (end < names.size()) {
+        names.add((int) Apis.WRONG); // an end before the one of an earlier epoch, or an error
+      }
+      while (names.size() < Math.min(end, rows.size() + 1)) {
         Row row = names.size() < rows.size() ? rows.get(names.size()) : null;
-        names.add(row != null && row.epoch == epoch ? row.name : null);
+        names.add(row != null && row.epoch == epoch ? row.name : (int) Apis.WRONG);
       }
     }
     return names;
   }
 
-  /** A leader's watermark as it tells it, where it tells it. */
+  /**
+   * A leader's watermark as it tells it. Before its own epoch is committed it need not tell (KIP-207),
+   * and is taken at what it has.
+   */
   long toldWatermark() {
-    return apis.latest(leaderEpoch(), watermark());
+    long own = watermark();
+    long before = rows().stream().filter(row -> row.epoch < leaderEpoch()).count();
+    return apis.latest(leaderEpoch(), own < before ? own : Apis.WRONG);
   }
 
   // The in-sync set

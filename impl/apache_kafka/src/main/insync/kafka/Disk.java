@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -45,12 +46,16 @@ record Disk(
 
   /** What a process leaves behind: all that it wrote, and this checkpoint of its watermark. */
   static Disk of(Broker process, long watermark, Long cleanEpoch) {
-    UnifiedLog log = process.log();
+    return of(process.parts, process.log(), watermark, cleanEpoch);
+  }
+
+  /** The same of a process that may have stopped, whose log this was; null for none. */
+  static Disk of(Parts parts, UnifiedLog log, long watermark, Long cleanEpoch) {
     if (log == null) {
       return new Disk(new byte[0], 0, List.of(), watermark, null, cleanEpoch);
     }
-    HeapChannel file = process.parts.file(log);
-    List<EpochEntry> epochs = process.parts.epochs(log);
+    HeapChannel file = parts.file(log);
+    List<EpochEntry> epochs = parts.epochs(log);
     return new Disk(
         file.content(), file.flushed(), epochs, watermark, Shapes.topic(log), cleanEpoch);
   }
@@ -81,6 +86,9 @@ record Disk(
     if (topic != null) {
       write(folder);
     }
+    if (cleanEpoch != null) {
+      new CleanShutdownFileHandler(folder.toString()).write(cleanEpoch);
+    }
     return folder.toFile();
   }
 
@@ -97,7 +105,6 @@ record Disk(
     new OffsetCheckpointFile(folder.resolve("replication-offset-checkpoint").toFile(), null)
         .write(offsets);
     if (cleanEpoch != null) {
-      new CleanShutdownFileHandler(folder.toString()).write(cleanEpoch);
       long end = Broker.rows(log).size();
       new OffsetCheckpointFile(folder.resolve("recovery-point-offset-checkpoint").toFile(), null)
           .write(Map.of(Broker.PARTITION, end));
@@ -124,6 +131,13 @@ record Disk(
     File file =
         ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
     return new OffsetCheckpointFile(file, null).read().getOrDefault(Broker.PARTITION, 0L);
+  }
+
+  /** The broker epoch in the .kafka_cleanshutdown of a broker's folder; null if there is no file. */
+  static Long cleanEpoch(int broker) {
+    OptionalLong epoch =
+        new CleanShutdownFileHandler(ROOT.resolve(Integer.toString(broker)).toString()).read();
+    return epoch.isPresent() ? epoch.getAsLong() : null;
   }
 
   private static void clear(Path folder) {

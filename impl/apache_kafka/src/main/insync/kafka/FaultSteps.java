@@ -3,6 +3,7 @@ package insync.kafka;
 import insync.conform.Refused;
 import java.util.List;
 import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 /**
  * Faults and returns: a process ends, in order or not, and what it leaves on its disk; it starts
@@ -85,10 +86,12 @@ final class FaultSteps {
     }
     Machine at = world.at(r);
     HeldController controller = world.decides();
-    if (!controller.restarts(r, at.disk.cleanEpoch())) {
-      throw Refused.because("DUPLICATE_BROKER_REGISTRATION");
+    Broker process = new Broker(r, at.clock, at.disk);
+    if (!controller.restarts(r, process.cleanEpoch())) {
+      throw Refused.answer("DUPLICATE_BROKER_REGISTRATION");
     }
-    at.process = new Broker(r, controller.epoch(r), at.clock, at.disk);
+    process.epoch = controller.epoch(r);
+    at.process = process;
     at.process.load(controller.log());
     at.disk = new Disk(new byte[0], 0, List.of(), at.disk.watermark(), null, null);
     at.fetch = new Machine.Fetch();
@@ -111,20 +114,13 @@ final class FaultSteps {
       throw Refused.because("it has not asked, or is still needed");
     }
     Machine at = world.alive(r);
-    Disk before = Disk.of(at.process, at.watermark(), null);
-    before.prepare(r); // the files that Kafka closes now
     Broker process = at.process;
+    Disk before = Disk.of(process, at.watermark(), null);
+    before.prepare(r); // the files that Kafka closes now
+    UnifiedLog log = process.log();
     process.stop();
     long watermark = before.topic() == null ? before.watermark() : Disk.checkpoint(r);
-    Disk after =
-        new Disk(
-            before.log(),
-            before.flushed(),
-            before.epochs(),
-            watermark,
-            before.topic(),
-            process.epoch);
-    ends(world, at, after);
+    ends(world, at, Disk.of(process.parts, log, watermark, Disk.cleanEpoch(r)));
     world.decides().stopped(r);
   }
 }

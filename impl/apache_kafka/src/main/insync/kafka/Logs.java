@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Function;
 import org.apache.kafka.common.TopicPartition;
@@ -74,6 +75,10 @@ final class Logs {
     Function1<UnifiedLog, Object> scala = log -> false;
     Wiring.call(
         manager, "startup", topics, CollectionConverters.asScala(topics).toSet(), java, scala);
+  }
+
+  OptionalLong cleanEpoch() {
+    return manager.readBrokerEpochFromCleanShutdownFiles();
   }
 
   void stop(long epoch) throws IOException {

@@ -84,6 +84,9 @@ final class Parts {
 
   /** A scheduler that runs nothing but the flush of partition.metadata, at once. */
   private static final class NoScheduler implements Scheduler {
+    private static final ScheduledFuture<?> NEVER =
+        (ScheduledFuture<?>) Wiring.idle(ScheduledFuture.class);
+
     @Override
     public void startup() {}
 
@@ -95,7 +98,7 @@ final class Parts {
       if (name.equals("flush-metadata-file")) {
         task.run();
       }
-      return null;
+      return NEVER; // a log that closes cancels what it had scheduled
     }
 
     @Override

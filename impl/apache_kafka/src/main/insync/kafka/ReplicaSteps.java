@@ -2,6 +2,7 @@ package insync.kafka;
 
 import insync.conform.Refused;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -48,13 +49,12 @@ final class ReplicaSteps {
         "leader_adopts_isr", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "accepted"));
     steps.add(
         "leader_rolls_back", List.of("leader"), (w, p) -> hears(w, p.broker("leader"), "refused"));
-    steps.any(
-        Map.of(
-            "becomes_leader", List.of("r"),
-            "becomes_follower", List.of("r"),
-            "leader_learns_isr", List.of("leader"),
-            "leader_learns_brokers", List.of("leader")),
-        (w, p) -> learns(w, p.broker()));
+    Map<String, List<String>> learned = new LinkedHashMap<>();
+    learned.put("becomes_follower", List.of("r")); // the first is what a refusal with an effect is
+    learned.put("becomes_leader", List.of("r"));
+    learned.put("leader_learns_isr", List.of("leader"));
+    learned.put("leader_learns_brokers", List.of("leader"));
+    steps.any(learned, (w, p) -> learns(w, p.broker()));
     steps.unlisted( // the designs with this action are told as stories only
         "leader_hears_known_version",
         List.of("leader"),
@@ -72,7 +72,7 @@ final class ReplicaSteps {
       throw Refused.because("no replica");
     }
     if (!broker.produce(history.produced, world.settings.acks())) {
-      throw Refused.because(
+      throw Refused.answer(
           broker.told.isEmpty() ? "not appended" : broker.told.get(0).error().name());
     }
     if (broker.rows().size() > world.settings.log()) {
@@ -189,7 +189,10 @@ final class ReplicaSteps {
         moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
     is = news ? is : "leader_learns_brokers";
     if (!(news || brokers) || !moved && !broker.leads()) {
-      throw Refused.because(news || brokers ? "it is " + is : "no news of the partition");
+      String why = news || brokers ? "it is " + is : "no news of the partition";
+      throw broker.leads() // a leader that hears what it knows forgets its proposal: hearsKnown
+          ? Refused.because(why)
+          : Refused.answer(why);
     }
     if (moved) {
       at.leadingSince = !broker.leads() ? 0 : led ? at.leadingSince : broker.leaderEpoch();
@@ -252,11 +255,11 @@ final class ReplicaSteps {
         at.process.read(
             world.controller().topic(), history.position, world.settings.followerReads());
     if (got.error != Errors.NONE) {
-      throw Refused.because(got.error.name());
+      throw Refused.answer(got.error.name());
     }
     Integer name = Broker.name(Messages.inMemory(got.records));
     if (name == null) {
-      throw Refused.because("there is nothing to read");
+      throw Refused.answer("there is nothing to read");
     }
     history.position++;
     history.consumed = History.with(history.consumed, name);

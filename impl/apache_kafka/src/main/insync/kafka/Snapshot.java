@@ -56,7 +56,7 @@ final class Snapshot {
     } else if (controller.shuttingDown(m.id)) {
       leaving.add(name);
     }
-    if (Steering.APIS && m.leads()) {
+    if (Steering.APIS && m.leads() && !world.fresh) {
       put("log", m, m.process.toldLog());
       put("high_watermark", m, m.process.toldWatermark());
     } else {

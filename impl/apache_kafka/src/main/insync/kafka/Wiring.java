@@ -105,7 +105,7 @@ public final class Wiring {
   }
 
   /** What does nothing, and answers null, zero or false. */
-  private static Object idle(Class<?> type) {
+  static Object idle(Class<?> type) {
     return IDLE.computeIfAbsent(
         type,
         t ->

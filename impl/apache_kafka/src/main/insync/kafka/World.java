@@ -3,6 +3,7 @@ package insync.kafka;
 import insync.conform.Refused;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
 
@@ -13,6 +14,10 @@ import org.apache.kafka.metadata.PartitionRegistration;
 final class World {
   final Settings settings;
   final History history;
+
+  /** Whether nothing was done in it since the reset. */
+  final boolean fresh;
+
   private final Held<Machine>[] machines;
   private final boolean[] own;
   private Held<HeldController> controller;
@@ -48,6 +53,7 @@ final class World {
   World(Settings settings, int first) throws Exception {
     this.settings = settings;
     history = new History();
+    fresh = true;
     HeldController made =
         new HeldController(
             settings.replicas(),
@@ -60,7 +66,9 @@ final class World {
     own = new boolean[settings.replicas()];
     for (int i = 0; i < machines.length; i++) {
       Machine machine = new Machine(i);
-      machine.process = new Broker(i, made.epoch(i), machine.clock, Disk.NEW);
+      machine.process = new Broker(i, machine.clock, Disk.NEW);
+      machine.process.epoch = made.epoch(i);
+      machine.process.load(made.log());
       machines[i] = new Held<>(machine);
     }
     for (Held<Machine> machine : machines) {
@@ -81,6 +89,7 @@ final class World {
   private World(World before) {
     settings = before.settings;
     history = before.history.copy();
+    fresh = false;
     machines = before.machines.clone();
     own = new boolean[machines.length];
     controller = before.controller;
@@ -171,7 +180,7 @@ final class World {
     for (int i = 0; i < machines.length; i++) {
       if (own[i] && look(i).process != null) {
         committed(look(i).process);
-        told(look(i).process);
+        acknowledged(look(i));
       }
     }
   }
@@ -188,17 +197,32 @@ final class World {
     }
   }
 
-  private void told(Broker broker) {
+  private void acknowledged(Machine machine) {
+    Broker broker = machine.process;
     for (Broker.Told answer : broker.told) {
-      boolean counts =
-          settings.acks() != 0 && answer.error() == org.apache.kafka.common.protocol.Errors.NONE;
-      if (counts
-          && (Steering.EXACT
-              || settings.producersWait()
-              || broker.leaderEpoch() == answer.epoch())) {
+      if (settings.acks() != 0 && answer.error() == Errors.NONE && !acrossEpochs(machine, answer)) {
         history.acked.add(answer.name());
       }
     }
     broker.told.clear();
+  }
+
+  /**
+   * Whether an acknowledgement is the one that the model gives no producer, and no other (difference
+   * B): in a later epoch than the record's, of a leader that has led ever since, and of a record
+   * below its watermark.
+   */
+  private boolean acrossEpochs(Machine machine, Broker.Told answer) {
+    Broker broker = machine.process;
+    boolean ledSince =
+        broker.leads()
+            && broker.leaderEpoch() > answer.epoch()
+            && machine.leadingSince <= answer.epoch();
+    if (Steering.EXACT || settings.producersWait() || !ledSince) {
+      return false;
+    }
+    List<Broker.Row> rows = broker.rows();
+    int end = (int) Math.min(broker.watermark(), rows.size());
+    return rows.subList(0, end).contains(new Broker.Row(answer.name(), answer.epoch()));
   }
 }

@@ -313,14 +313,14 @@ public final class HeldController {
    * A broker's process registers again: ClusterControlManager.registerBroker,
    * ReplicationControlManager.handleBrokerShutdown.
    */
-  public boolean restarts(int broker, Long cleanEpoch) {
+  public boolean restarts(int broker, OptionalLong cleanEpoch) {
     if (fenced(broker)) {
       expire(broker);
     } else {
       cluster.trackBrokerHeartbeat(broker, epoch(broker)); // its session has not run out
     }
     try {
-      register(broker, epoch(broker) + 1, cleanEpoch == null ? -1 : cleanEpoch);
+      register(broker, epoch(broker) + 1, cleanEpoch.orElse(-1));
       return true;
     } catch (DuplicateBrokerRegistrationException refused) {
       return false;
