@@ -1,6 +1,6 @@
 """Mistakes planted in Kafka's own classes, to see that the comparison with the model finds them.
 
-Each makes one method of one class answer the same whatever it is asked. The class is changed as byte code (ByteBuddy)
+Each makes one method of one class answer the same whatever it is asked, or do something more when it is done. The class is changed as byte code (ByteBuddy)
 and comes before Kafka's on the class path; no source of Kafka's is copied.
 """
 
@@ -26,7 +26,7 @@ CONTROLLER: Final = "org.apache.kafka.controller"
 
 @attrs.frozen
 class Mistake:
-    """One method that answers the same whatever it is asked."""
+    """One method that answers the same whatever it is asked, or does something more when it is done."""
 
     name: str
     type: str
@@ -36,6 +36,10 @@ class Mistake:
     """What becomes wrong, and since when Kafka has it right where it once was wrong."""
     bounds: Mapping[str, int] = attrs.field(factory=lambda: {"replicas": 2})
     """Bounds of the model within which that shows."""
+    design: str = "kip-966"
+    """The design with which unchanged Kafka agrees within these bounds."""
+    properties: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    """Properties of the adapter with which that shows."""
 
 
 MISTAKES: Final = (
@@ -60,7 +64,8 @@ MISTAKES: Final = (
         "checkCurrentLeaderEpoch",
         "no error",
         "a fetch of another leader epoch is answered (KIP-320)",
-        {"replicas": 2, "crashes": 0, "epochs": 2},
+        {"replicas": 2, "crashes": 0, "epochs": 2, "sessions_lost": 0},
+        "kafka-keeps-positions",
     ),
     Mistake(
         "refusal-forgotten",
@@ -132,6 +137,56 @@ MISTAKES: Final = (
         "maybeUpdateHighWatermark",
         "empty",
         "a follower does not take over the leader's watermark",
+    ),
+    Mistake(
+        "acknowledged-on-stepping-down",
+        "kafka.cluster.Partition",
+        "checkEnoughReplicasReachOffset",
+        "then acknowledges",
+        "a producer whose leader has stepped down hears that its record is safe",
+        {"replicas": 2, "crashes": 0},
+    ),
+    Mistake(
+        "commits-for-a-stranger",
+        "kafka.cluster.Partition",
+        "checkCurrentLeaderEpoch",
+        "then commits",
+        "a fetch of another epoch is refused, and the watermark moves to the end of the log",
+        {"replicas": 2, "crashes": 0},
+    ),
+    Mistake(
+        "no-mark-of-a-clean-stop",
+        "org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler",
+        "write",
+        "nothing",
+        "a broker that stops in order leaves no .kafka_cleanshutdown (KIP-966)",
+        {"replicas": 2, "crashes": 0, "shutdowns": 1},
+    ),
+    Mistake(
+        "clean-stop-not-told",
+        "org.apache.kafka.storage.internals.log.LogManager",
+        "readBrokerEpochFromCleanShutdownFiles",
+        "no number",
+        "a broker that had stopped in order registers as if it had lost records (KIP-966)",
+        {"replicas": 2, "crashes": 0, "shutdowns": 1},
+    ),
+    Mistake(
+        "epoch-ends-later",
+        "kafka.server.ReplicaManager",
+        "lastOffsetForLeaderEpoch",
+        "then ends later",
+        "OffsetForLeaderEpoch tells of one record more than an epoch has",
+        {"replicas": 2, "crashes": 0},
+        properties={"insync.apis": "true"},
+    ),
+    Mistake(
+        "never-truncates-epochs",
+        "org.apache.kafka.storage.internals.log.UnifiedLog",
+        "truncateTo",
+        "nothing",
+        "a follower keeps records, and the epochs of records, that its leader does not have",
+        {"replicas": 2, "crashes": 0, "sessions_lost": 0, "epochs": 2, "records": 2, "log": 2},
+        "kafka-keeps-positions",
     ),
 )
 

@@ -3,20 +3,25 @@ package insync.plant;
 import java.io.File;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalLong;
 import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.dynamic.DynamicType;
 import net.bytebuddy.implementation.FixedValue;
 import net.bytebuddy.implementation.Implementation;
 import net.bytebuddy.implementation.MethodCall;
 import net.bytebuddy.implementation.StubMethod;
+import net.bytebuddy.matcher.ElementMatcher;
 import net.bytebuddy.matcher.ElementMatchers;
 import net.bytebuddy.pool.TypePool;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked. The
- * class is read from the class path and written, so changed, into a folder that is to come before
+ * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked, or does
+ * something wrong when it is done ({@link Afterwards}). The class is read from the class path and written, so changed, into a folder that is to come before
  * it there.
  */
 public final class Plant {
@@ -30,12 +35,24 @@ public final class Plant {
       System.err.println(given[1] + " has no method " + given[2]);
       System.exit(1);
     }
-    new ByteBuddy()
-        .redefine(type, locator)
-        .method(ElementMatchers.named(given[2]).and(ElementMatchers.isDeclaredBy(type)))
-        .intercept(answer(given[3]))
-        .make()
-        .saveIn(new File(given[0]));
+    ElementMatcher.Junction<MethodDescription> method =
+        ElementMatchers.<MethodDescription>named(given[2]).and(ElementMatchers.isDeclaredBy(type));
+    Class<?> afterwards = afterwards(given[3]);
+    DynamicType.Builder<?> changed = new ByteBuddy().redefine(type, locator);
+    changed =
+        afterwards == null
+            ? changed.method(method).intercept(answer(given[3]))
+            : changed.visit(Advice.to(afterwards, locator).on(method));
+    changed.make().saveIn(new File(given[0]));
+  }
+
+  private static Class<?> afterwards(String word) {
+    return switch (word) {
+      case "then acknowledges" -> Afterwards.Acknowledges.class;
+      case "then ends later" -> Afterwards.EndsLater.class;
+      case "then commits" -> Afterwards.Commits.class;
+      default -> null;
+    };
   }
 
   private static Implementation answer(String word) throws NoSuchMethodException {
@@ -45,6 +62,7 @@ public final class Plant {
       case "no error" ->
           MethodCall.invoke(Errors.class.getMethod("valueOf", String.class)).with("NONE");
       case "empty list" -> MethodCall.invoke(List.class.getMethod("of"));
+      case "no number" -> MethodCall.invoke(OptionalLong.class.getMethod("empty"));
       case "empty" -> MethodCall.invoke(Optional.class.getMethod("empty"));
       default ->
           MethodCall.invoke(ElementMatchers.named(word).and(ElementMatchers.takesNoArguments()));
