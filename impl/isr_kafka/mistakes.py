@@ -1,7 +1,7 @@
 """Mistakes planted in Kafka's own classes, to see that the comparison with the model finds them.
 
-Each makes one method of one class answer the same whatever it is asked, or do something more when it is done. The class is changed as byte code (ByteBuddy)
-and comes before Kafka's on the class path; no source of Kafka's is copied.
+Each makes one method of one class answer the same whatever it is asked, or do something more when it is done. The
+class is changed as byte code (ByteBuddy) and comes before Kafka's on the class path; no source of Kafka's is copied.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from isr_conform.edge_cover import Edge, ModelGraph, ReachableStates, sample_edg
 from isr_conform.model_rules import ModelRules, step_text
 from isr_conform.sut_client import SutClient, SutFailure
 from isr_conform.sut_messages import Hello, ModelMessages, Place, greet
+from isr_conform.switches import switched_actions
 from isr_conform.value_json import JsonObject, json_text
 from isr_lang import Instance
 from isr_replay.packed_states import Packing
@@ -339,3 +340,8 @@ class ComparedRun:
         result.of_states = len(graph.predecessor)
         result.of_actions, result.of_pairs = self.graph.totals(graph)
         result.of_edges = result.of_actions.total()
+        result.untaken_actions = tuple(
+            f"{action} ({setting})"
+            for action, setting in switched_actions(self.instance).items()
+            if action in self.hello.actions and not result.of_actions[action]
+        )

@@ -117,6 +117,8 @@ class ConformanceResult:
     """Requests of any kind."""
     actions: Counter[str] = attrs.field(factory=Counter[str])
     of_actions: Counter[str] | None = None
+    untaken_actions: tuple[str, ...] = ()
+    """Actions that a setting switches on, each with that setting, and that the model takes nowhere in these bounds."""
     pairs: int = 0
     """Pairs of actions that were driven one right after the other."""
     of_pairs: int | None = None

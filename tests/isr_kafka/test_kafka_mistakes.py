@@ -59,8 +59,11 @@ def test_a_build_with_a_mistake_is_found_by_its_jars(
     home = home_with(newest, mistake_named("any-partition-epoch"), tmp_path / "kafka")
     given = ["conform", "--sut", "kafka", "--kafka-home", str(home), "--replicas", "2", "--crashes", "0", "--first"]
     code = main([*given, "--plain"])
-    assert code == Exit.SAFETY, capsys.readouterr()
-    assert "controller_" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert code == Exit.SAFETY, out
+    assert "controller_" in out
+    as_it_is = ["conform", "--sut", f"kafka={newest.release}", "--replicas", "2", "--crashes", "0", "--first"]
+    assert main([*as_it_is, "--plain"]) == Exit.HOLDS, capsys.readouterr().out
 
 
 def test_what_a_release_does_not_have_cannot_be_planted(newest: Kafka, tmp_path: Path) -> None:

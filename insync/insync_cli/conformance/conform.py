@@ -176,6 +176,7 @@ def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[s
             for name in sorted(result.actions.keys() | (result.of_actions or result.actions).keys())
         },
         "left_out": list(result.left_out),
+        "untaken": list(result.untaken_actions),
         "skipped": list(result.skipped_steps),
         "cannot": dict(result.cannot),
         "steps": result.steps,
@@ -261,6 +262,7 @@ def result_line(result: ConformanceResult) -> str:
         f"{result.steps:,} steps after {result.resets:,} resets",
     ]
     parts += [f"{result.cannot.total():,} not driven"] if result.cannot else []
+    parts += [f"never taken: {action}" for action in result.untaken_actions]
     parts += [f"{n:,} explained ({why.partition(':')[0]})" for why, n in result.known_differences.most_common()]
     parts += [f"{n:,} x {kind.value}" for kind, n in result.count.items() if n]
     word = "VIOLATED" if not result.conforms else "BUDGETED" if not result.complete else "HOLDS"
@@ -272,6 +274,6 @@ def result_line(result: ConformanceResult) -> str:
         word = "SAMPLED(1)"
     if word == "HOLDS" and result.edges == 0:
         word = "VACUOUS"
-    if word == "HOLDS" and (result.left_out or result.edges != result.of_edges):
+    if word == "HOLDS" and (result.untaken_actions or result.left_out or result.edges != result.of_edges):
         word = "BOUNDED"
     return f"insync conform {result.name}: {word} - {', '.join(parts)}"

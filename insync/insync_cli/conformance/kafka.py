@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- stories: written by insync kafka -->", "<!-- end of stories -->"
 EXAMPLE = """insync kafka versions
 insync kafka fetch 4.4.0
-insync kafka stories --store --write docs/kafka-classes.md"""
+insync kafka stories --store --write docs/kafka-classes.md
+insync kafka rows --write docs/kafka-classes.md"""
 USAGE = Usage("kafka", "Apache Kafka's own code: what can be driven, and fetching it.", EXAMPLE)
 
 
@@ -29,16 +30,17 @@ USAGE = Usage("kafka", "Apache Kafka's own code: what can be driven, and fetchin
 class Options:
     what: str = argument(
         "WHAT",
-        "versions: which releases there are; fetch: get one; stories: tell them the stored counterexamples",
+        "versions: which releases there are; fetch: get one; stories: tell them the stored counterexamples; "
+        "rows: drive what the table of docs/kafka-classes.md says",
         str,
-        choices=("versions", "fetch", "stories"),
+        choices=("versions", "fetch", "stories", "rows"),
     )
     release: str | None = optional_argument(
-        "RELEASE", "which one; fetch: the newest if none is named, stories: all", str
+        "RELEASE", "which one; fetch: the newest if none is named, stories and rows: all", str
     )
     corpus: Path = option("DIR", "stories: the folder of cases", Path, tracefiles.CORPUS)
     store: bool = flag("stories: keep the table for the report")
-    write: Path | None = option("PAGE", "stories: put the table between the marks of a page", Path)
+    write: Path | None = option("PAGE", "stories, rows: put the table between the marks of a page", Path)
     output: QuietOutput = group(QuietOutput)
 
 
@@ -50,6 +52,8 @@ def run(argv: Sequence[str]) -> int:
             return fetched(invocation)
         case "stories":
             return tell_stories(invocation)
+        case "rows":
+            return drive_rows(invocation)
         case _:
             return list_releases(invocation)
 
@@ -122,6 +126,31 @@ def tell_stories(invocation: Options) -> int:
     return Exit.HOLDS
 
 
+def drive_rows(invocation: Options) -> int:
+    """What was driven of Kafka's classes, each row by its options."""
+    from insync_cli.conformance import kafka_rows
+
+    chosen = [row for row in kafka_rows.ROWS if invocation.release in (None, row.release)]
+    if not chosen:
+        raise InputError(f"no row is of Kafka {invocation.release}")
+    driven = [(row, kafka_rows.drive(row)) for row in chosen]
+    if invocation.write is not None:
+        marks = (kafka_rows.BEGIN, kafka_rows.END)
+        terminal.write_text(invocation.write, written_into(invocation.write, kafka_rows.page(driven), marks))
+    rows = [kafka_rows.cells(row, done) for row, done in driven]
+    differing = [row.options for row, done in driven if not done.conforms]
+    report = {
+        "schema": "insync/kafka/1",
+        "rows": [dict(zip(kafka_rows.HEAD, row, strict=True)) for row in rows],
+    }
+    invocation.output.answer(
+        report,
+        lambda out: terminal.print_table(out, kafka_rows.HEAD, rows),
+        f"insync kafka: {len(rows)} rows driven, {len(differing)} with a difference",
+    )
+    return Exit.SAFETY if differing else Exit.HOLDS
+
+
 def cases(corpus: Path) -> list[tuple[str, Instance, Trace]]:
     stories: list[tuple[str, Instance, Trace]] = []
     for path in sorted(corpus.glob("*/trace.itf.json")):
@@ -144,10 +173,11 @@ def table(stories_told: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([head, *(f"| {row} |" for row in rows)])
 
 
-def written_into(page: Path, table_text: str) -> str:
+def written_into(page: Path, table_text: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """The page with the table between its marks."""
-    before, found, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, ended, after = rest.partition(END)
+    begin, end = marks
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, ended, after = rest.partition(end)
     if not found or not ended:
-        raise InputError(f"{page} has no {BEGIN} ... {END}")
-    return f"{before}{BEGIN}\n\n{table_text}\n\n{END}{after}"
+        raise InputError(f"{page} has no {begin} ... {end}")
+    return f"{before}{begin}\n\n{table_text}\n\n{end}{after}"

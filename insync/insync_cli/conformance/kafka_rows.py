@@ -1,0 +1,124 @@
+"""insync kafka rows: what of Kafka's classes was driven, as the table of docs/kafka-classes.md.
+
+A row whose setting switches an action on must take that action. Otherwise it would say nothing of the setting.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from insync_cli import options, registry
+from insync_cli.exits import InputError
+
+if TYPE_CHECKING:
+    from isr_conform.conformance_result import ConformanceResult
+
+BEGIN, END = "<!-- rows: written by insync kafka -->", "<!-- end of rows -->"
+HEAD: Final = ("release", "options", "edges", "states", "action pairs", "actions", "differences")
+
+
+@attrs.frozen
+class Row:
+    """One run of `insync conform --sut kafka=RELEASE` with these options."""
+
+    release: str
+    options: str
+
+
+ROWS: Final = (
+    Row("4.4.0", "--replicas 2"),
+    Row("4.3.1", "--replicas 2"),
+    Row("4.1.1", "--replicas 2"),
+    Row("4.0.1", "--replicas 2"),
+    Row("4.4.0", "--replicas 2 --crashes 0 --lossy-crashes 1"),
+    Row("4.4.0", "--replicas 2 --crashes 0 --consumers 1 --follower-reads on"),
+    Row("4.4.0", "--replicas 2 --crashes 0 --acks 1"),
+    Row("4.4.0", "--replicas 2 --crashes 0 --lossy-crashes 1 --acks 0 --flush always"),
+    Row("4.4.0", "--replicas 2 --min-insync 1 --isr-changes 3 --crashes 0 --sessions-lost 1"),
+    Row(
+        "4.4.0",
+        "kafka-keeps-positions --replicas 2 --min-insync 1 --isr-changes 3 --unclean on --edges 250 --seed 1",
+    ),
+    Row("4.4.0", "--replicas 2 --crashes 0 --shutdowns 1"),
+    Row("4.4.0", "--replicas 2 --crashes 0 --consumers 1 --sessions-lost 1"),
+)
+
+
+def drive(row: Row) -> ConformanceResult:
+    """Drive a row; InputError if it does not take an action that its settings switch on, or cannot be driven."""
+    from insync_cli.conformance.conform import USAGE, Options, limits
+    from isr_conform.conformance import conform
+    from isr_conform.sut_client import SutFailure
+    from isr_kafka import Unavailable
+    from isr_kafka.known_differences import explain
+    from isr_kafka.system import Kafka
+
+    words = ["--sut", f"kafka={row.release}", *shlex.split(row.options)]
+    invocation = options.read_options(Options, USAGE, words)
+    instance = registry.instance_of(invocation.world.design, invocation.world.constants)
+    try:
+        command = Kafka(row.release).command()
+        done = conform(
+            instance, command, limits(invocation.drive, None, lambda: False), patience=300.0, explain=explain
+        )
+    except (Unavailable, SutFailure) as problem:
+        raise InputError(f"Kafka {row.release}, {row.options}: {problem}") from None
+    missing = missing_actions(done)
+    if missing:
+        raise InputError(f"the row {row.options} takes no {', no '.join(missing)}: give it larger bounds")
+    return done
+
+
+def missing_actions(done: ConformanceResult) -> list[str]:
+    """The actions that a setting of the run switches on and that were not taken, each with the setting."""
+    from isr_conform.switches import switched_actions
+
+    instance = registry.instance_of(registry.design_named(done.design), dict(done.constants))
+    switched = switched_actions(instance)
+    return [f"{action} ({setting})" for action, setting in switched.items() if not done.actions[action]]
+
+
+def cells(row: Row, done: ConformanceResult) -> tuple[str, ...]:
+    """A row of the table."""
+    of_actions = len(registry.instance_of(registry.design_named(done.design), dict(done.constants)).actions)
+    taken = sum(1 for n in done.actions.values() if n)
+    known = [f"{n} x {why.partition(':')[0]}" for why, n in done.known_differences.most_common()]
+    count = sum(done.count.values())
+    return (
+        row.release,
+        f"`{row.options}`",
+        of(done.edges, done.of_edges),
+        of(done.states, done.of_states),
+        of(done.pairs, done.of_pairs),
+        of(taken, of_actions),
+        ", ".join([*([str(count)] if count or not known else []), *known]),
+    )
+
+
+def of(n: int, total: int | None) -> str:
+    return f"{n:,}" if total is None else f"{n:,} of {total:,}"
+
+
+def untaken_lines(driven: Sequence[tuple[Row, ConformanceResult]]) -> str:
+    """Which actions the model has with the settings of a row, and the row does not take."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for row, done in driven:
+        instance = registry.instance_of(registry.design_named(done.design), dict(done.constants))
+        untaken = tuple(a.name for a in instance.actions if not done.actions[a.name])
+        rows.setdefault(untaken, []).append(f"`{row.options}`")
+    lines = ["| options | not taken |", "|---|---|"]
+    for untaken, of_rows in rows.items():
+        named = ", ".join(f"`{name}`" for name in untaken) or "none"
+        lines.append(f"| {'<br>'.join(dict.fromkeys(of_rows))} | {named} |")
+    return "\n".join(lines)
+
+
+def page(driven: Sequence[tuple[Row, ConformanceResult]]) -> str:
+    """Both tables as Markdown."""
+    lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+    lines += [f"| {' | '.join(cells(row, done))} |" for row, done in driven]
+    return "\n".join(lines) + "\n\n" + untaken_lines(driven)
