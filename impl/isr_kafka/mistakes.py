@@ -180,6 +180,14 @@ MISTAKES: Final = (
         properties={"insync.apis": "true"},
     ),
     Mistake(
+        "shrink-throws",
+        "kafka.cluster.Partition",
+        "maybeShrinkIsr",
+        "throws",
+        "a leader fails where it should propose a smaller ISR",
+        {"replicas": 2, "crashes": 0},
+    ),
+    Mistake(
         "never-truncates-epochs",
         "org.apache.kafka.storage.internals.log.UnifiedLog",
         "truncateTo",

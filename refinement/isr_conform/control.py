@@ -18,8 +18,8 @@ def agrees_there(instance: Instance, command: str, difference: Difference, *, pa
 
     False as well if it was not brought to that step. Of an unexpected action nobody asks: the system must not list it.
     """
-    done = conform(instance, command, Limits(schedule=schedule_to(instance, difference)), patience=patience)
-    return done.conforms and _went_all_the_way(done, difference)
+    result = conform(instance, command, Limits(schedule=schedule_to(instance, difference)), patience=patience)
+    return result.conforms and _went_all_the_way(result, difference)
 
 
 def schedule_to(instance: Instance, difference: Difference) -> Schedule:
@@ -41,6 +41,6 @@ def _with_names(instance: Instance, step: NamedStep) -> tuple[str, dict[str, obj
     return action, {name: value for (name, _), value in zip(folded.parameters, values, strict=True)}
 
 
-def _went_all_the_way(done: ConformanceResult, difference: Difference) -> bool:
+def _went_all_the_way(result: ConformanceResult, difference: Difference) -> bool:
     last = 0 if difference.kind is Kind.UNEXPECTED else 1
-    return not done.skipped_steps and not done.cannot and done.steps == len(difference.path) + last
+    return not result.skipped_steps and not result.cannot and result.steps == len(difference.path) + last

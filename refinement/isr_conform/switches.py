@@ -10,12 +10,12 @@ from isr_lang.instance import SettingError
 def switched_actions(instance: Instance) -> dict[str, str]:
     """The actions that are possible only because a setting is on or a budget is not zero, each with that constant."""
     names = {action.name for action in instance.actions}
-    switched: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for constant in instance.design.constants():
         if _is_off_by_default(constant) and instance.constants[constant.name]:
             for name in sorted(names - _names_without(instance, constant)):
-                switched[name] = constant.name
-    return switched
+                settings[name] = constant.name
+    return settings
 
 
 def _is_off_by_default(constant: Constant) -> bool:

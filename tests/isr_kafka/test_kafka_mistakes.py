@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 FOUND_IN: dict[str, tuple[str, ...]] = {
     "follower-always-in-sync": ("leader_proposes_expansion",),
     "everybody-lags": ("leader_proposes_shrink",),
+    "shrink-throws": ("leader_proposes_shrink",),
     "any-leader-epoch": ("leader_answers_fetch", "leader_answers_diverging"),
     "acknowledged-on-stepping-down": ("becomes_follower",),
     "commits-for-a-stranger": ("leader_answers_fetch", "leader_answers_diverging"),

@@ -133,12 +133,12 @@ def drive_rows(invocation: Options) -> int:
     chosen = [row for row in kafka_rows.ROWS if invocation.release in (None, row.release)]
     if not chosen:
         raise InputError(f"no row is of Kafka {invocation.release}")
-    driven = [(row, kafka_rows.drive(row)) for row in chosen]
+    runs = [(row, kafka_rows.drive(row)) for row in chosen]
     if invocation.write is not None:
         marks = (kafka_rows.BEGIN, kafka_rows.END)
-        terminal.write_text(invocation.write, written_into(invocation.write, kafka_rows.page(driven), marks))
-    rows = [kafka_rows.cells(row, done) for row, done in driven]
-    differing = [row.options for row, done in driven if not done.conforms]
+        terminal.write_text(invocation.write, written_into(invocation.write, kafka_rows.page(runs), marks))
+    rows = [kafka_rows.cells(row, result) for row, result in runs]
+    differing = [row.options for row, result in runs if not result.conforms]
     report = {
         "schema": "insync/kafka/1",
         "rows": [dict(zip(kafka_rows.HEAD, row, strict=True)) for row in rows],

@@ -62,40 +62,40 @@ def drive(row: Row) -> ConformanceResult:
     instance = registry.instance_of(invocation.world.design, invocation.world.constants)
     try:
         command = Kafka(row.release).command()
-        done = conform(
+        result = conform(
             instance, command, limits(invocation.drive, None, lambda: False), patience=300.0, explain=explain
         )
     except (Unavailable, SutFailure) as problem:
         raise InputError(f"Kafka {row.release}, {row.options}: {problem}") from None
-    missing = missing_actions(done)
+    missing = missing_actions(result)
     if missing:
         raise InputError(f"the row {row.options} takes no {', no '.join(missing)}: give it larger bounds")
-    return done
+    return result
 
 
-def missing_actions(done: ConformanceResult) -> list[str]:
+def missing_actions(result: ConformanceResult) -> list[str]:
     """The actions that a setting of the run switches on and that were not taken, each with the setting."""
     from isr_conform.switches import switched_actions
 
-    instance = registry.instance_of(registry.design_named(done.design), dict(done.constants))
+    instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
     switched = switched_actions(instance)
-    return [f"{action} ({setting})" for action, setting in switched.items() if not done.actions[action]]
+    return [f"{action} ({setting})" for action, setting in switched.items() if not result.actions[action]]
 
 
-def cells(row: Row, done: ConformanceResult) -> tuple[str, ...]:
+def cells(row: Row, result: ConformanceResult) -> tuple[str, ...]:
     """A row of the table."""
-    of_actions = len(registry.instance_of(registry.design_named(done.design), dict(done.constants)).actions)
-    taken = sum(1 for n in done.actions.values() if n)
-    known = [f"{n} x {why.partition(':')[0]}" for why, n in done.known_differences.most_common()]
-    count = sum(done.count.values())
+    of_actions = len(registry.instance_of(registry.design_named(result.design), dict(result.constants)).actions)
+    taken_count = sum(1 for n in result.actions.values() if n)
+    letters = [f"{n} x {why.partition(':')[0]}" for why, n in result.known_differences.most_common()]
+    count = sum(result.count.values())
     return (
         row.release,
         f"`{row.options}`",
-        of(done.edges, done.of_edges),
-        of(done.states, done.of_states),
-        of(done.pairs, done.of_pairs),
-        of(taken, of_actions),
-        ", ".join([*([str(count)] if count or not known else []), *known]),
+        of(result.edges, result.of_edges),
+        of(result.states, result.of_states),
+        of(result.pairs, result.of_pairs),
+        of(taken_count, of_actions),
+        ", ".join([*([str(count)] if count or not letters else []), *letters]),
     )
 
 
@@ -103,12 +103,12 @@ def of(n: int, total: int | None) -> str:
     return f"{n:,}" if total is None else f"{n:,} of {total:,}"
 
 
-def untaken_lines(driven: Sequence[tuple[Row, ConformanceResult]]) -> str:
+def untaken_lines(runs: Sequence[tuple[Row, ConformanceResult]]) -> str:
     """Which actions the model has with the settings of a row, and the row does not take."""
     rows: dict[tuple[str, ...], list[str]] = {}
-    for row, done in driven:
-        instance = registry.instance_of(registry.design_named(done.design), dict(done.constants))
-        untaken = tuple(a.name for a in instance.actions if not done.actions[a.name])
+    for row, result in runs:
+        instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
+        untaken = tuple(a.name for a in instance.actions if not result.actions[a.name])
         rows.setdefault(untaken, []).append(f"`{row.options}`")
     lines = ["| options | not taken |", "|---|---|"]
     for untaken, of_rows in rows.items():
@@ -117,8 +117,8 @@ def untaken_lines(driven: Sequence[tuple[Row, ConformanceResult]]) -> str:
     return "\n".join(lines)
 
 
-def page(driven: Sequence[tuple[Row, ConformanceResult]]) -> str:
+def page(runs: Sequence[tuple[Row, ConformanceResult]]) -> str:
     """Both tables as Markdown."""
     lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    lines += [f"| {' | '.join(cells(row, done))} |" for row, done in driven]
-    return "\n".join(lines) + "\n\n" + untaken_lines(driven)
+    lines += [f"| {' | '.join(cells(row, result))} |" for row, result in runs]
+    return "\n".join(lines) + "\n\n" + untaken_lines(runs)

@@ -10,6 +10,7 @@ import net.bytebuddy.description.method.MethodDescription;
 import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.dynamic.DynamicType;
+import net.bytebuddy.implementation.ExceptionMethod;
 import net.bytebuddy.implementation.FixedValue;
 import net.bytebuddy.implementation.Implementation;
 import net.bytebuddy.implementation.MethodCall;
@@ -59,6 +60,7 @@ public final class Plant {
     return switch (word) {
       case "true" -> FixedValue.value(true);
       case "nothing" -> StubMethod.INSTANCE; // false, 0, null, or no effect
+      case "throws" -> ExceptionMethod.throwing(IllegalStateException.class);
       case "no error" ->
           MethodCall.invoke(Errors.class.getMethod("valueOf", String.class)).with("NONE");
       case "empty list" -> MethodCall.invoke(List.class.getMethod("of"));
