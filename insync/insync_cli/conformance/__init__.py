@@ -1,5 +1,6 @@
 """Verbs that hold an implementation to the model.
 
 Reading order: `replay` (the cores), `conform` (anybody's), `validate` (traces of brokers), `traces` (datasets),
-`coverage` and `kills` (what the checks see), `kafka` (its releases), `found` (bugs found here).
+`coverage` and `kills` (what the checks see), `kafka` (its releases), `kafka_rows` (what of it was driven),
+`found` (bugs found here).
 """

@@ -91,7 +91,7 @@ def cells(row: Row, result: ConformanceResult) -> tuple[str, ...]:
     return (
         row.release,
         f"`{row.options}`",
-        of(result.edges, result.of_edges),
+        of(result.edges, result.of_edges) + (f", {n:,} not driven" if (n := result.cannot.total()) else ""),
         of(result.states, result.of_states),
         of(result.pairs, result.of_pairs),
         of(taken_count, of_actions),

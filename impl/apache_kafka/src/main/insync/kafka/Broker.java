@@ -103,6 +103,12 @@ final class Broker {
     apis = Steering.APIS ? new Apis(this, parts) : null;
   }
 
+  /** The same, registered with this epoch. */
+  Broker(int id, long epoch, Clock clock, Disk disk) throws Exception {
+    this(id, clock, disk);
+    this.epoch = epoch;
+  }
+
   private ReplicaManager manager() {
     return parts.manager;
   }

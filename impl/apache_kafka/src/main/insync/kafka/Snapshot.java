@@ -20,14 +20,27 @@ final class Snapshot {
   private final List<String> leaving = new ArrayList<>();
   private final List<String> clean = new ArrayList<>();
 
-  private Snapshot(World world) {
+  /** Whether leaders are asked for what they tell, in place of what they have. */
+  private final boolean asks;
+
+  private Snapshot(World world, boolean asks) {
     this.world = world;
+    this.asks = asks;
     controller = world.controller();
   }
 
   /** Every variable that these settings have. */
   static Map<String, Object> of(World world) {
-    Snapshot made = new Snapshot(world);
+    return of(world, Steering.APIS && !world.fresh);
+  }
+
+  /** The same, without asking anybody. */
+  static Map<String, Object> unasked(World world) {
+    return of(world, false);
+  }
+
+  private static Map<String, Object> of(World world, boolean asks) {
+    Snapshot made = new Snapshot(world, asks);
     for (int i = 0; i < world.size(); i++) {
       made.machine(world.look(i));
     }
@@ -56,7 +69,7 @@ final class Snapshot {
     } else if (controller.shuttingDown(m.id)) {
       leaving.add(name);
     }
-    if (Steering.APIS && m.leads() && !world.fresh) {
+    if (asks && m.leads()) {
       put("log", m, m.process.toldLog());
       put("high_watermark", m, m.process.toldWatermark());
     } else {

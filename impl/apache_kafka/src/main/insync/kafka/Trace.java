@@ -9,7 +9,7 @@ final class Trace {
   /** Whether anything that is told of a world is otherwise after a step that Kafka refused. */
   static boolean leaves(World before, World draft) {
     draft.settle();
-    return !Snapshot.of(before).equals(Snapshot.of(draft));
+    return !Snapshot.unasked(before).equals(Snapshot.unasked(draft));
   }
 
   /**

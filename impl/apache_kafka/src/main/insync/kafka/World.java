@@ -66,8 +66,7 @@ final class World {
     own = new boolean[settings.replicas()];
     for (int i = 0; i < machines.length; i++) {
       Machine machine = new Machine(i);
-      machine.process = new Broker(i, machine.clock, Disk.NEW);
-      machine.process.epoch = made.epoch(i);
+      machine.process = new Broker(i, made.epoch(i), machine.clock, Disk.NEW);
       machine.process.load(made.log());
       machines[i] = new Held<>(machine);
     }

@@ -1,0 +1,66 @@
+"""What docs/kafka-classes.md says was driven of Kafka's classes: rows are the command's, and take what they switch on.
+
+Without these a row could speak of unclean elections in which nobody was ever elected so.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from insync_cli import options, registry
+from insync_cli.conformance.conform import USAGE, Options
+from insync_cli.conformance.kafka_rows import BEGIN, END, ROWS, Row, cells, drive
+from insync_cli.exits import InputError
+from isr_conform.switches import switched_actions
+from isr_kafka.mistakes import MISTAKES
+from isr_kafka.system import Kafka
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka-classes.md").read_text(encoding="utf-8")
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of the tables in a text."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+TABLES = PAGE.partition(BEGIN)[2].partition(END)[0].strip().split("\n\n")
+
+
+def test_the_page_has_the_rows_of_the_command() -> None:
+    assert [(row[0], row[1]) for row in table_rows(TABLES[0])[2:]] == [(r.release, f"`{r.options}`") for r in ROWS]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.release} {row.options}")
+def test_a_row_takes_what_its_settings_switch_on(row: Row) -> None:
+    words = ["--sut", f"kafka={row.release}", *row.options.split()]
+    world = options.read_options(Options, USAGE, words).world
+    switched = switched_actions(registry.instance_of(world.design, world.constants))
+    (untaken,) = [cell[1] for cell in table_rows(TABLES[1])[2:] if f"`{row.options}`" in cell[0].split("<br>")]
+    assert not [action for action in switched if f"`{action}`" in untaken]
+
+
+def test_the_rows_have_an_unclean_election() -> None:
+    assert any("--unclean on" in row.options for row in ROWS)
+
+
+def test_the_page_tells_of_each_mistake() -> None:
+    section = PAGE.partition("## Can it fail?")[2].partition("\n## ")[0]
+    names = {row[0].strip("`") for row in table_rows(section)[2:]}
+    assert names == {mistake.name for mistake in MISTAKES}
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_a_row_without_what_it_switches_on_is_refused(newest: Kafka) -> None:
+    """The row of unclean elections as it once was: one epoch, and no such election."""
+    options_text = "--replicas 2 --crashes 0 --isr-changes 1 --unclean on"
+    with pytest.raises(InputError, match=r"takes no controller_elects_unclean \(unclean\): give it larger bounds"):
+        drive(Row(newest.release, options_text))
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_a_row_is_driven_again_as_the_page_has_it(newest: Kafka) -> None:
+    row = next(row for row in ROWS if row.options == "--replicas 2 --crashes 0 --acks 1")
+    assert list(cells(row, drive(row))) in table_rows(TABLES[0])
+    assert newest.release == row.release
