@@ -54,6 +54,16 @@ def test_a_mistake_is_not_found_where_kafka_differs_itself(newest: Kafka, tmp_pa
     assert not agrees_there(instance, newest.command(), difference, patience=120.0)
 
 
+def test_an_epoch_that_stays_ends_no_run(newest: Kafka, tmp_path: Path) -> None:
+    """The adapter lets a follower drop an epoch without a record. It asked for ever where Kafka dropped none."""
+    bounds = {"replicas": 2, "crashes": 0, "sessions_lost": 0, "epochs": 2}
+    instance = Instance(design_named("kafka-keeps-positions"), bounds)
+    command = newest.command(before=[plant(newest, mistake_named("never-truncates"), tmp_path)])
+    done = conform(instance, command, Limits(), patience=120.0, explain=explain)
+    assert done.complete
+    assert not done.conforms
+
+
 def test_a_build_with_a_mistake_is_found_by_its_jars(
     newest: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
