@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final, cast
@@ -24,6 +25,7 @@ from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, layers, 
 from isr_kills.crash_points import first_broken_promise
 from isr_kills.situations import broken_in_a_situation
 from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
+from isr_replay import replay
 from isr_sim.histories import history, telling
 from isr_sim.simulate import Config, finished
 
@@ -155,6 +157,15 @@ def test_the_sample_has_every_layer() -> None:
 @pytest.mark.parametrize(("bug", "layer"), sorted(FOUND))
 def test_what_any_cell_says_is_found_again(bug: str, layer: Layer) -> None:
     again(bug, layer)
+
+
+def test_the_replay_finds_nothing_where_todays_cores_differ_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A difference of today's cores would be called a bug's otherwise. Here the control has the bug as well."""
+    detection = layers.by_replay("keep-elr", {"replicas": 2})
+    assert detection is not None
+    always = partial(replay, planted=PLANTED["keep-elr"], until_differs=True)
+    monkeypatch.setattr(layers, "replay", lambda bounds, **_: always(bounds))
+    assert layers.by_replay("keep-elr", {"replicas": 2}) is None
 
 
 def test_todays_design_stands_every_situation() -> None:
