@@ -9,11 +9,10 @@ import attrs
 
 from isr_check.engine import Exploration, Limits, Verdict
 from isr_check.native import explore
-from isr_check.room import room
 from isr_experiment.cells import Cell, Question
 from isr_lang import Instance
 from isr_protocol.by_name import DESIGNS
-from isr_protocol.promises.room import MILESTONES, larger, observed
+from isr_protocol.promises.worth import room_left
 
 PROMISE = "acked-survives"
 _SECONDS = 600.0
@@ -73,8 +72,7 @@ def _answer_to(question: Question, stop: Callable[[], bool]) -> QuestionAnswer:
 
 def _has_room(instance: Instance, limits: Limits) -> bool:
     """Whether the bounds leave room for the faults; "nothing is lost" would otherwise say too little."""
-    design, constants = instance.design, instance.constants
-    return room(observed(design), MILESTONES, constants, larger(design, constants), explore, limits).witness is not None
+    return room_left(instance.design, instance.constants, explore, limits).witness is not None
 
 
 def _quiet(*progress: object) -> None:
