@@ -38,7 +38,7 @@ def allowances(design: Design, constants: Mapping[str, Value]) -> tuple[Allowanc
     differing = [c for c in design.constants() if c.names and complete[c.name] != own[c.name]]
     switched = [Allowance(c.name, action) for c in differing for action in _switched_on(design, complete, c.name)]
     writes = any(u.variable == "written_in" for a in design.actions for u in a.updates)
-    return (*switched, *(_loosened(complete, own) if writes else ()))
+    return (*switched, *(_of_guards(complete, own) if writes else ()))
 
 
 def _switched_on(design: Design, constants: Mapping[str, Value], setting: str) -> list[str]:
@@ -51,7 +51,7 @@ def _switched_on(design: Design, constants: Mapping[str, Value], setting: str) -
     return [a.name for a in Instance(design, constants).actions if a.name not in before]
 
 
-def _loosened(constants: Mapping[str, Value], own: Mapping[str, Value]) -> Iterator[Allowance]:
+def _of_guards(constants: Mapping[str, Value], own: Mapping[str, Value]) -> Iterator[Allowance]:
     """The allowances of settings that switch nothing on."""
     minimum, usual = constants.get("min_insync"), own.get("min_insync")
     if isinstance(minimum, int) and isinstance(usual, int) and minimum < usual:

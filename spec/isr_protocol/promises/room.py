@@ -389,30 +389,31 @@ def _story(design: Design, allowance: Allowance) -> Story:
     """
     after = MILESTONES.index(everybody_returns_after_them)
     faults, rest = MILESTONES[1:after], MILESTONES[after : MILESTONES.index(follower_rejoins_after_them) + 1]
+    condition: DefinitionFunction
     if allowance.action:
         shrinks, *comes_about = OF_ALLOWANCES[:3]
-        milestones, met = (shrinks, *faults, *comes_about, *rest), allowance_is_an_action
+        milestones, condition = (shrinks, *faults, *comes_about, *rest), allowance_is_an_action
     elif allowance.is_early:
-        milestones, met = (record_is_acknowledged_early, *faults, *rest), record_is_early
+        milestones, condition = (record_is_acknowledged_early, *faults, *rest), record_is_early
     else:
-        milestones, met = (record_is_acknowledged_by_fewer, *faults, *rest), held_by_fewer(allowance.minimum)
+        milestones, condition = (record_is_acknowledged_by_fewer, *faults, *rest), held_by_fewer(allowance.minimum)
     whole = _observed(design, milestones)
     whole = whole.replacing(
         whole.name,
         whole.summary,
         because="what a setting allows is watched, too",
-        allowance_is_met=met,
+        allowance_is_met=condition,
         budgets_are_spent=noticed_budgets_are_spent,
     )
-    actions = tuple(_met_by(a) if a.name == allowance.action else a for a in whole.actions)
+    actions = tuple(_with_mark(a) if a.name == allowance.action else a for a in whole.actions)
     return Story(attrs.evolve(whole, actions=actions), milestones, allowance)
 
 
-def _met_by(taken: Action) -> Action:
+def _with_mark(action: Action) -> Action:
     """The action of an observed design, which is itself what the setting allows."""
     true = literal(True, BOOL)
-    updates = (attrs.evolve(u, value=true) if u.variable == "allowance_met" else u for u in taken.updates)
-    return attrs.evolve(taken, updates=tuple(updates))
+    updates = (attrs.evolve(u, value=true) if u.variable == "allowance_met" else u for u in action.updates)
+    return attrs.evolve(action, updates=tuple(updates))
 
 
 # Bounds that follow the faults

@@ -96,14 +96,14 @@ def room_left(
     `steps_by_action`, of a complete exploration, is how often each action was taken. An action that the settings switch
     on, and that never happens under these faults even within larger bounds, needs no room.
     """
-    left, bounds = Room(), larger(design, constants)
+    answer, bounds = Room(), larger(design, constants)
     for story in stories(design, constants):
         if _is_excluded(story, design, constants, engine, limits, steps_by_action):
             continue
-        left = room(story.design, story.milestones, constants, bounds, engine, limits, progress, search_progress)
-        if left.witness is None:
-            return left
-    return left
+        answer = room(story.design, story.milestones, constants, bounds, engine, limits, progress, search_progress)
+        if answer.witness is None:
+            return answer
+    return answer
 
 
 def _is_excluded(
