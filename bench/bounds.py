@@ -155,13 +155,10 @@ class Results:
         os.replace(beside, self.file)
 
 
-def flips(chosen: Answer, twice: Answer) -> list[str]:
+def flips(smaller: Answer, larger: Answer) -> list[str]:
     """The promises that are said to hold, and are broken where there is more room."""
-    return [
-        name
-        for name, verdict in chosen.promises.items()
-        if verdict == "HOLDS" and twice.promises.get(name) == "VIOLATED"
-    ]
+    holding = [name for name, verdict in smaller.promises.items() if verdict == "HOLDS"]
+    return [name for name in holding if larger.promises.get(name) == "VIOLATED"]
 
 
 def cell(answer: Answer | None) -> str:

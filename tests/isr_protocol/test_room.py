@@ -95,6 +95,12 @@ def test_bounds_follow_a_setting_that_allows_more(name: str, setting: dict[str, 
     assert following(DESIGNS[name], {**setting, "isr_changes": 2}) == {**chosen, "isr_changes": 2}
 
 
+def test_a_design_that_elects_incomplete_leaders_has_room_for_an_election_more() -> None:
+    """Else kip-279, which loses acknowledged records by an election more, would seem to keep them."""
+    assert following(DESIGNS["kip-279"], {}) == {"epochs": 3, "isr_changes": 4}
+    assert following(DESIGNS["kip-279"], {"epochs": 2}) == {"epochs": 2, "isr_changes": 4}
+
+
 def test_a_setting_allows_what_the_designs_own_does_not() -> None:
     assert allowances(KIP_966, {"unclean": True, "min_insync": 1}) == (
         Allowance("unclean", action="controller_elects_unclean"),

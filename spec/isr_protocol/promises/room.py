@@ -43,7 +43,7 @@ from isr_lang.nodes import literal
 from isr_lang.override import DefinitionFunction
 from isr_lang.types import BOOL
 from isr_protocol.promises.allowances import Allowance, allowances
-from isr_protocol.promises.safety import leads_now
+from isr_protocol.promises.safety import acked_survives, leaders_complete, leads_now
 from isr_protocol.state import (
     CRASHES,
     LOSSY_CRASHES,
@@ -418,6 +418,9 @@ def _with_mark(action: Action) -> Action:
 
 # Bounds that follow the faults
 
+ELECTION = ("epochs", "isr_changes")
+"""The bounds of which an election takes one each."""
+
 
 def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     """Bounds with room for the fault budgets among these constants (all are given), each at least what it is there.
@@ -438,11 +441,15 @@ def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
 def following(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     """What is given, and bounds that follow what is asked for: fault budgets, replicas and settings, where not its own.
 
-    A bound that is given stays as it is. At its own budgets and settings a design has bounds of its own.
+    A bound that is given stays as it is. At its own budgets and settings a design has bounds of its own. One that is
+    known to break leaders-complete without a fault gets room for one more election, or who lacks a record never leads.
     """
     complete, own = check_constants(design, constants), check_constants(design, {})
     budgets = [c.name for c in design.constants() if c.budget]
     usual = all(complete[name] == own[name] for name in (*budgets, "replicas"))
-    if usual and not allowances(design, constants):
-        return dict(constants)
-    return {**larger(design, complete), **constants}
+    bounds = {} if usual and not allowances(design, constants) else larger(design, complete)
+    incomplete = leaders_complete.name in design.expected and acked_survives.name not in design.expected
+    if incomplete and not any(complete[name] for name in budgets):
+        more = {c.name: min(cast("int", own[c.name]) + 1, c.high) for c in design.constants() if c.name in ELECTION}
+        bounds = {name: max(value, cast("int", bounds.get(name, 0))) for name, value in more.items()}
+    return {**bounds, **constants}
