@@ -107,6 +107,8 @@ def test_a_setting_allows_what_the_designs_own_does_not() -> None:
         Allowance("min_insync", minimum=2),
     )
     assert allowances(KIP_966, {"acks": "1"}) == (Allowance("acks"),)
+    without_epochs = DESIGNS["kip-497-no-partition-epoch"]
+    assert allowances(without_epochs, {"unclean": True}) == (Allowance("unclean", action="controller_elects_unclean"),)
     assert not allowances(KIP_966, {"min_insync": 3, "flush": "always", "crashes": 2, "replicas": 5})
     assert not allowances(DESIGNS["kafka-0.8"], {"unclean": False})
 

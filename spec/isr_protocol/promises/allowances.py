@@ -42,13 +42,18 @@ def allowances(design: Design, constants: Mapping[str, Value]) -> tuple[Allowanc
 
 
 def _switched_on(design: Design, constants: Mapping[str, Value], setting: str) -> list[str]:
-    """The actions that the setting switches on: those that there would not be at the design's own value of it."""
-    own = {name: value for name, value in constants.items() if name != setting}
+    """The actions that the setting switches on: those that there would not be at the design's own value of it.
+
+    Bounds of none, which switch actions off by themselves, count as one here.
+    """
+    least = {n: max(1, v) for n, v in constants.items() if isinstance(v, int) and not isinstance(v, bool)}
+    wide = {**constants, **least}
+    own = {name: value for name, value in wide.items() if name != setting}
     try:
         before = {a.name for a in Instance(design, own).actions}
     except SettingError:  # the other settings mean nothing without this one
         return []
-    return [a.name for a in Instance(design, constants).actions if a.name not in before]
+    return [a.name for a in Instance(design, wide).actions if a.name not in before]
 
 
 def _of_guards(constants: Mapping[str, Value], own: Mapping[str, Value]) -> Iterator[Allowance]:
