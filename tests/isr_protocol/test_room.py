@@ -111,6 +111,7 @@ def test_a_setting_allows_what_the_designs_own_does_not() -> None:
     assert allowances(without_epochs, {"unclean": True}) == (Allowance("unclean", action="controller_elects_unclean"),)
     assert not allowances(KIP_966, {"min_insync": 3, "flush": "always", "crashes": 2, "replicas": 5})
     assert not allowances(DESIGNS["kafka-0.8"], {"unclean": False})
+    assert not allowances(KIP_966, {"replicas": 1, "min_insync": 1, "acks": "1"})
 
 
 EXPOSED = ("kraft-3.5", "kip-903", "kip-841", "kip-497", "kip-320", "jepsen-halt", "kip-279", "kip-966")

@@ -38,7 +38,8 @@ def allowances(design: Design, constants: Mapping[str, Value]) -> tuple[Allowanc
     differing = [c for c in design.constants() if c.names and complete[c.name] != own[c.name]]
     switched = [Allowance(c.name, action) for c in differing for action in _switched_on(design, complete, c.name)]
     writes = any(u.variable == "written_in" for a in design.actions for u in a.updates)
-    return (*switched, *(_of_guards(complete, own) if writes else ()))
+    others = complete.get("replicas") != 1  # one replica waits for nobody, whatever the setting
+    return (*switched, *(_of_guards(complete, own) if writes and others else ()))
 
 
 def _switched_on(design: Design, constants: Mapping[str, Value], setting: str) -> list[str]:
