@@ -173,16 +173,20 @@ def cell(answer: Answer | None) -> str:
 
 
 def table(rows: Sequence[Question], results: Results) -> tuple[str, int]:
-    """Markdown, and how many rows have a promise that does not hold in larger bounds."""
+    """Markdown of what was run, and how many rows have a promise that does not hold in larger bounds."""
     lines = ["| design | set | at the bounds chosen | at twice these | lost with more room |", "|---|---|---|---|---|"]
-    bad = 0
+    bad, missing = 0, 0
     for row in rows:
-        chosen, twice = results.answer_to(row, CHOSEN), results.answer_to(row, TWICE)
-        lost = flips(chosen, twice) if chosen and twice else []
+        usual, twice = results.answer_to(row, CHOSEN), results.answer_to(row, TWICE)
+        missing += not (usual and twice)
+        if not usual:
+            continue
+        lost = flips(usual, twice) if twice else []
         bad += bool(lost)
-        text = f"**{', '.join(lost)}**" if lost else "none" if chosen and twice else "not known"
-        lines.append(f"| {row.design.name} | {row.setting} | {cell(chosen)} | {cell(twice)} | {text} |")
-    return "\n".join(lines), bad
+        none = "none before the limit" if twice and "BUDGETED" in twice.promises.values() else "none"
+        text = f"**{', '.join(lost)}**" if lost else none if twice else "not known"
+        lines.append(f"| {row.design.name} | {row.setting} | {cell(usual)} | {cell(twice)} | {text} |")
+    return "\n".join((*lines, "", f"Of {len(rows)} rows {missing} are not run yet.")), bad
 
 
 def main() -> int:
