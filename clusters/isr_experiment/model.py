@@ -9,11 +9,10 @@ import attrs
 
 from isr_check.engine import Exploration, Limits, Verdict
 from isr_check.native import explore
-from isr_check.room import room
 from isr_experiment.cells import Cell, Question
 from isr_lang import Instance
 from isr_protocol.by_name import DESIGNS
-from isr_protocol.promises.room import MILESTONES, larger, observed
+from isr_protocol.promises.worth import room_left
 
 PROMISE = "acked-survives"
 _SECONDS = 600.0
@@ -64,17 +63,18 @@ def _answer_to(question: Question, stop: Callable[[], bool]) -> QuestionAnswer:
         limits = Limits(None, _SECONDS, stop)
         exploration: Exploration = explore(instance, (PROMISE,), limits, _quiet, symmetry=True)
         (finding,) = (f for f in exploration.findings if f.name == PROMISE)
-        if finding.verdict is Verdict.HOLDS and not _has_room(instance, limits):
+        if finding.verdict is Verdict.HOLDS and not _has_room(instance, exploration, limits):
             finding = attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
         steps = () if finding.path is None else tuple(action for action, _ in finding.path.steps)
         _ANSWERS[command] = QuestionAnswer(command, finding.verdict.value, exploration.distinct, steps)
     return _ANSWERS[command]
 
 
-def _has_room(instance: Instance, limits: Limits) -> bool:
-    """Whether the bounds leave room for the faults; "nothing is lost" would otherwise say too little."""
-    design, constants = instance.design, instance.constants
-    return room(observed(design), MILESTONES, constants, larger(design, constants), explore, limits).witness is not None
+def _has_room(instance: Instance, exploration: Exploration, limits: Limits) -> bool:
+    """Whether the bounds leave room for what is asked for; "nothing is lost" would otherwise say too little."""
+    steps = exploration.steps_by_action
+    left = room_left(instance.design, instance.constants, explore, limits, steps_by_action=steps)
+    return left.witness is not None
 
 
 def _quiet(*progress: object) -> None:

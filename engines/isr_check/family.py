@@ -70,7 +70,7 @@ class Family:
     # before an exploration
 
     def constants_with_room(self, design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
-        """The constants, and of the other bounds those that the fault budgets among them need.
+        """The constants, and of the other bounds those that the fault budgets and settings among them need.
 
         SettingError for a constant that does not exist or a value that it cannot have.
         """

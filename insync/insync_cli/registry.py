@@ -148,7 +148,7 @@ def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:
 
 
 def instance_with_room(design: Design, constants: Mapping[str, Value]) -> Instance:
-    """The same where bounds that are not given follow the faults that are."""
+    """The same where bounds that are not given follow the faults and settings that are."""
     from insync_cli.families import family_of
     from isr_lang import SettingError
 

@@ -89,9 +89,9 @@ class InSyncReplicas(Family):
         return worth(instance, exploration, names, engine, limits, progress, search_progress)
 
     def milestones(self) -> tuple[Property, ...]:
-        from isr_protocol.promises.room import MILESTONES
+        from isr_protocol.promises.room import MILESTONES, OF_ALLOWANCES
 
-        return MILESTONES
+        return (*MILESTONES, *OF_ALLOWANCES)
 
     def proof_plan(self) -> ProofPlan:
         from isr_protocol.proof.questions import CORES, FIXED_CONSTANTS, FOLLOWS, OF_DESIGNS, OPEN, PROMISES

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.support.sample import sample
 
 from insync_cli.main import main
 from insync_cli.runfile import Run
@@ -44,6 +45,38 @@ def run_of(folder: Path) -> Run:
 )
 def test_bounds_that_are_not_given_follow_the_faults(folder: Path, command: str) -> None:
     assert check(f"{command} --property acked-survives --memory 4G") == 12
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize(
+    "command",
+    sample(
+        [
+            "kip-320 --unclean on",
+            "kraft-3.5 --unclean on",
+            "kip-966 --unclean on --min-insync 1",
+            "kip-903 --unclean on",
+            "kip-841 --unclean on",
+            "kip-497 --unclean on",
+            "jepsen-halt --unclean on",
+        ],
+        3,
+    ),
+)
+def test_bounds_that_are_not_given_follow_a_setting(folder: Path, command: str) -> None:
+    """At three replicas each of these once held, for one leader epoch leaves no unclean election any room."""
+    assert check(f"{command} --property acked-survives --symmetry on --reduction on") == 12
+
+
+@pytest.mark.explores
+def test_bounds_without_room_for_what_a_setting_allows_are_too_small(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bounds = "--replicas 2 --epochs 1 --isr-changes 4"
+    assert check(f"kraft-3.5 --unclean on {bounds} --property acked-survives") == 23
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "What is missing first: what the settings switch on happens, such as an unclean election" in line
+    assert "Too small: --epochs 1. Enough: --epochs 2" in line
 
 
 @pytest.mark.explores

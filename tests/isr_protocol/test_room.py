@@ -18,8 +18,10 @@ from isr_check.room import room
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_lang import Instance, Value
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.promises.allowances import Allowance, allowances
 from isr_protocol.promises.premises import PREMISES
-from isr_protocol.promises.room import MILESTONES, following, larger, observed
+from isr_protocol.promises.room import MILESTONES, following, larger, observed, stories
+from isr_protocol.promises.worth import room_left
 from isr_report.matrix.plan import Cell, cells, load_plan
 from isr_trace.replay import record
 
@@ -77,9 +79,83 @@ def test_the_bounds_that_follow_one_fault_more_leave_room_for_it(name: str) -> N
 
 
 def test_a_design_at_its_own_faults_has_its_own_bounds() -> None:
-    assert following(KIP_966, {"min_insync": 1}) == {"min_insync": 1}
+    assert following(KIP_966, {}) == {}
+    assert following(KIP_966, {"min_insync": 3}) == {"min_insync": 3}
     assert following(KIP_966, {"crashes": 2})["epochs"] == 3
     assert following(KIP_966, {"crashes": 2, "epochs": 1})["epochs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("kraft-3.5", {"unclean": True}), ("kip-966", {"min_insync": 1}), ("kip-966", {"acks": "1"})],
+)
+def test_bounds_follow_a_setting_that_allows_more(name: str, setting: dict[str, Value]) -> None:
+    chosen = following(DESIGNS[name], setting)
+    assert chosen == {**setting, "epochs": 2, "isr_changes": 4}
+    assert following(DESIGNS[name], {**setting, "isr_changes": 2}) == {**chosen, "isr_changes": 2}
+
+
+def test_a_design_that_elects_incomplete_leaders_has_room_for_an_election_more() -> None:
+    """Else kip-279, which loses acknowledged records by an election more, would seem to keep them."""
+    assert following(DESIGNS["kip-279"], {}) == {"epochs": 3, "isr_changes": 4}
+    assert following(DESIGNS["kip-279"], {"epochs": 2}) == {"epochs": 2, "isr_changes": 4}
+
+
+def test_a_setting_allows_what_the_designs_own_does_not() -> None:
+    assert allowances(KIP_966, {"unclean": True, "min_insync": 1}) == (
+        Allowance("unclean", action="controller_elects_unclean"),
+        Allowance("min_insync", minimum=2),
+    )
+    assert allowances(KIP_966, {"acks": "1"}) == (Allowance("acks"),)
+    without_epochs = DESIGNS["kip-497-no-partition-epoch"]
+    assert allowances(without_epochs, {"unclean": True}) == (Allowance("unclean", action="controller_elects_unclean"),)
+    assert not allowances(KIP_966, {"min_insync": 3, "flush": "always", "crashes": 2, "replicas": 5})
+    assert not allowances(DESIGNS["kafka-0.8"], {"unclean": False})
+    assert not allowances(KIP_966, {"replicas": 1, "min_insync": 1, "acks": "1"})
+
+
+EXPOSED = ("kraft-3.5", "kip-903", "kip-841", "kip-497", "kip-320", "jepsen-halt", "kip-279", "kip-966")
+"""Designs of three replicas, of which some once held everything with unclean election on, at bounds of one epoch."""
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("setting", [{"unclean": True}, {"min_insync": 1, "unclean": True}, {"acks": "1"}])
+@pytest.mark.parametrize("name", sample(EXPOSED, 4))
+def test_bounds_that_follow_a_setting_leave_room_for_what_it_allows(name: str, setting: dict[str, Value]) -> None:
+    design = DESIGNS[name]
+    constants = Instance(design, following(design, {"crashes": 1, **setting})).constants
+    beside = [story for story in stories(design, constants) if story.allowance is not None]
+    assert beside
+    for story in beside:
+        if constants["min_insync"] == 2 and story.allowance == UNCLEAN:
+            continue  # one crash leaves somebody eligible, so no election is unclean
+        looked = best_first(Instance(story.design, constants), story.milestones, 30_000)
+        assert looked.milestones_passed == len(story.milestones)
+
+
+UNCLEAN = Allowance("unclean", action="controller_elects_unclean")
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize(("epochs", "changes"), [(1, 4), (2, 3)])
+def test_smaller_bounds_leave_an_unclean_election_no_room(epochs: int, changes: int) -> None:
+    constants = Instance(
+        DESIGNS["kraft-3.5"], {"replicas": 2, "unclean": True, "epochs": epochs, "isr_changes": changes}
+    ).constants
+    left = room_left(DESIGNS["kraft-3.5"], constants, native, Limits())
+    assert left.witness is None
+    assert left.lacking is not None
+    assert left.enough == {n: v for n, v in {"epochs": 2, "isr_changes": 4}.items() if v != constants[n]}
+
+
+@pytest.mark.explores
+def test_an_action_that_the_faults_exclude_needs_no_room() -> None:
+    """Without a fault nobody is lost, and no election is unclean: that says nothing against the bounds."""
+    settings: dict[str, Value] = {"replicas": 2, "unclean": True, "crashes": 0}
+    constants = Instance(DESIGNS["kraft-3.5"], following(DESIGNS["kraft-3.5"], settings)).constants
+    seen = native(Instance(DESIGNS["kraft-3.5"], constants), ("type-ok",), Limits(), silent)
+    assert room_left(DESIGNS["kraft-3.5"], constants, native, Limits(), steps_by_action=seen.steps_by_action).witness
+    assert room_left(DESIGNS["kraft-3.5"], constants, native, Limits()).witness is None
 
 
 def test_larger_bounds_are_never_smaller() -> None:

@@ -37,12 +37,12 @@ USAGE = Usage("check", "Explore every reachable state of a design: a verdict per
 
 @attrs.frozen(kw_only=True)
 class World(options.FairWorld):
-    """A design whose bounds follow the faults that are asked for."""
+    """A design whose bounds follow the faults and settings that are asked for."""
 
     constants: Mapping[str, Value] = options.constants(
-        about="Fault budgets are bounds too. Where those, or the replicas, are not the design's own,\n"
-        "the bounds that are not given are larger than these defaults, so that there is room\n"
-        "for every fault; run.json tells them."
+        about="Fault budgets are bounds too. Where those, the replicas, or a setting that allows more\n"
+        "are not the design's own, the bounds that are not given are larger than these\n"
+        "defaults, so that there is room for it all; run.json tells them."
     )
 
 

@@ -5,6 +5,9 @@ the record would have been lost. So a verdict is worth something only where this
 every fault budget is spent; after that a leader is elected; after that a follower joins the in-sync set again; and
 a record commits that was not committed at that election. `observed` is a design with history variables that notice
 these four. MILESTONES are properties that name them in order, with what leads from one to the next.
+
+Settings are asked for like faults. What they allow (`allowances`) is to come about no later than that election, each in
+a behaviour of its own. `stories` has them all.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import ClassVar, cast
 import attrs
 
 from isr_lang import (
+    NONE,
     Bool,
     Choice,
     Design,
@@ -24,6 +28,7 @@ from isr_lang import (
     Struct,
     Value,
     action,
+    count,
     define,
     exists,
     initial,
@@ -32,8 +37,13 @@ from isr_lang import (
     when,
 )
 from isr_lang.blank import blank
+from isr_lang.declare import Action
 from isr_lang.instance import check_constants
-from isr_protocol.promises.safety import leads_now
+from isr_lang.nodes import literal
+from isr_lang.override import DefinitionFunction
+from isr_lang.types import BOOL
+from isr_protocol.promises.allowances import Allowance, allowances
+from isr_protocol.promises.safety import acked_survives, leaders_complete, leads_now
 from isr_protocol.state import (
     CRASHES,
     LOSSY_CRASHES,
@@ -44,8 +54,10 @@ from isr_protocol.state import (
     UNNOTICED,
     LeaderEpoch,
     Offset,
+    Record,
     Replica,
     State,
+    holds,
     log_end,
 )
 
@@ -66,6 +78,7 @@ class Observed(State):
     epoch_then: LeaderEpoch = var("the controller's leader epoch when the last budget was spent")
     committed_then: Offset = var("how many records were committed when a leader was elected after that")
     in_sync_since: Set[Replica] = var("who has been in the in-sync set ever since a leader was elected after that")
+    allowance_met: Bool = var("what the setting allows has come about, if a setting is asked for")
 
 
 @initial
@@ -76,6 +89,7 @@ def unobserved(new: Observed) -> Step:
         new.epoch_then == 0,
         new.committed_then == 0,
         new.in_sync_since == blank(new.in_sync_since),
+        new.allowance_met == Bool.false,
     )
 
 
@@ -93,9 +107,57 @@ def budgets_are_spent(s: Observed) -> Bool:
 
 
 @define
+def before_last_fault(s: Observed) -> Bool:
+    """A fault that was asked for is still to come, if any was asked for at all."""
+    faults = CRASHES + LOSSY_CRASHES + SESSIONS_LOST + UNNOTICED + SHUTDOWNS
+    return ~budgets_are_spent(s) | (faults == 0)
+
+
+@define
+def allowance_is_met(s: Observed) -> Bool:
+    """What the setting allows comes about in this state. Where no setting is asked about, nothing has to."""
+    return Bool.true
+
+
+@define
+def allowance_is_an_action(s: Observed) -> Bool:
+    """The action itself says that it is taken; no state does."""
+    return Bool.false
+
+
+@define
+def record_is_early(s: Observed) -> Bool:
+    """Before the last fault a record is acknowledged that is not committed."""
+    early = s.acked & Record.all().where(
+        lambda m: ~exists(s.committed[o] == m for o in Offset.below(s.committed.length()))
+    )
+    return before_last_fault(s) & ~early.is_empty()
+
+
+def held_by_fewer(minimum: int) -> DefinitionFunction:
+    """A definition: before the last fault a record is acknowledged that fewer logs hold than this."""
+
+    @define
+    def record_is_held_by_fewer(s: Observed) -> Bool:
+        """Before the last fault a record is acknowledged that fewer logs hold than the design's own minimum."""
+        few = exists(s.acked.has(m) & (count(holds(s, r, m) for r in Replica.all()) < minimum) for m in Record.all())
+        return before_last_fault(s) & few
+
+    return record_is_held_by_fewer
+
+
+@define
+def noticed_budgets_are_spent(s: Observed) -> Bool:
+    """Every fault that was asked for has happened, but for those that nobody notices: these take no leader away."""
+    others = (s.sessions_lost == SESSIONS_LOST) & (s.shutdowns == SHUTDOWNS)
+    return crashes_happen(s) & others
+
+
+@define
 def leader_is_new(s: Observed) -> Bool:
-    """Whoever leads now was elected after the last fault."""
-    return exists(leads_now(s, r) & (s.leader_epoch[r] > s.epoch_then) for r in Replica.all())
+    """Whoever leads now was elected after the last fault, and what the setting allows has come about by then."""
+    elected = exists(leads_now(s, r) & (s.leader_epoch[r] > s.epoch_then) for r in Replica.all())
+    return elected & (s.allowance_met | allowance_is_met(s))
 
 
 @define
@@ -141,6 +203,36 @@ def record_is_left_after_them(s: Observed) -> Bool:
 def everybody_returns_after_them(s: Observed) -> Bool:
     """Every broker is back after the last fault."""
     return budgets_are_spent(s) & (s.alive == Replica.all())
+
+
+@sometimes
+def in_sync_set_shrinks_to_one(s: Observed) -> Bool:
+    """The in-sync set shrinks to one replica."""
+    return s.allowance_met | (s.controller_isr.size() <= 1)
+
+
+@sometimes
+def nobody_leads(s: Observed) -> Bool:
+    """The partition is without a leader."""
+    return s.allowance_met | (s.controller_leader == NONE)
+
+
+@sometimes
+def switched_action_is_taken(s: Observed) -> Bool:
+    """What the settings switch on happens, such as an unclean election."""
+    return s.allowance_met
+
+
+@sometimes
+def record_is_acknowledged_by_fewer(s: Observed) -> Bool:
+    """Before the last fault a record is acknowledged that fewer replicas hold than the design's own minimum."""
+    return s.allowance_met | allowance_is_met(s)
+
+
+@sometimes
+def record_is_acknowledged_early(s: Observed) -> Bool:
+    """Before the last fault a record is acknowledged that is not committed."""
+    return s.allowance_met | allowance_is_met(s)
 
 
 @sometimes
@@ -197,6 +289,7 @@ def observes(old: Observed, new: Observed) -> Step:
             old.controller_isr,
             when(old.stage == Stage.ELECTED, old.in_sync_since & old.controller_isr, old.in_sync_since),
         ),
+        new.allowance_met == (old.allowance_met | allowance_is_met(old)),
     )
 
 
@@ -214,6 +307,14 @@ MILESTONES = (
     record_commits_after_them,
 )
 """In this order. The last one is what is asked; those before it lead there, and say how far a behaviour came."""
+OF_ALLOWANCES = (
+    in_sync_set_shrinks_to_one,
+    nobody_leads,
+    switched_action_is_taken,
+    record_is_acknowledged_by_fewer,
+    record_is_acknowledged_early,
+)
+"""Milestones beside those, in the story of an allowance. The first two lead to an unclean election."""
 
 
 @define
@@ -245,7 +346,11 @@ def _without_records(milestone: Property) -> Property:
 
 def observed(design: Design) -> Design:
     """The design, watched for MILESTONES."""
-    watched_design = design.observed(watched_state(design.state), unobserved, observes, MILESTONES)
+    return _observed(design, MILESTONES)
+
+
+def _observed(design: Design, milestones: tuple[Property, ...]) -> Design:
+    watched_design = design.observed(watched_state(design.state), unobserved, observes, milestones)
     if not any(u.variable == "written_in" for a in design.actions for u in a.updates):
         watched_design = attrs.evolve(
             watched_design, properties=tuple(map(_without_records, watched_design.properties))
@@ -257,14 +362,72 @@ def observed(design: Design) -> Design:
     )
 
 
+# What settings allow
+
+
+@attrs.frozen
+class Story:
+    """A behaviour for which bounds are to leave room: a design that is watched, and the milestones that it passes.
+
+    `allowance`: what a setting allows, and is to come about in this one; None in the story of the faults alone.
+    """
+
+    design: Design
+    milestones: tuple[Property, ...]
+    allowance: Allowance | None = None
+
+
+def stories(design: Design, constants: Mapping[str, Value]) -> tuple[Story, ...]:
+    """All that bounds are to leave room for: the faults, and each allowance of the settings with the faults."""
+    return (Story(observed(design), MILESTONES), *(_story(design, a) for a in allowances(design, constants)))
+
+
+def _story(design: Design, allowance: Allowance) -> Story:
+    """The faults, what the setting allows, a new leader, a follower that rejoins.
+
+    It ends without a commit: what is acknowledged by fewer replicas is committed already, and may be the only record.
+    """
+    after = MILESTONES.index(everybody_returns_after_them)
+    faults, rest = MILESTONES[1:after], MILESTONES[after : MILESTONES.index(follower_rejoins_after_them) + 1]
+    condition: DefinitionFunction
+    if allowance.action:
+        shrinks, *comes_about = OF_ALLOWANCES[:3]
+        milestones, condition = (shrinks, *faults, *comes_about, *rest), allowance_is_an_action
+    elif allowance.is_early:
+        milestones, condition = (record_is_acknowledged_early, *faults, *rest), record_is_early
+    else:
+        milestones, condition = (record_is_acknowledged_by_fewer, *faults, *rest), held_by_fewer(allowance.minimum)
+    whole = _observed(design, milestones)
+    whole = whole.replacing(
+        whole.name,
+        whole.summary,
+        because="what a setting allows is watched, too",
+        allowance_is_met=condition,
+        budgets_are_spent=noticed_budgets_are_spent,
+    )
+    actions = tuple(_with_mark(a) if a.name == allowance.action else a for a in whole.actions)
+    return Story(attrs.evolve(whole, actions=actions), milestones, allowance)
+
+
+def _with_mark(action: Action) -> Action:
+    """The action of an observed design, which is itself what the setting allows."""
+    true = literal(True, BOOL)
+    updates = (attrs.evolve(u, value=true) if u.variable == "allowance_met" else u for u in action.updates)
+    return attrs.evolve(action, updates=tuple(updates))
+
+
 # Bounds that follow the faults
+
+ELECTION = ("epochs", "isr_changes")
+"""The bounds of which an election takes one each."""
 
 
 def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     """Bounds with room for the fault budgets among these constants (all are given), each at least what it is there.
 
     A fault may cost a change of the leader, and the last one two: to nobody and back. A change of the leader costs one
-    of the partition's metadata, and so does the return of who left the in-sync set.
+    of the partition's metadata, and so does the return of who left the in-sync set. What a setting allows costs as
+    much: an unclean election is such a change to nobody and back, after an in-sync set that shrank.
     """
     faults = sum(cast("int", constants[c.name]) for c in design.constants() if c.budget)
     wanted = {"epochs": 1 + faults, "isr_changes": 2 + 2 * max(1, faults)}
@@ -276,12 +439,17 @@ def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def following(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
-    """What is given, and bounds that follow the fault budgets where those, or the replicas, are not the design's own.
+    """What is given, and bounds that follow what is asked for: fault budgets, replicas and settings, where not its own.
 
-    A bound that is given stays as it is. At its own budgets a design has bounds of its own.
+    A bound that is given stays as it is. At its own budgets and settings a design has bounds of its own. One that is
+    known to break leaders-complete without a fault gets room for one more election, or who lacks a record never leads.
     """
     complete, own = check_constants(design, constants), check_constants(design, {})
     budgets = [c.name for c in design.constants() if c.budget]
-    if all(complete[name] == own[name] for name in (*budgets, "replicas")):
-        return dict(constants)
-    return {**larger(design, complete), **constants}
+    usual = all(complete[name] == own[name] for name in (*budgets, "replicas"))
+    bounds = {} if usual and not allowances(design, constants) else larger(design, complete)
+    incomplete = leaders_complete.name in design.expected and acked_survives.name not in design.expected
+    if incomplete and not any(complete[name] for name in budgets):
+        more = {c.name: min(cast("int", own[c.name]) + 1, c.high) for c in design.constants() if c.name in ELECTION}
+        bounds = {name: max(value, cast("int", bounds.get(name, 0))) for name, value in more.items()}
+    return {**bounds, **constants}

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from isr_check.engine import Engine, Exploration, Finding, Limits, Progress, Verdict, silent
+from isr_check.engine import TYPE_OK, Engine, Exploration, Finding, Limits, Progress, Verdict, silent
 from isr_check.room import Room, room
-from isr_lang import Design, Instance, Property
+from isr_lang import Design, Instance, Property, Value
 from isr_protocol.promises.premises import PREMISES
-from isr_protocol.promises.room import MILESTONES, larger, observed
+from isr_protocol.promises.room import Story, larger, stories
 from isr_protocol.promises.slack import Slack, probes, slack_of
 
 if TYPE_CHECKING:
@@ -77,9 +77,52 @@ def worth(
         return exploration, None
     design, constants = instance.design, instance.constants
     most = attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
-    bounds = larger(design, constants)
-    left = room(observed(design), MILESTONES, constants, bounds, engine, most, progress, search_progress)
+    steps = exploration.steps_by_action if exploration.complete else None
+    left = room_left(design, constants, engine, most, progress, search_progress, steps)
     return attrs.evolve(exploration, findings=judge_findings(exploration.findings, left)), left
+
+
+def room_left(
+    design: Design,
+    constants: Mapping[str, Value],
+    engine: Engine,
+    limits: Limits,
+    progress: Callable[[Progress], None] = silent,
+    search_progress: SearchProgress = lambda expanded, most: None,
+    steps_by_action: Mapping[str, int] | None = None,
+) -> Room:
+    """The room for all stories of what is asked for: the answer of the first that has none, else of the last.
+
+    `steps_by_action`, of a complete exploration, is how often each action was taken. An action that the settings switch
+    on, and that never happens under these faults even within larger bounds, needs no room.
+    """
+    answer, bounds = Room(), larger(design, constants)
+    for story in stories(design, constants):
+        if _is_excluded(story, design, constants, engine, limits, steps_by_action):
+            continue
+        answer = room(story.design, story.milestones, constants, bounds, engine, limits, progress, search_progress)
+        if answer.witness is None:
+            return answer
+    return answer
+
+
+def _is_excluded(
+    story: Story,
+    design: Design,
+    constants: Mapping[str, Value],
+    engine: Engine,
+    limits: Limits,
+    steps_by_action: Mapping[str, int] | None,
+) -> bool:
+    """Whether these faults, not the bounds, keep the action of the story from happening: larger bounds do not help."""
+    action = story.allowance.action if story.allowance is not None else ""
+    if not action or steps_by_action is None or steps_by_action.get(action):
+        return False
+    larger_constants = {**constants, **larger(design, constants)}
+    if larger_constants == constants:
+        return True
+    explored = engine(Instance(design, larger_constants), (TYPE_OK,), limits, silent)
+    return explored.complete and not explored.steps_by_action.get(action)
 
 
 def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Finding, ...]:
