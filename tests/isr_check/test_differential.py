@@ -19,7 +19,8 @@ from tests.support import differential
 from tests.support.differential import SEED, question
 from tests.support.random_designs import Writer, random_design
 from tests.support.sample import sample
-from tests.support.strategies import Model
+from tests.support.shrinking import smaller
+from tests.support.strategies import Model, trace
 from tests.support.tlc_answers import tlc_answers
 
 from isr_lang import OPERATORS, Design, ModelError, Value, walk
@@ -100,6 +101,24 @@ def test_the_designs_are_large_enough_and_much_is_decided_late() -> None:
     lengths = [length for a in there for length in a.lengths.values()]
     assert sum(length >= 2 for length in lengths) > 40
     assert sum(bool(a.failing_futures) for a in there) > 5
+
+
+def test_a_failing_design_is_made_smaller() -> None:
+    """Here every design fails that has the action `takes`."""
+    number = next(n for n in range(100) if Writer(f"0 {n}").has_requests)
+    source = random_design("0", number).source
+
+    def fails(candidate: str) -> bool:
+        try:
+            return any(a.name == "takes" and a.updates for a in trace(candidate).actions)
+        except Exception:  # no design
+            return False
+
+    cut = smaller(source, fails)
+    assert fails(cut)
+    assert [a.name for a in trace(cut).actions] == ["takes"]
+    assert trace(cut).properties == ()
+    assert len(cut) < len(source) / 2
 
 
 # What was ever found.

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.explores
 
 PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "differential.md"
 BEGIN, END = "<!-- made by tests/isr_check/test_planted_faults.py -->\n", "<!-- end -->\n"
-EARLY = ("steps are tested backwards", "states that differ in the last word are one", "sets are not renamed")
+EARLY = ("steps are tested backwards", "states that differ in the last word are one", "maybes are not renamed")
 
 
 def table(caught: dict[str, Catch]) -> str:

@@ -17,7 +17,7 @@ from tests.support.shrinking import smaller
 from tests.support.strategies import Model, trace
 from tests.support.unfolded import Answers, TooLarge, Unfolded
 
-from isr_lang import ModelError, SettingError, Value
+from isr_lang import Instance, ModelError, SettingError, Value
 
 SEED = os.environ.get("INSYNC_SEED", "0")
 MOST = 1200
@@ -58,10 +58,7 @@ def problems(subject: Question, ways: tuple[Way, ...] = WAYS) -> dict[str, list[
     return {way.name: said for way in ways if (said := _differences(instance, way, subject))}
 
 
-def _differences(instance: object, way: Way, subject: Question) -> list[str]:
-    from isr_lang import Instance
-
-    assert isinstance(instance, Instance)
+def _differences(instance: Instance, way: Way, subject: Question) -> list[str]:
     try:
         return differences(instance, way, subject.world, subject.answers, 2 * MOST)
     except (ModelError, SettingError):

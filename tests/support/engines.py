@@ -6,7 +6,7 @@ files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
 import attrs
@@ -33,9 +33,17 @@ class Way:
     decides_futures: bool = True
 
 
+def _affords_no_table(self: Space, _: int) -> bool:
+    return not self.table.size
+
+
+def _affords_nothing(_: Space, __: int) -> bool:
+    return False
+
+
 def in_compressed_memory(instance: Instance, names: tuple[str, ...], limits: Limits) -> Exploration:
     with small_memory(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Space, "_affords", lambda self, _: not self.table.size)
+        patch.setattr(Space, "_affords", _affords_no_table)
         return native.explore(instance, names, limits, workers=2)
 
 
@@ -50,13 +58,13 @@ def in_files(instance: Instance, names: tuple[str, ...], limits: Limits) -> Expl
 
         patch.setattr(space, "LEAST", 0)
         patch.setattr(space, "BLOCK", 1000)
-        patch.setattr(Space, "_affords", lambda *_: False)
+        patch.setattr(Space, "_affords", _affords_nothing)
         patch.setattr(Space, "_settle_outside", settles)
         return native.explore(instance, names, limits, workers=2)
 
 
 @contextmanager
-def small_memory() -> Iterator[None]:
+def small_memory() -> Generator[None]:
     """Tables that are full soon, and compressed ones that grow often."""
     sizes = {"SMALLEST": 20, "FEWEST": 4, "PLENTY": 4, "ROWS": 50, "BUCKETS": 64, "FULLEST": 0.75}
     with pytest.MonkeyPatch.context() as patch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from typing import cast
 
 import attrs
 
@@ -65,7 +66,7 @@ def _nodes(node: ast.AST, way: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, .
         if isinstance(value, ast.AST):
             yield from _nodes(value, (*way, (field, None)))
         elif isinstance(value, list):
-            for place, child in enumerate(value):
+            for place, child in enumerate(cast("list[ast.AST]", value)):
                 yield from _nodes(child, (*way, (field, place)))
 
 
