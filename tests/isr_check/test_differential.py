@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import pytest
 from tests.support import differential
@@ -20,10 +19,10 @@ from tests.support.differential import SEED, question
 from tests.support.random_designs import Writer, random_design
 from tests.support.sample import sample
 from tests.support.shrinking import smaller
-from tests.support.strategies import Model, trace
+from tests.support.strategies import trace
 from tests.support.tlc_answers import tlc_answers
 
-from isr_lang import OPERATORS, Design, ModelError, Value, walk
+from isr_lang import OPERATORS, ModelError, walk
 
 pytestmark = pytest.mark.explores
 
@@ -123,33 +122,26 @@ def test_a_failing_design_is_made_smaller() -> None:
 
 # What was ever found.
 
-CASES = sorted((Path(__file__).parent / "cases").glob("*.py"))
 REFUSED = {"off_variable_in_a_promise", "off_variable_of_a_parameter"}
 """Those that are no designs any more."""
-cases = pytest.mark.parametrize("file", [pytest.param(f, id=f.stem) for f in CASES if f.stem not in REFUSED])
-
-
-def case(file: Path) -> differential.Question:
-    source = file.read_text(encoding="utf-8")
-    names: dict[str, object] = {"__name__": file.stem}
-    exec(compile(source, file.name, "exec", dont_inherit=True), names)
-    constants = cast("dict[str, Value]", names["CONSTANTS"])
-    return differential.question_about(Model(source, cast("Design", names["DESIGN"]), constants))
+cases = pytest.mark.parametrize(
+    "file", [pytest.param(f, id=f.stem) for f in differential.CASES if f.stem not in REFUSED]
+)
 
 
 @cases
 def test_what_was_found_once_stays_mended(file: Path) -> None:
-    assert differential.problems(case(file)) == {}
+    assert differential.problems(differential.question_of_case(file.stem)) == {}
 
 
 @pytest.mark.parametrize("stem", sorted(REFUSED))
 def test_an_off_variable_that_begins_with_a_parameter_is_refused(stem: str) -> None:
     with pytest.raises(ModelError, match="exists under a setting only"):
-        case(Path(__file__).parent / "cases" / f"{stem}.py")
+        differential.question_of_case(stem)
 
 
 @pytest.mark.tlc
 @cases
 def test_tlc_says_what_is_so_in_what_was_found(file: Path, tmp_path: Path) -> None:
-    subject = case(file)
+    subject = differential.question_of_case(file.stem)
     assert tlc_answers(subject.world, tmp_path) == subject.answers

@@ -11,9 +11,21 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.differential import question
+from tests.support.differential import question, question_of_case
 from tests.support.expected import rewriting
-from tests.support.planted_faults import CONTROL, DESIGNS, FAULTS, GAPS, MOST, SEED, Catch, catches, difference_with
+from tests.support.planted_faults import (
+    CAUGHT_BY_CASES,
+    CONTROL,
+    DESIGNS,
+    FAULTS,
+    GAPS,
+    MOST,
+    SEED,
+    Catch,
+    Fault,
+    catches,
+    planted_difference,
+)
 
 pytestmark = pytest.mark.explores
 
@@ -43,11 +55,19 @@ def test_some_are_caught_at_once_and_nothing_planted_is_not() -> None:
     early = [f for f in FAULTS if f.name in EARLY]
     assert catches(early, 10).keys() == set(EARLY)
     subject = next(q for n in range(DESIGNS) if (q := question(SEED, n, MOST)) is not None)
-    assert difference_with(CONTROL, subject) == ""
+    assert planted_difference(CONTROL, subject) == ""
+
+
+@pytest.mark.parametrize(("fault", "stem"), CAUGHT_BY_CASES, ids=[f.name for f, _ in CAUGHT_BY_CASES])
+def test_a_design_that_is_kept_catches_what_the_random_ones_find_late(fault: Fault, stem: str) -> None:
+    subject = question_of_case(stem)
+    assert planted_difference(fault, subject)
+    assert planted_difference(CONTROL, subject) == ""
 
 
 def test_the_page_has_a_row_of_each_fault() -> None:
-    """Those that nothing caught yet with them, in a table of their own."""
+    """Those that nothing catches yet with them, in a table of their own."""
     rows = re.findall(r"^\| ([a-z]+) \| (.*?) \|", PAGE.read_text(encoding="utf-8").split(BEGIN)[1], re.M)
-    assert [row for row in rows if row[0] != "layer"] == [(f.layer, f.name) for f in (*FAULTS, *GAPS)]
-    assert len({f.name for f in (*FAULTS, *GAPS)}) == len(FAULTS) + len(GAPS)
+    faults = (*FAULTS, *(f for f, _ in CAUGHT_BY_CASES), *GAPS)
+    assert [row for row in rows if row[0] != "layer"] == [(f.layer, f.name) for f in faults]
+    assert len({f.name for f in faults}) == len(faults)

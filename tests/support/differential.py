@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import time
 from functools import lru_cache
+from pathlib import Path
+from typing import cast
 
 import attrs
 from tests.support.engines import WAYS, Way, differences
@@ -17,9 +19,10 @@ from tests.support.shrinking import smaller
 from tests.support.strategies import Model, trace
 from tests.support.unfolded import Answers, TooLarge, Unfolded
 
-from isr_lang import Instance, ModelError, SettingError, Value
+from isr_lang import Design, Instance, ModelError, SettingError, Value
 
 SEED = os.environ.get("INSYNC_SEED", "0")
+CASES = sorted((Path(__file__).parents[1] / "isr_check" / "cases").glob("*.py"))
 MOST = 1200
 """States of a design; one with more is not compared."""
 PATIENCE = 60.0
@@ -47,6 +50,16 @@ def question(seed: str, number: int, most: int = MOST) -> Question | None:
 def question_about(model: Model, most: int = MOST) -> Question:
     world = World(model.design, model.constants)
     return Question(model, world, Unfolded(world, most).answers())
+
+
+def question_of_case(stem: str) -> Question:
+    """What was found once: a module with a design and its constants; ModelError if the language refuses it."""
+    file = next(f for f in CASES if f.stem == stem)
+    source = file.read_text(encoding="utf-8")
+    names: dict[str, object] = {"__name__": stem}
+    exec(compile(source, file.name, "exec", dont_inherit=True), names)
+    constants = cast("dict[str, Value]", names["CONSTANTS"])
+    return question_about(Model(source, cast("Design", names["DESIGN"]), constants))
 
 
 def problems(subject: Question, ways: tuple[Way, ...] = WAYS) -> dict[str, list[str]]:
