@@ -26,7 +26,7 @@ class Edit:
     replacement: ast.AST | None
 
 
-def smaller(source: str, fails: Callable[[str], bool], most: int = 400) -> str:
+def smaller(source: str, fails: Callable[[str], bool], most: int = 2000) -> str:
     """The program after every edit with which it still fails; at most so many are tried."""
     tree, tries = ast.parse(source), 0
     progress = True
