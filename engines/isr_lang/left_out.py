@@ -21,7 +21,7 @@ from isr_lang.design import Design
 from isr_lang.errors import ModelError
 from isr_lang.extents import NOWHERE, Ranges
 from isr_lang.nodes import Node, apply, literal, walk
-from isr_lang.ranges import TRUE, all_of, in_range, is_one_of
+from isr_lang.ranges import TRUE, all_of, if_so, in_range, is_one_of
 from isr_lang.scalars import Number
 from isr_lang.state import Struct, var
 from isr_lang.types import MapType, Scalar, SetType, Type
@@ -40,7 +40,9 @@ def storing_in_range(design: Design) -> Design:
     if types.get(NAME) == LeftOut.type:
         return design  # it has the variable already
     ranges = Ranges(design.roots(), {d: d.body for d in design.definitions()})
-    watched_actions = [_watched_action(a, types, ranges) for a in (design.initial, *design.actions)]
+    settings = {v.name: v.when for v in design.variables if v.when is not None}
+    watched_actions = [_watched_action(design.initial, types, ranges, {})]  # an off variable has its initial value, too
+    watched_actions += [_watched_action(a, types, ranges, settings) for a in design.actions]
     if watched_actions == [design.initial, *design.actions]:
         return design
     if NAME in types:
@@ -54,11 +56,16 @@ def storing_in_range(design: Design) -> Design:
     return attrs.evolve(design, state=cast("type[Struct]", state), initial=first, actions=tuple(actions))
 
 
-def _watched_action(action: Action, types: Mapping[str, Type], ranges: Ranges) -> Action:
-    """The action with an update of `left_out`, if it may leave something out; else the action itself."""
+def _watched_action(action: Action, types: Mapping[str, Type], ranges: Ranges, settings: Mapping[str, Node]) -> Action:
+    """The action with an update of `left_out`, if it may leave something out; else the action itself.
+
+    A variable that is off stores nothing, whatever an action would write to it.
+    """
     if not any(_may_leave_out(u, types[u.variable], ranges) for u in action.updates):
         return action
-    stores_all = all_of(_stores_all(u, types[u.variable]) for u in action.updates)
+    stores_all = all_of(
+        if_so(settings.get(u.variable, TRUE), _stores_all(u, types[u.variable])) for u in action.updates
+    )
     value = apply("when", stores_all, literal(0, LeftOut.type), literal(1, LeftOut.type))
     return attrs.evolve(action, updates=(*action.updates, Update(NAME, (), value)))
 

@@ -37,6 +37,9 @@ class World:
 
     design: Design
     constants: dict[str, Value]
+    _universes: dict[Type, list[Friendly]] = attrs.field(factory=dict[Type, list[Friendly]], init=False)
+    left_out: list[Friendly] = attrs.field(factory=list[Friendly], init=False)
+    """What the last step, or initial state, would have stored where a set or a map has no place for it."""
 
     def constant(self, constant: Constant) -> Friendly:
         value = self.constants.get(constant.name, constant.default)
@@ -48,6 +51,12 @@ class World:
         return int(Scope(self, {}, {}, {}).value(node))
 
     def universe(self, type: Type) -> list[Friendly]:
+        """All values of a type, in its order."""
+        if type not in self._universes:
+            self._universes[type] = self._universe(type)
+        return self._universes[type]
+
+    def _universe(self, type: Type) -> list[Friendly]:
         match type:
             case BoolType():
                 return [False, True]
@@ -96,22 +105,34 @@ class World:
             case _:
                 return self.universe(type)[value]
 
-    def absent(self) -> State:
-        """The variables that do not exist under these constants, with the value that they keep."""
-        starts = {u.variable: u.value for u in self.design.initial.updates}
+    def is_in_range(self, type: Type, value: Friendly) -> bool:
+        """Whether a value that is stored in a variable of this type is within its range."""
+        match type:
+            case MaybeType():
+                return value is None or self.is_in_range(type.of, value[0])
+            case MapType():
+                return all(self.is_in_range(type.value, v) for _, v in value)
+            case SeqType():
+                assert type.index.high is not None
+                return len(value) <= self.number(type.index.high) and all(self.is_in_range(type.of, v) for v in value)
+            case SetType():
+                return bool(value <= frozenset(self.universe(type.of)))
+            case _:
+                return value in self.universe(type)
+
+    def absent(self) -> frozenset[str]:
+        """The variables that do not exist under these constants: they keep their first value."""
         alone = Scope(self, {}, {}, {})
-        return {
-            v.name: alone.value(starts[v.name])
-            for v in self.design.variables
-            if v.when is not None and not alone.value(v.when)
-        }
+        return frozenset(v.name for v in self.design.variables if v.when is not None and not alone.value(v.when))
 
     def initial_states(self) -> list[State]:
-        made: list[State] = []
+        return list(self.each_initial_state())
+
+    def each_initial_state(self) -> Iterator[State]:
         for parameters in self.parameters(self.design.initial):
             scope = Scope(self, {}, {}, parameters)
-            made.append({u.variable: scope.value(u.value) for u in self.design.initial.updates} | self.absent())
-        return made
+            self.left_out.clear()
+            yield {u.variable: scope.value(u.value) for u in self.design.initial.updates}
 
     def parameters(self, action: Action) -> Iterator[dict[str, Friendly]]:
         names = [name for name, _ in action.parameters]
@@ -124,8 +145,9 @@ class World:
             for parameters in self.parameters(action):
                 scope = Scope(self, state, {}, parameters)
                 if all(scope.value(g.condition) for g in action.guards):
-                    changed = {u.variable: scope.updated(u) for u in action.updates}
-                    yield action.name, tuple(parameters.values()), state | changed | absent
+                    self.left_out.clear()
+                    changed = {u.variable: scope.updated(u) for u in action.updates if u.variable not in absent}
+                    yield action.name, tuple(parameters.values()), state | changed
 
 
 def put(mapping: Friendly, key: Friendly, value: Friendly) -> Friendly:
@@ -157,6 +179,12 @@ class Scope:
                 arguments = [self.value(a) for a in node.args]
                 names = dict(zip((n for n, _ in definition.parameters), arguments, strict=True))
                 return Scope(self.world, self.new if primed else self.old, {}, names).value(definition.body)
+            case "and" | "or" | "implies":
+                first = self.value(node.args[0])
+                decides = not first if node.op == "and" else first if node.op == "or" else not first
+                return node.op != "and" if decides else self.value(node.args[1])
+            case "when":
+                return self.value(node.args[1] if self.value(node.args[0]) else node.args[2])
             case "every":
                 assert isinstance(node.type, SetType)
                 return frozenset(self.world.universe(node.type.of))
@@ -182,8 +210,13 @@ class Scope:
     def inside(self, old: Friendly, path: tuple[Node, ...], value: Friendly) -> Friendly:
         if not path:
             return value
+        before = len(self.world.left_out)
         key = self.value(path[0])
-        return put(old, key, self.inside(dict(old)[key], path[1:], value)) if key in dict(old) else old
+        del self.world.left_out[before:]  # a key is not stored
+        if key not in dict(old):
+            self.world.left_out.append(key)
+            return old
+        return put(old, key, self.inside(dict(old)[key], path[1:], value))
 
 
 Pairs = list[tuple[Friendly, Friendly]]
@@ -204,7 +237,15 @@ Operands = list[Friendly]
 
 def _including(world: World, type: Type, a: Operands) -> Friendly:
     assert isinstance(type, SetType)
+    if a[1] not in world.universe(type.of):
+        world.left_out.append(a[1])
     return a[0] | ({a[1]} & frozenset(world.universe(type.of)))
+
+
+def _put(world: World, _: Type, a: Operands) -> Friendly:
+    if a[1] not in dict(a[0]):
+        world.left_out.append(a[1])
+    return put(a[0], a[1], a[2])
 
 
 def _below(world: World, type: Type, a: Operands) -> Friendly:
@@ -222,10 +263,6 @@ def _prefix(world: World, type: Type, a: Operands) -> Friendly:
 
 OPERATORS: dict[str, Callable[[World, Type, Operands], Friendly]] = {
     "not": lambda world, type, a: not a[0],
-    "and": lambda world, type, a: a[0] and a[1],
-    "or": lambda world, type, a: a[0] or a[1],
-    "implies": lambda world, type, a: a[1] if a[0] else True,
-    "when": lambda world, type, a: a[1] if a[0] else a[2],
     "equal": lambda world, type, a: a[0] == a[1],
     "less": lambda world, type, a: a[0] < a[1],
     "at_most": lambda world, type, a: a[0] <= a[1],
@@ -242,7 +279,7 @@ OPERATORS: dict[str, Callable[[World, Type, Operands], Friendly]] = {
     "subset": lambda world, type, a: a[0] <= a[1],
     "size": lambda world, type, a: len(a[0]),
     "get": lambda world, type, a: dict(a[0]).get(a[1], world.first(type)),
-    "put": lambda world, type, a: put(a[0], a[1], a[2]),
+    "put": _put,
     "length": lambda world, type, a: len(a[0]),
     "at": _at,
     "append": lambda world, type, a: (*a[0], a[1]),
