@@ -42,6 +42,23 @@ class ProofPlan:
     cores: Path | None = None
 
 
+@attrs.frozen
+class Notice:
+    """What bounds notice of known mistakes: each was planted, and breaks some promise asked about within some bounds.
+
+    `known`: the names of those that say something here; `noticed`: those that break a promise within these bounds.
+    `unnoticed`: of each promise the mistakes that break it within larger bounds, and not within these. `enough`: the
+    least values, of the bounds in the way, at which none is left. `settings`: those at which the mistakes were tried,
+    where they are not the question's.
+    """
+
+    known: tuple[str, ...] = ()
+    noticed: tuple[str, ...] = ()
+    unnoticed: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    settings: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+
+
 class Family:
     """The designs whose state is `state`, or extends it. Of these nothing is known."""
 
@@ -76,6 +93,17 @@ class Family:
         """
         del design
         return constants
+
+    def noticing_constants(
+        self, design: Design, constants: Mapping[str, Value], promises: Iterable[str], *, whatever_it_takes: bool
+    ) -> Mapping[str, Value]:
+        """The same, and the least bounds that notice all known mistakes of these promises.
+
+        Where an exploration would take more than seconds, bounds are not enlarged for mistakes, unless it may take
+        `whatever_it_takes`. SettingError as for `constants_with_room`.
+        """
+        del promises, whatever_it_takes
+        return self.constants_with_room(design, constants)
 
     def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
         """What must happen in some behaviour, or else the properties of these names say nothing."""
@@ -112,6 +140,16 @@ class Family:
         are those of `isr_check.room`. No room is None: nobody asked for it.
         """
         del instance, names, engine, limits, progress, search_progress
+        return exploration, None
+
+    def noticing(
+        self, instance: Instance, exploration: Exploration, names: Sequence[str]
+    ) -> tuple[Exploration, Notice | None]:
+        """The findings on the properties of these names, and which known mistakes the bounds notice.
+
+        A promise that holds, and would not have noticed a mistake of its own kind, is TOO SMALL. None: nobody knows.
+        """
+        del instance, names
         return exploration, None
 
     def milestones(self) -> tuple[Property, ...]:

@@ -158,6 +158,26 @@ def instance_with_room(design: Design, constants: Mapping[str, Value]) -> Instan
         raise UsageError(str(problem)) from None
 
 
+def instance_that_notices(
+    design: Design, constants: Mapping[str, Value], promises: Sequence[str]
+) -> tuple[Instance, tuple[str, ...]]:
+    """The same where bounds that are not given notice known mistakes of these promises, too; and which of them grew.
+
+    Of a design of somebody's own nobody knows what may be wrong with it, so there it may take more than seconds.
+    """
+    from insync_cli.families import family_of
+    from isr_lang import SettingError
+
+    small, family = instance_with_room(design, constants), family_of(design)
+    try:
+        large = family.noticing_constants(design, constants, promises, whatever_it_takes=bool(design.file))
+    except SettingError as problem:
+        raise UsageError(str(problem)) from None
+    instance = instance_of(design, large)
+    grown = tuple(n for n, v in instance.constants.items() if v != small.constants[n])
+    return (instance, grown) if grown else (small, ())
+
+
 def invariant_of(design: Design) -> list[Conjunct]:
     """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
     import attrs

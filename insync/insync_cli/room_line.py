@@ -1,8 +1,8 @@
-"""The room that bounds leave for the faults, as `run.json` has it and as a sentence.
+"""The room that bounds leave for the faults, and what they notice, as `run.json` has it and as a sentence.
 
 Three modules have to do with room. `isr_check.room` searches for a behaviour that passes given milestones.
 `isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
-This one tells the answer.
+This one tells the answer. What is noticed of known mistakes is in `isr_protocol.promises.noticed`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from insync_cli.options import value_text
-from insync_cli.runfile import RoomLine
+from insync_cli.runfile import NoticeLine, RoomLine
 
 if TYPE_CHECKING:
-    from isr_check.family import Family
+    from isr_check.family import Family, Notice
     from isr_check.room import Room
     from isr_lang import Value
 
@@ -40,3 +40,30 @@ def room_sentence(line: RoomLine, family: Family) -> str:
 
 def options_of(constants: Mapping[str, Value]) -> str:
     return " ".join(f"--{name.replace('_', '-')} {value_text(value)}" for name, value in constants.items())
+
+
+def notice_line(notice: Notice | None) -> NoticeLine | None:
+    if notice is None:
+        return None
+    return NoticeLine(
+        known=list(notice.known),
+        noticed=list(notice.noticed),
+        unnoticed={promise: list(names) for promise, names in notice.unnoticed.items()},
+        enough=dict(notice.enough),
+        settings=dict(notice.settings),
+    )
+
+
+def notice_sentence(line: NoticeLine) -> str:
+    """How many known mistakes the bounds notice, and which bounds would notice all; empty where none is known."""
+    known, noticed = len(line["known"]), len(line["noticed"])
+    if not known:
+        return ""
+    tried = f", tried at {options_of(line['settings'])}" if line["settings"] else ""
+    if not line["unnoticed"]:
+        return f"these bounds notice all {known} known mistakes{tried}"
+    enough = options_of(line["enough"])
+    if noticed == known:
+        few = f"these bounds notice {noticed} of {known} known mistakes{tried}, not each by every promise that can"
+        return f"{few}; {enough} would"
+    return f"these bounds notice {noticed} of {known} known mistakes{tried}; {enough} would notice all"

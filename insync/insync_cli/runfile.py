@@ -63,6 +63,20 @@ class RoomLine(TypedDict):
     complete: bool
 
 
+class NoticeLine(TypedDict):
+    """`known`: the mistakes that the promises asked about notice within some bounds. `noticed`: those within these.
+
+    `unnoticed`: of each promise those that only larger bounds notice. `enough`: bounds that notice all. `settings`:
+    those at which the mistakes were tried, where they are other ones.
+    """
+
+    known: list[str]
+    noticed: list[str]
+    unnoticed: dict[str, list[str]]
+    enough: dict[str, Value]
+    settings: dict[str, Value]
+
+
 class Run(TypedDict):
     """`slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass."""
 
@@ -80,6 +94,7 @@ class Run(TypedDict):
     stats: Stats
     coverage: Coverage
     room: RoomLine | None
+    notice: NoticeLine | None
     slack: dict[str, dict[str, int]]
 
 
@@ -141,6 +156,7 @@ def run_file(
     seed: int | None = None,
     walks: int | None = None,
     room: RoomLine | None = None,
+    notice: NoticeLine | None = None,
     slack: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Run:
     lines = [property_line(f, traces.get(f.name)) for f in findings]
@@ -159,6 +175,7 @@ def run_file(
         stats=statistics(result, walks),
         coverage=coverage(result),
         room=room,
+        notice=notice,
         slack={name: dict(left) for name, left in (slack or {}).items()},
     )
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
-from isr_check.family import Family, Lines, ProofPlan, Slack
+from isr_check.family import Family, Lines, Notice, ProofPlan, Slack
 from isr_lang import Conjunct, Design, Instance, Property, Value
 from isr_protocol.state import State
 
@@ -57,6 +57,13 @@ class InSyncReplicas(Family):
 
         return following(design, constants)
 
+    def noticing_constants(
+        self, design: Design, constants: Mapping[str, Value], promises: Iterable[str], *, whatever_it_takes: bool
+    ) -> Mapping[str, Value]:
+        from isr_protocol.promises.noticed import noticing_constants
+
+        return noticing_constants(design, constants, tuple(promises), whatever_it_takes=whatever_it_takes)
+
     def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
         from isr_protocol.promises.worth import premises
 
@@ -87,6 +94,13 @@ class InSyncReplicas(Family):
         from isr_protocol.promises.worth import worth
 
         return worth(instance, exploration, names, engine, limits, progress, search_progress)
+
+    def noticing(
+        self, instance: Instance, exploration: Exploration, names: Sequence[str]
+    ) -> tuple[Exploration, Notice | None]:
+        from isr_protocol.promises.noticed import noticing
+
+        return noticing(instance, exploration, names)
 
     def milestones(self) -> tuple[Property, ...]:
         from isr_protocol.promises.room import MILESTONES, OF_ALLOWANCES

@@ -14,13 +14,13 @@ from insync_cli.families import family_of
 from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated_option, switch
-from insync_cli.room_line import room_line
+from insync_cli.room_line import notice_line, room_line
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, load, print_short, save
 from insync_cli.version import version
 from insync_cli.view import pages
 from insync_cli.view.remedy import remedy_lines
-from isr_check.engine import CHECKED_KINDS, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Verdict
+from isr_check.engine import CHECKED_KINDS, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Unsound, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
 
@@ -42,7 +42,8 @@ class World(options.FairWorld):
     constants: Mapping[str, Value] = options.constants(
         about="Fault budgets are bounds too. Where those, the replicas, or a setting that allows more\n"
         "are not the design's own, the bounds that are not given are larger than these\n"
-        "defaults, so that there is room for it all; run.json tells them."
+        "defaults, so that there is room for it all. They are also as large as it takes to notice\n"
+        "known mistakes, where that takes seconds; run.json tells them."
     )
 
 
@@ -68,6 +69,8 @@ class Question:
     expected: dict[str, str]
     deadlock: bool
     liveness: bool
+    grown_bounds: tuple[str, ...] = ()
+    """Bounds that were not given, and are larger than it takes for the faults, to notice known mistakes."""
 
     @property
     def requested_properties(self) -> tuple[str, ...]:
@@ -99,12 +102,13 @@ class Question:
 
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
-    question, exploring, output = question_of(invocation), invocation.exploring, invocation.output
+    question, output = question_of(invocation), invocation.output
+    exploring = exploring_for(question, invocation.exploring)
     exploring.check(question.instance, question.requested_properties)
     output.check()
     folder = terminal.make_folder(exploring.folder(lambda: question_folder(question, exploring)))
     explored = explore(question, exploring, output, folder)
-    answer = make_run_file(question, explored, invocation, folder)
+    answer = make_run_file(question, explored, attrs.evolve(invocation, exploring=exploring), folder)
     terminal.write_json(str(folder / "run.json"), answer)
     output.write(answer)
     if output.for_people:
@@ -124,19 +128,57 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
         result, left = family.worth(own, result, names, engine, Limits(), ticker, looked)
-    return attrs.evolve(explored, result=result, room=left, slack=slack)
+    result, notice = family.noticing(own, result, names)
+    return attrs.evolve(explored, result=result, room=left, notice=notice, slack=slack)
 
 
 def question_of(invocation: Options) -> Question:
     """The question; UsageError for names that do not exist and constants that contradict each other."""
-    design = invocation.world.design
-    return Question(
-        registry.instance_with_room(design, invocation.world.constants),
+    design, constants = invocation.world.design, invocation.world.constants
+    question = Question(
+        registry.instance_with_room(design, constants),
         tuple(registry.check_property(design, name) for name in invocation.properties),
         expectations(design, invocation.expect),
         invocation.deadlock,
         invocation.liveness,
     )
+    if not may_grow(question, invocation):
+        return question
+    instance, grown = registry.instance_that_notices(design, constants, question.property_names)
+    return attrs.evolve(question, instance=instance, grown_bounds=grown)
+
+
+def may_grow(question: Question, invocation: Options) -> bool:
+    """Whether bounds that are not given may be larger than the faults need, to notice known mistakes.
+
+    It takes the fastest engine. What is not asked of orbits of states (liveness), or counts steps (strict coverage),
+    is asked within the smaller bounds, as random walks are.
+    """
+    exploring = invocation.exploring
+    kinds = {p.name: p.kind for p in question.instance.properties}
+    counts_states = invocation.coverage == "strict" or any(
+        kinds.get(name) == "eventually" for name in question.property_names
+    )
+    return exploring.engine == registry.default_engine() == "native" and not counts_states
+
+
+def exploring_for(question: Question, exploring: exploration.Exploring) -> exploration.Exploring:
+    """As asked; where bounds have grown, one state of each orbit and of each kind, unless somebody says otherwise."""
+    large, fewer = exploring.large, bool(question.grown_bounds)
+    symmetry = fewer and has_orbits(question) if large.symmetry is None else large.symmetry
+    reduction = fewer if large.reduction is None else large.reduction
+    return attrs.evolve(exploring, large=attrs.evolve(large, symmetry=symmetry, reduction=reduction))
+
+
+def has_orbits(question: Question) -> bool:
+    """Whether one state of each orbit is enough to answer the question."""
+    from isr_check.symmetry import Symmetry
+
+    try:
+        Symmetry(question.instance, question.property_names)
+    except Unsound:
+        return False
+    return True
 
 
 def question_folder(question: Question, exploring: exploration.Exploring) -> str:
@@ -161,6 +203,7 @@ def make_run_file(question: Question, explored: Explored, invocation: Options, f
         seed=exploring.simulation.used_seed,
         walks=exploring.simulation.simulate,
         room=room_line(explored.room),
+        notice=notice_line(explored.notice),
         slack=explored.slack,
         findings=findings,
         traces={name: str(path) for name, path in trace_paths.items()},

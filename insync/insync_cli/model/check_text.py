@@ -11,7 +11,7 @@ from insync_cli import terminal
 from insync_cli.families import family_of
 from insync_cli.options import value_text
 from insync_cli.progress import human_size
-from insync_cli.room_line import room_sentence
+from insync_cli.room_line import notice_sentence, room_sentence
 from insync_cli.runfile import PropertyLine, Run, uncovered
 from insync_cli.terminal import count
 from isr_check.engine import Verdict
@@ -108,7 +108,7 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     if word == Verdict.VACUOUS and line["kind"] == "eventually" and run["stats"]["distinct"]:
         return "what it waits for never begins"
     if word == Verdict.TOO_SMALL:
-        return "not violated, but these bounds leave no room for the faults"
+        return too_small(name, run)
     if word == Verdict.VACUOUS and line["kind"] != "sometimes" and run["stats"]["distinct"]:
         return "what it speaks about never happens"
     if word == Verdict.VACUOUS:
@@ -120,6 +120,15 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     if word == Verdict.HOLDS and (left := run["slack"].get(name)) is not None:
         return slack_text(left, about.family)
     return f"though it may fail at the defaults: {reason}" if reason else ""
+
+
+def too_small(name: str, run: Run) -> str:
+    """Why a promise that is not violated says too little: no room, or mistakes of its own kind that it misses."""
+    missed = run["notice"]["unnoticed"].get(name, []) if run["notice"] else []
+    if not missed or (run["room"] and run["room"]["lacking"]):
+        return "not violated, but these bounds leave no room for the faults"
+    more = f", and {len(missed) - 3} more" if len(missed) > 3 else ""
+    return f"not violated, but within these bounds neither by: {', '.join(missed[:3])}{more}"
 
 
 def slack_text(slack: Mapping[str, int], family: Family) -> str:
@@ -165,8 +174,10 @@ def sentence(run: Run, about: Notes) -> str:
     parts: list[str] = []
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
-    if of[Verdict.TOO_SMALL] and run["room"]:
+    if of[Verdict.TOO_SMALL] and run["room"] and run["room"]["lacking"]:
         parts.append(room_sentence(run["room"], about.family))
+    elif of[Verdict.TOO_SMALL]:
+        parts.append(f"{', '.join(of[Verdict.TOO_SMALL])} cannot be relied on within these bounds")
     if of[Verdict.VACUOUS]:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:
@@ -191,4 +202,6 @@ def sentence(run: Run, about: Notes) -> str:
         parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
     if len(held_lines) > promises + fair:
         parts.append(f"{count(len(held_lines) - promises - fair, 'probe')} reached")
-    return "; ".join(parts) or "nothing was checked"
+    text = "; ".join(parts) or "nothing was checked"
+    noticed = notice_sentence(run["notice"]) if run["notice"] else ""
+    return f"{text} ({noticed})" if noticed else text

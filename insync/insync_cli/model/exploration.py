@@ -27,7 +27,7 @@ from isr_check.engine import (
     Unsound,
     Verdict,
 )
-from isr_check.family import Slack
+from isr_check.family import Notice, Slack
 from isr_check.reference import Evaluator
 from isr_lang import Instance
 from isr_trace.minimise import minimise
@@ -50,8 +50,12 @@ FIRST_SEED = 1
 class Large:
     """For models that are too large to be explored plainly."""
 
-    symmetry: bool = switch("one state of each orbit", default=False)
-    reduction: bool = switch("one state for all that differ in what makes no difference later", default=False)
+    symmetry: bool | None = switch(
+        "one state of each orbit (without it: off, or on where larger bounds are chosen for three replicas)"
+    )
+    reduction: bool | None = switch(
+        "one state for all that differ in what makes no difference later (without it: as symmetry)"
+    )
     memory: int | None = option(
         "SIZE", "hold so much, such as 2G; more states are compressed, then go to files in DIR", size
     )
@@ -139,7 +143,8 @@ class Exploring:
 class Explored:
     """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were.
 
-    `room`: whether its bounds leave room for the faults, where that was asked. `slack`: of each promise of liveness
+    `room`: whether its bounds leave room for the faults, where that was asked. `notice`: which known mistakes they would
+    notice, where that is known. `slack`: of each promise of liveness
     that holds, how much of the bounds was left.
     """
 
@@ -147,6 +152,7 @@ class Explored:
     stopped_by: str | None
     workers: int
     room: Room | None = None
+    notice: Notice | None = None
     slack: Mapping[str, Slack] = attrs.field(factory=dict[str, Slack])
 
 

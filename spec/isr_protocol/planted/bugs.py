@@ -33,12 +33,17 @@ from isr_protocol.planted import actions as acts
 
 @attrs.frozen
 class Planted:
-    """A bug: what it is; the design that has it, its defaults the bounds at which it shows, or why there is none."""
+    """A bug: what it is; the design that has it, its defaults the bounds at which it shows, or why there is none.
+
+    `parts` replace parts of a design by name, and the actions `more` join it: so the bug is planted in any other.
+    """
 
     name: str
     what: str
     design: Design | None = None
     without: str = ""
+    parts: Mapping[str, Action | DefinitionFunction] = attrs.field(factory=dict[str, Action | DefinitionFunction])
+    more: tuple[Action, ...] = ()
 
 
 def _bug(
@@ -50,7 +55,7 @@ def _bug(
     bounds: Mapping[str, Value],
 ) -> Planted:
     design = KIP_966.replacing(name, f"KIP-966, but {what}", because="a bug planted on purpose.", **parts)
-    return Planted(name, what, design.adding(*more).with_defaults(**bounds))
+    return Planted(name, what, design.adding(*more).with_defaults(**bounds), parts=parts, more=more)
 
 
 _TWO: dict[str, Value] = {"replicas": 2, "crashes": 0, "sessions_lost": 1, "epochs": 2, "isr_changes": 3}

@@ -1,0 +1,252 @@
+"""What a verdict within bounds would notice: known mistakes, and the bounds at which each promise breaks of them.
+
+"No two logs differ" says nothing where a log holds one record and one record is written. So a promise that holds is
+worth as much as the mistakes that would have broken it. The known ones are in `planted.mistakes`. Which of them breaks
+which promise within which bounds was found once, by exploring each, and is in FILE (`tests.support.notice_table` makes
+it). Larger bounds notice what smaller ones do, for they only add behaviours: so a row answers for all above it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from typing import cast
+
+import attrs
+
+from isr_check.engine import Exploration, Finding, Verdict
+from isr_check.family import Notice
+from isr_lang import Constant, Design, Instance, Value
+from isr_lang.instance import check_constants
+from isr_protocol.promises.room import following
+
+FILE = Path(__file__).with_name("noticed.json")
+
+
+@attrs.frozen
+class Row:
+    """At these constants the mistake of this name breaks these promises, and at no smaller ones in the table."""
+
+    mistake: str
+    at: Mapping[str, Value]
+    by: tuple[str, ...]
+
+
+@attrs.frozen
+class TableOfDesign:
+    """What was found of one design; `digest` is that of the design and of the mistakes when it was made."""
+
+    design: str
+    digest: str
+    settings: Mapping[str, Value]
+    """The settings at which it was made: the design's own."""
+    seconds: tuple[Mapping[str, Value], ...]
+    """Bounds and budgets at which the design itself was explored, by symmetry and reduction, in seconds."""
+    rows: tuple[Row, ...]
+
+
+def digest(design: Design) -> str:
+    """Of the design's model and of every mistake that can be planted in it."""
+    from isr_protocol.planted.mistakes import MISTAKES, planted_in
+
+    planted = ((m.name, planted_in(m, design)) for m in MISTAKES)
+    words = [design.model_hash(), *(f"{name} {d.model_hash()}" for name, d in planted if d is not None)]
+    return sha256("\n".join(words).encode()).hexdigest()[:16]
+
+
+def read_tables() -> dict[str, TableOfDesign]:
+    """The tables by the name of the design; none where there is no file."""
+    if not FILE.exists():
+        return {}
+    whole = json.loads(FILE.read_text(encoding="utf-8"))
+    return {
+        name: TableOfDesign(
+            name,
+            table["digest"],
+            table["settings"],
+            tuple(table["seconds"]),
+            tuple(Row(r["mistake"], r["at"], tuple(r["by"])) for r in table["rows"]),
+        )
+        for name, table in whole.items()
+    }
+
+
+def table_text(tables: Iterable[TableOfDesign]) -> str:
+    """The file: one row a line."""
+    parts: list[str] = []
+    for t in tables:
+        rows = ",\n".join(
+            "  " + json.dumps({"mistake": r.mistake, "at": dict(r.at), "by": list(r.by)}) for r in t.rows
+        )
+        seconds = ",\n".join("  " + json.dumps(dict(at)) for at in t.seconds)
+        head = f'"digest": "{t.digest}", "settings": {json.dumps(dict(t.settings))}'
+        parts.append(f'{json.dumps(t.design)}: {{{head}, "seconds": [\n{seconds}\n], "rows": [\n{rows}\n]}}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+SIZES = ("log", "records", "epochs", "isr_changes")
+"""The bounds that may be chosen. The others say what is asked: how many replicas, which faults, which settings."""
+PROMISES = ("always", "step")
+
+
+@cache
+def tables() -> Mapping[str, TableOfDesign]:
+    return read_tables()
+
+
+def table_for(design: Design) -> TableOfDesign | None:
+    """The table of the design, or of the nearest that it was made from."""
+    base: Design | None = design
+    while base is not None:
+        if base.name in tables():
+            return tables()[base.name]
+        base = base.based_on
+    return None
+
+
+@cache
+def _has_place(name: str, design: Design) -> bool:
+    from isr_protocol.planted.mistakes import mistakes_by_name, planted_in
+
+    return name in mistakes_by_name() and planted_in(mistakes_by_name()[name], design) is not None
+
+
+@attrs.frozen
+class Rows:
+    """The rows of a table that speak about the question: its replicas, faults and settings, and at most its epochs."""
+
+    rows: tuple[Row, ...]
+    settings: Mapping[str, Value]
+    """The settings at which the table was made, where those are not the question's."""
+
+
+def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
+    """The rows about a world with these constants, all of which are given.
+
+    The epochs and changes of the metadata that a row needs are at most those of the question, or of its default.
+    """
+    table = table_for(design)
+    if table is None:
+        return Rows((), {})
+    kinds = {c.name: c for c in design.constants()}
+    free = {n: v for n, v in constants.items() if n not in SIZES}
+    usual = check_constants(design, following(design, free))
+    most = {n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ("epochs", "isr_changes") if n in usual}
+    within = [r for r in table.rows if _is_about(r.at, constants, most, kinds)]
+    settings = {n: table.settings[n] for n, v in constants.items() if n in table.settings and table.settings[n] != v}
+    return Rows(tuple(r for r in within if _has_place(r.mistake, design)), settings)
+
+
+def _is_about(
+    at: Mapping[str, Value], constants: Mapping[str, Value], most: Mapping[str, int], kinds: Mapping[str, Constant]
+) -> bool:
+    """Whether the row's replicas and faults are at most the question's, and its epochs at most `most`."""
+    for name, value in at.items():
+        if name not in kinds:
+            if value:
+                return False
+            continue
+        limit = most.get(name, constants[name])
+        if name not in ("log", "records") and cast("int", value) > cast("int", limit):
+            return False
+    return True
+
+
+def _is_within(at: Mapping[str, Value], constants: Mapping[str, Value]) -> bool:
+    return all(cast("int", v) <= cast("int", constants[n]) for n, v in at.items() if n in SIZES and n in constants)
+
+
+def _least(rows: Sequence[Row], constants: Mapping[str, Value]) -> Row:
+    """The row that asks for the least beyond these constants."""
+
+    def excess(row: Row) -> tuple[int, ...]:
+        more = [max(0, cast("int", row.at.get(n, 0)) - cast("int", constants[n])) for n in SIZES if n in constants]
+        return sum(more), *more
+
+    return min(rows, key=excess)
+
+
+def notice(design: Design, constants: Mapping[str, Value], promises: Collection[str]) -> Notice:
+    """What these constants, all of which are given, notice of the known mistakes through these promises."""
+    chosen = rows_for(design, constants)
+    by_pair: dict[tuple[str, str], list[Row]] = {}
+    for row in chosen.rows:
+        for promise in row.by:
+            if promise in promises:
+                by_pair.setdefault((promise, row.mistake), []).append(row)
+    enough, unnoticed, noticed = dict[str, Value](), dict[str, list[str]](), set[str]()
+    for (promise, mistake), rows in by_pair.items():
+        if any(_is_within(r.at, constants) for r in rows):
+            noticed.add(mistake)
+            continue
+        unnoticed.setdefault(promise, []).append(mistake)
+        for name, value in _least(rows, constants).at.items():
+            if name in SIZES and name in constants:
+                enough[name] = max(cast("int", value), cast("int", enough.get(name, constants[name])))
+    return Notice(
+        known=tuple(dict.fromkeys(mistake for _, mistake in by_pair)),
+        noticed=tuple(dict.fromkeys(m for _, m in by_pair if m in noticed)),
+        unnoticed={promise: tuple(names) for promise, names in unnoticed.items()},
+        enough={n: v for n, v in enough.items() if v != constants[n]},
+        settings=chosen.settings,
+    )
+
+
+def noticing(
+    instance: Instance, exploration: Exploration, property_names: Sequence[str]
+) -> tuple[Exploration, Notice | None]:
+    """The findings, and what their bounds notice: a promise that would keep its word of a mistake of its own says
+    too little. None where nothing is said to hold.
+
+    A mistake is of a promise's own kind if it breaks that promise within some bounds of the table.
+    """
+    held = [f.name for f in exploration.findings if f.kind in PROMISES and f.verdict is not Verdict.VIOLATED]
+    if not any(f.kind in PROMISES and f.verdict in JUDGED for f in exploration.findings):
+        return exploration, None
+    answer = notice(instance.design, instance.constants, [n for n in held if n in property_names])
+    findings = tuple(_judge(f, answer) for f in exploration.findings)
+    return attrs.evolve(exploration, findings=findings), answer
+
+
+JUDGED = (Verdict.HOLDS, Verdict.TOO_SMALL, Verdict.SAMPLED)
+
+
+def _judge(finding: Finding, answer: Notice) -> Finding:
+    if finding.name in answer.unnoticed and finding.verdict is Verdict.HOLDS:
+        return attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
+    return finding
+
+
+def noticing_constants(
+    design: Design, constants: Mapping[str, Value], promises: Collection[str], *, whatever_it_takes: bool
+) -> dict[str, Value]:
+    """The constants, and the least of the bounds not given that notice all mistakes which these promises can notice.
+
+    Where that would take more than seconds they stay as they are, unless it may take `whatever_it_takes`.
+    """
+    own = following(design, constants)
+    complete = check_constants(design, own)
+    enough = notice(design, complete, promises).enough
+    more = {n: v for n, v in enough.items() if n not in constants}
+    if not more or not (whatever_it_takes or _takes_seconds(design, {**complete, **more})):
+        return own
+    return {**own, **more}
+
+
+def _takes_seconds(design: Design, constants: Mapping[str, Value]) -> bool:
+    """Whether bounds measured to take seconds are at least as large."""
+    table = table_for(design)
+    return table is not None and any(
+        all(cast("int", constants[n]) <= cast("int", at.get(n, 0)) for n in constants if _counts(design, n))
+        for at in table.seconds
+    )
+
+
+def _counts(design: Design, name: str) -> bool:
+    """A bound or a budget: a number that makes the world larger."""
+    constant = next(c for c in design.constants() if c.name == name)
+    return not constant.names and name != "min_insync"

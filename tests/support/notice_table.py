@@ -1,0 +1,174 @@
+"""Makes the table of which bounds notice which known mistake: `python -m tests.support.notice_table [DESIGN ...]`.
+
+It takes about half an hour for all designs on one core. Each design in the table has the hash of its model and of
+its mistakes, so that a test can say that a row is stale. A design that is still as it was made is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+from unittest.mock import patch
+
+from isr_check.engine import TYPE_OK, Exploration, Limits, Unsound, Verdict
+from isr_check.mutation import replay
+from isr_check.native import explore
+from isr_check.native.machine import Machine
+from isr_check.reference import Evaluator, State
+from isr_lang import Constant, Design, Instance, Value
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.mistakes import MISTAKES, Mistake, planted_in
+from isr_protocol.promises.noticed import FILE, Row, TableOfDesign, digest, read_tables, table_text
+
+PROMISES = ("always", "step")
+BASES = ("kip-966", "kraft-3.5", "kip-320", "kip-101", "zookeeper", "kafka-0.8")
+MOST_STATES = 200_000
+"""What is not noticed among so many orbits counts as not noticed."""
+
+Point = dict[str, Value]
+
+SMALL, LARGE = {"log": 1, "records": 1}, {"log": 2, "records": 2}
+BUDGETS = ("crashes", "lossy_crashes", "sessions_lost", "unnoticed", "shutdowns")
+FEW = {"epochs": 1, "isr_changes": 2}
+MANY = {"epochs": 2, "isr_changes": 4}
+CALM = {"crashes": 0, "unnoticed": 0}
+ONE_CRASH = {"crashes": 1, "unnoticed": 0}
+
+SECONDS: tuple[Point, ...] = (
+    {"replicas": 3, **ONE_CRASH, **FEW, **LARGE},
+    {"replicas": 2, **ONE_CRASH, **MANY, **LARGE},
+)
+"""Where the designs themselves take seconds; `docs/bounds.md` has the figures."""
+
+
+class Looking:
+    """Which promises a mistake breaks at which point, each asked of the engine once."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.own: dict[str, tuple[str, ...]] = {}
+
+    def kept(self, point: Mapping[str, Value]) -> tuple[str, ...]:
+        """The promises that the design itself keeps at this point."""
+        key = json.dumps(point, sort_keys=True)
+        if key not in self.own:
+            instance = Instance(self.design, point)
+            names = (*(p.name for p in instance.properties if p.kind in PROMISES), TYPE_OK)
+            exploration = search(instance, names, 10 * MOST_STATES)
+            self.own[key] = tuple(f.name for f in exploration.findings if f.verdict is Verdict.HOLDS)
+        return self.own[key]
+
+    def broken(self, mistake: str, mistaken: Design, point: Point, before: Collection[str]) -> list[Row]:
+        """What the mistake breaks at this point, beyond `before`: a row for each need of a shortest counterexample."""
+        asked = tuple(name for name in self.kept(point) if name not in before)
+        instance = Instance(mistaken, point)
+        try:
+            exploration = search(instance, asked, MOST_STATES)
+        except OverflowError:
+            return [] if TYPE_OK in before else [Row(mistake, point, (TYPE_OK,))]
+        evaluator, rows = Evaluator(instance), dict[str, Row]()
+        for finding in exploration.findings:
+            if finding.verdict is not Verdict.VIOLATED or finding.path is None:
+                continue
+            at = {**point, **use(evaluator, replay(evaluator, finding.path))}
+            key = json.dumps(at, sort_keys=True)
+            rows[key] = Row(mistake, at, (*(rows[key].by if key in rows else ()), finding.name))
+        return list(rows.values())
+
+
+def use(evaluator: Evaluator, states: Sequence[State]) -> Point:
+    """How much of each bound a behaviour uses: it is one of the design at these bounds, too."""
+    names = [v.name for v in evaluator.instance.variables]
+    named = [dict(zip(names, state, strict=True)) for state in states]
+    last = named[-1]
+    logs = [len(log) for state in named for log in cast("tuple[tuple[int, ...], ...]", state["log"])]
+    budgets = {n: cast("int", last[n]) for n in BUDGETS if n in last}
+    return budgets | {
+        "log": max(1, *logs),
+        "records": max(1, len(cast("tuple[int, ...]", last["written_in"]))),
+        "epochs": cast("int", last["controller_epoch"]),
+        "isr_changes": cast("int", last["controller_partition_epoch"]),
+    }
+
+
+def search(instance: Instance, names: tuple[str, ...], most: int) -> Exploration:
+    """An exploration by the code that is made first: the better one takes longer to make than these searches."""
+    with patch.object(Machine, "improve"):
+        return _search(instance, names, most)
+
+
+def _search(instance: Instance, names: tuple[str, ...], most: int) -> Exploration:
+    return explore(instance, names, Limits(max_states=most), lambda _: None, symmetry=True, reduction=True)
+
+
+def ladders_of(design: Design) -> tuple[list[list[Point]], list[list[Point]]]:
+    """Ladders of points, climbed from small to large; the second ones for what nothing notices on the first."""
+    known = {c.name for c in design.constants()}
+
+    def ladder(replicas: int, *parts: Mapping[str, Value]) -> list[Point]:
+        merged: Point = {"replicas": replicas}
+        for part in parts:
+            merged |= part
+        return [{n: v for n, v in {**merged, **size}.items() if n in known} for size in (SMALL, LARGE)]
+
+    later = [
+        ladder(2, ONE_CRASH, MANY),
+        ladder(2, CALM, {"sessions_lost": 1, "epochs": 2, "isr_changes": 3}),
+        ladder(2, CALM, {"lossy_crashes": 1}, MANY),
+        ladder(3, ONE_CRASH, FEW),
+    ]
+    return [ladder(2, ONE_CRASH, FEW)], later
+
+
+def rows_of(looking: Looking, mistake: Mistake, mistaken: Design) -> list[Row]:
+    rows: list[Row] = []
+    first, later = ladders_of(looking.design)
+    for ladder in (*first, *later):
+        if rows and ladder in later:
+            break
+        before: set[str] = set()
+        for point in ladder:
+            more = looking.broken(mistake.name, mistaken, point, before)
+            before |= {name for row in more for name in row.by}
+            rows += more
+    return rows
+
+
+def table_of(design: Design) -> TableOfDesign:
+    looking, rows = Looking(design), list[Row]()
+    for mistake in MISTAKES:
+        mistaken = planted_in(mistake, design)
+        if mistaken is None:
+            continue
+        try:
+            more = rows_of(looking, mistake, mistaken)
+        except Unsound as problem:
+            print(f"  {mistake.name}: {problem}", flush=True)
+            continue
+        rows += more
+        where = "; ".join(f"{' '.join(map(str, r.at.values()))} {','.join(r.by)}" for r in more)
+        print(f"  {design.name} {mistake.name}: {where or 'not noticed'}", flush=True)
+    settings = {c.name: Instance(design, {}).constants[c.name] for c in design.constants() if is_setting(c)}
+    return TableOfDesign(design.name, digest(design), settings, SECONDS, tuple(rows))
+
+
+def is_setting(constant: Constant) -> bool:
+    """A switch, a choice, or the minimum: what is asked, and no size of the world."""
+    return bool(constant.names) or constant.name == "min_insync"
+
+
+def main(names: list[str]) -> None:
+    for name in names or BASES:
+        tables = read_tables()
+        if name in tables and tables[name].digest == digest(DESIGNS[name]):
+            continue
+        made = table_of(DESIGNS[name])
+        tables = {**read_tables(), name: made}
+        Path(FILE).write_text(table_text(tables[n] for n in BASES if n in tables), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
