@@ -189,7 +189,8 @@ def _fix(case: Case) -> Iterator[str]:
     yield from _block(case.fixed_command, "sh")
     yield ""
     yield "The bounds are the smallest that show the bug. They may leave no room for an election, a rejoin and a commit"
-    yield "after the last fault. Then this command says `TOO SMALL` (exit code 23), not `HOLDS`, and what is enough."
+    yield "after the last fault, or notice too few mistakes. Then this command says `TOO SMALL` (exit code 23), not"
+    yield "`HOLDS`, and what is enough."
 
 
 def _sentences(text: str) -> str:

@@ -46,15 +46,15 @@ class ProofPlan:
 class Notice:
     """What bounds notice of known mistakes: each was planted, and breaks some promise asked about within some bounds.
 
-    `known`: the names of those that say something here; `noticed`: those that break a promise within these bounds.
-    `unnoticed`: of each promise the mistakes that break it within larger bounds, and not within these. `enough`: the
-    least values, of the bounds in the way, at which none is left. `settings`: those at which the mistakes were tried,
-    where they are not the question's.
+    `mistakes`: the names of those that say something here; `noticed_mistakes`: those that break a promise within these
+    bounds. `unnoticed_by_promise`: of each promise the mistakes that break it within larger bounds, and not within
+    these. `enough`: the least values, of the bounds in the way, at which none is left. `settings`: those at which the
+    mistakes were tried, where they are not the question's.
     """
 
-    known: tuple[str, ...] = ()
-    noticed: tuple[str, ...] = ()
-    unnoticed: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    mistakes: tuple[str, ...] = ()
+    noticed_mistakes: tuple[str, ...] = ()
+    unnoticed_by_promise: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     settings: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
 

@@ -169,6 +169,8 @@ def instance_that_notices(
     from isr_lang import SettingError
 
     small, family = instance_with_room(design, constants), family_of(design)
+    if design.file:
+        promises = [p.name for p in design.properties]
     try:
         large = family.noticing_constants(design, constants, promises, whatever_it_takes=bool(design.file))
     except SettingError as problem:

@@ -2,7 +2,7 @@
 
 Three modules have to do with room. `isr_check.room` searches for a behaviour that passes given milestones.
 `isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
-This one tells the answer. What is noticed of known mistakes is in `isr_protocol.promises.noticed`.
+This one tells the answer. What is noticed of known mistakes is in `isr_protocol.promises.notice`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def notice_line(notice: Notice | None) -> NoticeLine | None:
     if notice is None:
         return None
     return NoticeLine(
-        known=list(notice.known),
-        noticed=list(notice.noticed),
-        unnoticed={promise: list(names) for promise, names in notice.unnoticed.items()},
+        known=list(notice.mistakes),
+        noticed=list(notice.noticed_mistakes),
+        unnoticed={promise: list(names) for promise, names in notice.unnoticed_by_promise.items()},
         enough=dict(notice.enough),
         settings=dict(notice.settings),
     )
@@ -56,14 +56,14 @@ def notice_line(notice: Notice | None) -> NoticeLine | None:
 
 def notice_sentence(line: NoticeLine) -> str:
     """How many known mistakes the bounds notice, and which bounds would notice all; empty where none is known."""
-    known, noticed = len(line["known"]), len(line["noticed"])
-    if not known:
+    total, hits = len(line["known"]), len(line["noticed"])
+    if not total:
         return ""
-    tried = f", tried at {options_of(line['settings'])}" if line["settings"] else ""
+    where = f", tried at {options_of(line['settings'])}" if line["settings"] else ""
     if not line["unnoticed"]:
-        return f"these bounds notice all {known} known mistakes{tried}"
+        return f"these bounds notice all {total} known mistakes{where}"
     enough = options_of(line["enough"])
-    if noticed == known:
-        few = f"these bounds notice {noticed} of {known} known mistakes{tried}, not each by every promise that can"
+    if hits == total:
+        few = f"these bounds notice {hits} of {total} known mistakes{where}, not each by every promise that can"
         return f"{few}; {enough} would"
-    return f"these bounds notice {noticed} of {known} known mistakes{tried}; {enough} would notice all"
+    return f"these bounds notice {hits} of {total} known mistakes{where}; {enough} would notice all"

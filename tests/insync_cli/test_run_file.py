@@ -49,6 +49,7 @@ RUN: Shape = {
     "stats": STATS,
     "coverage": {"actions": {"*": int}, "guards": {"*": {"*": [int]}}},
     "room": (dict, NULL),
+    "notice": (dict, NULL),
     "slack": {"*": {"*": int}},
 }
 

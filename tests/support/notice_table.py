@@ -21,7 +21,17 @@ from isr_check.reference import Evaluator, State
 from isr_lang import Constant, Design, Instance, Value
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.planted.mistakes import MISTAKES, Mistake, planted_in
-from isr_protocol.promises.noticed import FILE, Row, TableOfDesign, digest, read_tables, table_text
+from isr_protocol.promises.notice import (
+    FILE,
+    Row,
+    TableOfDesign,
+    digest,
+    notice,
+    noticing_constants,
+    read_tables,
+    table_text,
+)
+from isr_protocol.promises.room import following
 
 PROMISES = ("always", "step")
 BASES = ("kip-966", "kraft-3.5", "kip-320", "kip-101", "zookeeper", "kafka-0.8")
@@ -73,7 +83,8 @@ class Looking:
         for finding in exploration.findings:
             if finding.verdict is not Verdict.VIOLATED or finding.path is None:
                 continue
-            at = {**point, **use(evaluator, replay(evaluator, finding.path))}
+            used = use(evaluator, replay(evaluator, finding.path))
+            at = {**point, **{n: min(cast("int", v), cast("int", point.get(n, v))) for n, v in used.items()}}
             key = json.dumps(at, sort_keys=True)
             rows[key] = Row(mistake, at, (*(rows[key].by if key in rows else ()), finding.name))
         return list(rows.values())
@@ -137,6 +148,20 @@ def rows_of(looking: Looking, mistake: Mistake, mistaken: Design) -> list[Row]:
     return rows
 
 
+OF_RECORDS = ("acked-survives", "committed-on-new-leader", "committed-only-grows", "implements-committed-log")
+"""Promises about records that are lost: it takes an election more to lose one than to be about to."""
+
+
+def rows_of_loss(looking: Looking, mistake: Mistake, mistaken: Design, rows: Sequence[Row]) -> list[Row]:
+    """What a mistake that something notices loses where there is room for it: two elections and two records."""
+    before = {name for row in rows for name in row.by} | {p.name for p in mistaken.properties} - set(OF_RECORDS)
+    known = {c.name for c in looking.design.constants()}
+    point: Point = {"replicas": 2, **ONE_CRASH, **MANY, "log": 1, "records": 2}
+    if not rows or not set(OF_RECORDS) - before:
+        return []
+    return looking.broken(mistake.name, mistaken, {n: v for n, v in point.items() if n in known}, {*before, TYPE_OK})
+
+
 def table_of(design: Design) -> TableOfDesign:
     looking, rows = Looking(design), list[Row]()
     for mistake in MISTAKES:
@@ -145,6 +170,7 @@ def table_of(design: Design) -> TableOfDesign:
             continue
         try:
             more = rows_of(looking, mistake, mistaken)
+            more += rows_of_loss(looking, mistake, mistaken, more)
         except Unsound as problem:
             print(f"  {mistake.name}: {problem}", flush=True)
             continue
@@ -158,6 +184,41 @@ def table_of(design: Design) -> TableOfDesign:
 def is_setting(constant: Constant) -> bool:
     """A switch, a choice, or the minimum: what is asked, and no size of the world."""
     return bool(constant.names) or constant.name == "min_insync"
+
+
+def mistakes_of_page() -> str:
+    """The mistakes as docs/bounds.md lists them."""
+    lines = ["| mistake | what is wrong | harm | least | noticed in |", "|---|---|---|---|---|"]
+    every = read_tables().values()
+    for mistake in MISTAKES:
+        rows = [r for t in every for r in t.rows if r.mistake == mistake.name]
+        designs = [f"`{t.design}`" for t in every if any(r.mistake == mistake.name for r in t.rows)]
+        least = min(rows, key=lambda r: (sum(map(int, r.at.values())), list(r.at.values())))
+        names = ("replicas", "log", "records", "epochs", "isr_changes")
+        faults = [f"{n.replace('_', '-')} {v}" for n, v in least.at.items() if n in BUDGETS and v]
+        bounds = ", ".join((" ".join(str(least.at[n]) for n in names), *faults))
+        lines.append(f"| `{mistake.name}` | {mistake.what} | {mistake.harm} | {bounds} | {', '.join(designs)} |")
+    return "\n".join(lines)
+
+
+def summary_of_page() -> str:
+    """What the usual bounds of each design notice with one record and with those that are chosen."""
+    lines = ["| design | replicas | known mistakes | noticed with one record | chosen |", "|---|---|---|---|---|"]
+    for name in read_tables():
+        design = DESIGNS[name]
+        promises = [p.name for p in design.properties if p.kind in PROMISES] + [TYPE_OK]
+        for replicas in (2, 3):
+            small = Instance(design, following(design, {"replicas": replicas, "log": 1, "records": 1})).constants
+            chosen = noticing_constants(design, {"replicas": replicas}, promises, whatever_it_takes=True)
+            few, all_of_them = (
+                notice(design, small, promises),
+                notice(design, Instance(design, chosen).constants, promises),
+            )
+            sizes = {n: Instance(design, chosen).constants[n] for n in ("log", "records", "epochs", "isr_changes")}
+            words = " ".join(f"{n.replace('_', '-')} {v}" for n, v in sizes.items())
+            counts = f"{len(all_of_them.mistakes)} | {len(few.noticed_mistakes)}"
+            lines.append(f"| `{name}` | {replicas} | {counts} | {words} |")
+    return "\n".join(lines)
 
 
 def main(names: list[str]) -> None:

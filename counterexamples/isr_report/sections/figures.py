@@ -34,7 +34,8 @@ FAILURES_PER_YEAR, NOTICED, ELECTED = 12, 9, 3
 MEANING = {
     Verdict.PROVED: "a solver shows it for every value of the bounds that were left open",
     Verdict.HOLDS: "every state that can be reached within the bounds was looked at",
-    Verdict.TOO_SMALL: "nothing breaks it, but the bounds leave no room for the faults that were asked for",
+    Verdict.TOO_SMALL: "nothing breaks it, but the bounds leave no room for the faults that were asked for, "
+    "or would miss a known mistake",
     Verdict.BUDGETED: "the run was cut short; so far nothing was found",
     Verdict.VACUOUS: "nothing ever came to where it would have been tested",
     Verdict.UNKNOWN: "no answer, which is never a success",

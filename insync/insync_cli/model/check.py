@@ -254,6 +254,7 @@ def show(invocation: Options, question: Question, explored: Explored, answer: ru
         complete=explored.result.complete,
         stopped_by=explored.stopped_by,
         not_checked=question.not_checked(),
+        grown_bounds=question.grown_bounds,
     )
     own = registry.own_option(question.instance.design)
     if not invocation.output.quiet:

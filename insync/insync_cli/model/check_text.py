@@ -11,7 +11,7 @@ from insync_cli import terminal
 from insync_cli.families import family_of
 from insync_cli.options import value_text
 from insync_cli.progress import human_size
-from insync_cli.room_line import notice_sentence, room_sentence
+from insync_cli.room_line import notice_sentence, options_of, room_sentence
 from insync_cli.runfile import PropertyLine, Run, uncovered
 from insync_cli.terminal import count
 from isr_check.engine import Verdict
@@ -34,9 +34,18 @@ class Notes:
     not_checked: Sequence[str]
     expected: dict[str, str]
     family: Family
+    grown_bounds: Mapping[str, Value]
+    """Bounds that nobody gave, larger than the faults need: at these values known mistakes are noticed."""
 
 
-def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_checked: Sequence[str]) -> Notes:
+def notes(
+    instance: Instance,
+    *,
+    complete: bool,
+    stopped_by: str | None,
+    not_checked: Sequence[str],
+    grown_bounds: Sequence[str] = (),
+) -> Notes:
     return Notes(
         complete,
         stopped_by,
@@ -45,6 +54,7 @@ def notes(instance: Instance, *, complete: bool, stopped_by: str | None, not_che
         not_checked,
         dict(instance.design.expected),
         family_of(instance.design),
+        {name: instance.constants[name] for name in grown_bounds},
     )
 
 
@@ -54,6 +64,9 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     for name, what in (("unfair", "not fair"), ("strong", "strongly fair")):
         words = str(run["bounds"].get(name, ""))
         rows += [(what, ", ".join(words.split()))] if words else []
+    if about.grown_bounds:
+        fewer = ", one state of each orbit" if run["stats"]["unreduced"] is not None else ""
+        rows += [("chosen", f"{options_of(about.grown_bounds)}, to notice known mistakes{fewer}")]
     rows += [("engine", f"{run['engine']}, {terminal.count(run['workers'], 'worker')}")]
     rows += [("model", run["model_hash"])]
     terminal.print_table(out, ("", ""), rows)
@@ -177,7 +190,7 @@ def sentence(run: Run, about: Notes) -> str:
     if of[Verdict.TOO_SMALL] and run["room"] and run["room"]["lacking"]:
         parts.append(room_sentence(run["room"], about.family))
     elif of[Verdict.TOO_SMALL]:
-        parts.append(f"{', '.join(of[Verdict.TOO_SMALL])} cannot be relied on within these bounds")
+        parts.append(f"{', '.join(of[Verdict.TOO_SMALL])} would miss known mistakes within these bounds")
     if of[Verdict.VACUOUS]:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:

@@ -143,8 +143,8 @@ class Exploring:
 class Explored:
     """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were.
 
-    `room`: whether its bounds leave room for the faults, where that was asked. `notice`: which known mistakes they would
-    notice, where that is known. `slack`: of each promise of liveness
+    `room`: whether its bounds leave room for the faults, where that was asked. `notice`: which known mistakes they
+    would notice, where that is known. `slack`: of each promise of liveness
     that holds, how much of the bounds was left.
     """
 

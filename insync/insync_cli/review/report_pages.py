@@ -13,7 +13,7 @@ import attrs
 from insync_cli import options, registry, runfile, terminal
 from insync_cli.families import family_of
 from insync_cli.progress import Ticker
-from insync_cli.room_line import room_line
+from insync_cli.room_line import notice_line, room_line
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
@@ -93,6 +93,7 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     result = explore(probed, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
     judge, _ = registry.engine_named(registry.default_engine(), workers)
     result, room_left = family.worth(instance, result, invocation.properties, judge, Limits())
+    result, notice = family.noticing(instance, result, invocation.properties)
     answer = runfile.run_file(
         instance,
         result,
@@ -101,6 +102,7 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
         engine=engine,
         workers=workers,
         room=room_line(room_left),
+        notice=notice_line(notice),
         findings=result.findings,
         traces={},
     )

@@ -1,4 +1,4 @@
-"""Known mistakes: what is planted in a design to see which bounds would notice it (`promises.noticed`).
+"""Known mistakes: what is planted in a design to see which bounds would notice it (`promises.notice`).
 
 Three kinds: a part is dropped, as `insync mutate` drops it (docs/mutation.md); a planted bug (`planted.bugs`); or a
 definition that is slightly wrong. Each is one sentence, and what sort of harm it does. A design in which a mistake has
@@ -70,7 +70,7 @@ def planted_in(mistake: Mistake, design: Design) -> Design | None:
         return None
 
 
-def _dropped(part: Part, owner: str, text: str) -> Callable[[Design], Design]:
+def _without(part: Part, owner: str, text: str) -> Callable[[Design], Design]:
     """Drops the first such part of an action or definition whose text begins so."""
 
     def plant(design: Design) -> Design:
@@ -82,7 +82,7 @@ def _dropped(part: Part, owner: str, text: str) -> Callable[[Design], Design]:
     return plant
 
 
-def _replaced(
+def _with_parts(
     parts: dict[str, Action | DefinitionFunction], more: tuple[Action, ...] = ()
 ) -> Callable[[Design], Design]:
     """Replaces parts of the actions. What is promised keeps the definitions as they were, as with what is dropped."""
@@ -105,20 +105,20 @@ def _before_kip_595(plant: Callable[[Design], Design]) -> Callable[[Design], Des
 
 
 def _guard(name: str, action_name: str, text: str, harm: Harm, what: str) -> Mistake:
-    return Mistake(name, what, harm, _dropped(Part.GUARD, action_name, text))
+    return Mistake(name, what, harm, _without(Part.GUARD, action_name, text))
 
 
 def _term(name: str, definition: str, text: str, harm: Harm, what: str) -> Mistake:
-    return Mistake(name, what, harm, _dropped(Part.TERM, definition, text))
+    return Mistake(name, what, harm, _without(Part.TERM, definition, text))
 
 
 def _assignment(name: str, action_name: str, text: str, harm: Harm, what: str) -> Mistake:
-    return Mistake(name, what, harm, _dropped(Part.ASSIGNMENT, action_name, text))
+    return Mistake(name, what, harm, _without(Part.ASSIGNMENT, action_name, text))
 
 
 def _bug(name: str, harm: Harm) -> Mistake:
     bug = PLANTED[name]
-    return Mistake(name, bug.what, harm, _replaced(dict(bug.parts), bug.more))
+    return Mistake(name, bug.what, harm, _with_parts(dict(bug.parts), bug.more))
 
 
 # Slightly wrong.
@@ -196,52 +196,54 @@ ACKNOWLEDGEMENT, READS = Harm.ACKNOWLEDGEMENT, Harm.READS
 
 MISTAKES: tuple[Mistake, ...] = (
     # How logs are matched.
-    Mistake("matched-by-offset", "logs are matched by offset only", DIVERGENCE, _replaced({"continues": by_offset})),
+    Mistake("matched-by-offset", "logs are matched by offset only", DIVERGENCE, _with_parts({"continues": by_offset})),
     _term("matched-by-end", "continues", "epoch_not_above", DIVERGENCE, "logs match by an epoch's end, not by epoch"),
     Mistake(
         "matched-by-epoch",
         "logs are matched by the epoch, wherever it ends",
         DIVERGENCE,
-        _replaced({"continues": by_epoch_alone}),
+        _with_parts({"continues": by_epoch_alone}),
     ),
     Mistake(
         "epochs-never-compared",
         "whatever log a follower has, it goes on from there",
         DIVERGENCE,
-        _replaced({"continues": by_nothing}),
+        _with_parts({"continues": by_nothing}),
     ),
     Mistake(
         "epoch-ends-later",
         "an epoch ends one record later than it does",
         DIVERGENCE,
-        _replaced({"end_of_epoch": end_one_later}),
+        _with_parts({"end_of_epoch": end_one_later}),
     ),
     Mistake(
         "truncates-as-told",
         "a follower cuts where the leader's epoch ends, not where its own does",
         DIVERGENCE,
-        _replaced({"follower_truncates": follower_truncates_as_told}),
+        _with_parts({"follower_truncates": follower_truncates_as_told}),
     ),
-    _assignment("cut-undone", "follower_truncates", "new.log[", DIVERGENCE, "a follower that must cut its log does not"),
+    _assignment(
+        "cut-undone", "follower_truncates", "new.log[", DIVERGENCE, "a follower that must cut its log does not"
+    ),
     _bug("truncate-to-watermark", LOSS),
     _bug("next-epoch-start", DIVERGENCE),
     Mistake(
         "asks-new-leaders-only",
         "a follower that finds its leader again does not truncate (KAFKA-7164)",
         DIVERGENCE,
-        _before_kip_595(_replaced({"becomes_follower": becomes_follower_truncating_for_a_new_leader})),
+        _before_kip_595(_with_parts({"becomes_follower": becomes_follower_truncating_for_a_new_leader})),
     ),
     Mistake(
         "never-asks",
         "a follower goes on from its log end, and never asks where its epoch ends",
         DIVERGENCE,
-        _before_kip_595(_replaced({"becomes_follower": becomes_follower})),
+        _before_kip_595(_with_parts({"becomes_follower": becomes_follower})),
     ),
     Mistake(
         "epoch-not-started",
         "a new leader does not note where its epoch starts (KAFKA-7415)",
         LOSS,
-        _replaced(
+        _with_parts(
             {"leader_answers_epoch_end": no_start_of_epoch},
             (leader_answers_undefined_epoch, follower_truncates_to_watermark),
         ),
@@ -250,7 +252,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "answers-next-start",
         "a leader answers where the next epoch starts, and not which one it has (before KIP-279)",
         DIVERGENCE,
-        _replaced(
+        _with_parts(
             {
                 "leader_answers_epoch_end": leader_answers_next_epoch_start,
                 "follower_truncates": follower_truncates_to_offset,
@@ -265,18 +267,22 @@ MISTAKES: tuple[Mistake, ...] = (
     _bug("commit-under-minimum", LOSS),
     _bug("watermark-of-diverging", DIVERGENCE),
     _term("isr-not-counted", "maximal_isr", "old.isr", LOSS, "the watermark counts who is proposed alone"),
-    _assignment("positions-kept", "becomes_leader", "new.follower_end", LOSS, "a leader keeps positions of epochs before"),
+    _assignment(
+        "positions-kept", "becomes_leader", "new.follower_end", LOSS, "a leader keeps positions of epochs before"
+    ),
     Mistake(
         "watermark-uncapped",
         "a follower takes over a watermark past its log end",
         DIVERGENCE,
-        _replaced({"follower_appends": follower_appends_uncapped}),
+        _with_parts({"follower_appends": follower_appends_uncapped}),
     ),
     _guard("answers-anybody", "leader_answers_fetch", "takes(", LOSS, "any replica answers any fetch as a leader"),
     # Who joins the in-sync set.
-    Mistake("joiner-one-behind", "a follower joins one record early", LOSS, _replaced({"caught_up": one_behind})),
+    Mistake("joiner-one-behind", "a follower joins one record early", LOSS, _with_parts({"caught_up": one_behind})),
     _guard("joins-behind", "leader_proposes_expansion", "caught_up(", LOSS, "a follower joins that has not caught up"),
-    _guard("joins-any-epoch", "leader_proposes_expansion", "past_epoch_start", LOSS, "a follower joins at the watermark"),
+    _guard(
+        "joins-any-epoch", "leader_proposes_expansion", "past_epoch_start", LOSS, "a follower joins at the watermark"
+    ),
     _guard("proposes-again", "leader_proposes_expansion", "free_to_ask", LOSS, "a leader proposes while it waits"),
     _guard("shrinks-itself", "leader_proposes_shrink", "lagging <=", MEMBERSHIP, "a leader drops itself"),
     _guard("shrink-again", "leader_proposes_shrink", "free_to_ask", LOSS, "a leader drops members while it waits"),
@@ -290,13 +296,15 @@ MISTAKES: tuple[Mistake, ...] = (
         "elr-kept-at-minimum",
         "an ELR is cleared above the minimum only",
         LOSS,
-        _replaced({"elr_beside": elr_at_minimum}),
+        _with_parts({"elr_beside": elr_at_minimum}),
     ),
     # What a leader makes of the answer.
     _guard("adopts-unasked", "leader_adopts_isr", "old.alter", LOSS, "a leader adopts a set before it is accepted"),
     _guard("rolls-back-early", "leader_rolls_back", "old.alter", LOSS, "a leader rolls back without a refusal"),
     _bug("roll-back-on-unknown-outcome", LOSS),
-    _guard("learns-other-epoch", "leader_learns_isr", "old.leader_epoch", LOSS, "a zombie takes the newest set as its own"),
+    _guard(
+        "learns-other-epoch", "leader_learns_isr", "old.leader_epoch", LOSS, "a zombie takes the newest set as its own"
+    ),
     _guard("follower-learns-isr", "leader_learns_isr", "leads(", LOSS, "who does not lead commits as a leader would"),
     _guard("leads-again", "becomes_leader", "behind(", LOSS, "a leader begins its epoch anew at any time"),
     _term("hears-old-answers", "hears", "old.partition_epoch", LOSS, "a leader hears the answer to an older proposal"),
@@ -305,21 +313,35 @@ MISTAKES: tuple[Mistake, ...] = (
     _guard("elects-anybody", "controller_fences_leader", "electable(", LEADERSHIP, "any replica replaces the leader"),
     _guard("moves-to-anybody", "controller_moves_leadership", "electable(", LEADERSHIP, "leadership moves to anybody"),
     _guard("returned-takes-over", "controller_elects_returned", "awaited(", LEADERSHIP, "whoever returns is elected"),
-    _guard("last-hope-first", "controller_elects_last_known_leader", "last_hope(", LEADERSHIP, "anybody is the last hope"),
+    _guard(
+        "last-hope-first", "controller_elects_last_known_leader", "last_hope(", LEADERSHIP, "anybody is the last hope"
+    ),
     _term("elects-unavailable", "electable", "available(", LEADERSHIP, "a fenced replica is elected"),
     _term("elr-beside-isr", "electable", "isr == {}", LEADERSHIP, "the ELR elects while there is an in-sync set"),
-    _assignment("same-epoch", "controller_fences_leader", "new.controller_epoch", LEADERSHIP, "a new leader has no new epoch"),
-    _assignment("moves-in-epoch", "controller_moves_leadership", "new.controller_epoch", LEADERSHIP, "leadership moves in an epoch"),
-    _assignment("leader-stays-in", "controller_fences_leader", "new.controller_isr", MEMBERSHIP, "a fenced leader stays in sync"),
+    _assignment(
+        "same-epoch", "controller_fences_leader", "new.controller_epoch", LEADERSHIP, "a new leader has no new epoch"
+    ),
+    _assignment(
+        "moves-in-epoch",
+        "controller_moves_leadership",
+        "new.controller_epoch",
+        LEADERSHIP,
+        "leadership moves in an epoch",
+    ),
+    _assignment(
+        "leader-stays-in", "controller_fences_leader", "new.controller_isr", MEMBERSHIP, "a fenced leader stays in sync"
+    ),
     _bug("ungated-last-leader", LOSS),
     # Returns.
     _bug("keep-elr", LOSS),
     _bug("keep-clean-mark", LOSS),
     _bug("ack-before-flush", LOSS),
     # What clients are told.
-    _guard("writes-under-minimum", "leader_appends", "ACKS != all", ACKNOWLEDGEMENT, "a leader appends below the minimum"),
+    _guard(
+        "writes-under-minimum", "leader_appends", "ACKS != all", ACKNOWLEDGEMENT, "a leader appends below the minimum"
+    ),
     _bug("read-above-watermark", READS),
-)  # fmt: skip
+)
 
 
 @cache

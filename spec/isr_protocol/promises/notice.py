@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-
 from typing import cast
 
 import attrs
@@ -24,7 +23,7 @@ from isr_lang import Constant, Design, Instance, Value
 from isr_lang.instance import check_constants
 from isr_protocol.promises.room import following
 
-FILE = Path(__file__).with_name("noticed.json")
+FILE = Path(__file__).with_name("notice.json")
 
 
 @attrs.frozen
@@ -79,9 +78,7 @@ def table_text(tables: Iterable[TableOfDesign]) -> str:
     """The file: one row a line."""
     parts: list[str] = []
     for t in tables:
-        rows = ",\n".join(
-            "  " + json.dumps({"mistake": r.mistake, "at": dict(r.at), "by": list(r.by)}) for r in t.rows
-        )
+        rows = ",\n".join("  " + json.dumps({"mistake": r.mistake, "at": dict(r.at), "by": list(r.by)}) for r in t.rows)
         seconds = ",\n".join("  " + json.dumps(dict(at)) for at in t.seconds)
         head = f'"digest": "{t.digest}", "settings": {json.dumps(dict(t.settings))}'
         parts.append(f'{json.dumps(t.design)}: {{{head}, "seconds": [\n{seconds}\n], "rows": [\n{rows}\n]}}')
@@ -138,6 +135,8 @@ def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
     most = {n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ("epochs", "isr_changes") if n in usual}
     within = [r for r in table.rows if _is_about(r.at, constants, most, kinds)]
     settings = {n: table.settings[n] for n, v in constants.items() if n in table.settings and table.settings[n] != v}
+    if table.design == design.name:
+        return Rows(tuple(within), settings)
     return Rows(tuple(r for r in within if _has_place(r.mistake, design)), settings)
 
 
@@ -172,27 +171,28 @@ def _least(rows: Sequence[Row], constants: Mapping[str, Value]) -> Row:
 
 def notice(design: Design, constants: Mapping[str, Value], promises: Collection[str]) -> Notice:
     """What these constants, all of which are given, notice of the known mistakes through these promises."""
-    chosen = rows_for(design, constants)
+    about = rows_for(design, constants)
     by_pair: dict[tuple[str, str], list[Row]] = {}
-    for row in chosen.rows:
+    for row in about.rows:
         for promise in row.by:
             if promise in promises:
                 by_pair.setdefault((promise, row.mistake), []).append(row)
-    enough, unnoticed, noticed = dict[str, Value](), dict[str, list[str]](), set[str]()
+    enough, missed_by, hits = dict[str, Value](), dict[str, list[str]](), set[str]()
     for (promise, mistake), rows in by_pair.items():
         if any(_is_within(r.at, constants) for r in rows):
-            noticed.add(mistake)
+            hits.add(mistake)
             continue
-        unnoticed.setdefault(promise, []).append(mistake)
+        missed_by.setdefault(promise, []).append(mistake)
         for name, value in _least(rows, constants).at.items():
             if name in SIZES and name in constants:
                 enough[name] = max(cast("int", value), cast("int", enough.get(name, constants[name])))
+    mistakes = dict.fromkeys(mistake for _, mistake in by_pair)
     return Notice(
-        known=tuple(dict.fromkeys(mistake for _, mistake in by_pair)),
-        noticed=tuple(dict.fromkeys(m for _, m in by_pair if m in noticed)),
-        unnoticed={promise: tuple(names) for promise, names in unnoticed.items()},
+        mistakes=tuple(mistakes),
+        noticed_mistakes=tuple(m for m in mistakes if m in hits),
+        unnoticed_by_promise={promise: tuple(names) for promise, names in missed_by.items()},
         enough={n: v for n, v in enough.items() if v != constants[n]},
-        settings=chosen.settings,
+        settings=about.settings,
     )
 
 
@@ -205,18 +205,19 @@ def noticing(
     A mistake is of a promise's own kind if it breaks that promise within some bounds of the table.
     """
     held = [f.name for f in exploration.findings if f.kind in PROMISES and f.verdict is not Verdict.VIOLATED]
-    if not any(f.kind in PROMISES and f.verdict in JUDGED for f in exploration.findings):
+    if not any(f.kind in PROMISES and f.verdict in VERDICTS for f in exploration.findings):
         return exploration, None
     answer = notice(instance.design, instance.constants, [n for n in held if n in property_names])
     findings = tuple(_judge(f, answer) for f in exploration.findings)
     return attrs.evolve(exploration, findings=findings), answer
 
 
-JUDGED = (Verdict.HOLDS, Verdict.TOO_SMALL, Verdict.SAMPLED)
+VERDICTS = (Verdict.HOLDS, Verdict.TOO_SMALL, Verdict.SAMPLED)
+"""Those with which it is said what the bounds notice."""
 
 
 def _judge(finding: Finding, answer: Notice) -> Finding:
-    if finding.name in answer.unnoticed and finding.verdict is Verdict.HOLDS:
+    if finding.name in answer.unnoticed_by_promise and finding.verdict is Verdict.HOLDS:
         return attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
     return finding
 

@@ -1,0 +1,114 @@
+"""What `insync check` says of known mistakes: a promise that would miss one of its own kind is not green.
+
+Without these HOLDS would be printed where one record is written, and no two logs can differ.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import main
+from insync_cli.runfile import Run
+
+ONE_RECORD = "kip-966 --replicas 2 --log 1 --records 1"
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(command: str) -> int:
+    return main(["check", *command.split(), "--out", "run"])
+
+
+def run_of(folder: Path) -> Run:
+    answer: Run = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))
+    return answer
+
+
+@pytest.mark.explores
+def test_one_record_cannot_diverge_so_it_is_too_small(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(f"{ONE_RECORD} --property no-divergence") == 23
+    notice = run_of(folder)["notice"]
+    assert notice is not None
+    assert "matched-by-offset" in notice["unnoticed"]["no-divergence"]
+    assert notice["noticed"] == []
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith("insync check kip-966: TOO SMALL - no-divergence would miss known mistakes")
+    assert f"these bounds notice 0 of {len(notice['known'])} known mistakes; --" in line
+
+
+@pytest.mark.explores
+def test_the_bounds_that_are_said_to_notice_all_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(f"{ONE_RECORD} --property no-divergence --quiet") == 23
+    notice = run_of(folder)["notice"]
+    assert notice is not None
+    larger = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in notice["enough"].items())
+    kept = [w for w in ("--log 1", "--records 1") if w.split()[0] not in larger]
+    assert check(f"kip-966 --replicas 2 {' '.join(kept)} {larger} --property no-divergence --quiet") == 0
+    notice = run_of(folder)["notice"]
+    assert notice is not None
+    assert notice["known"] == notice["noticed"]
+    assert f"(these bounds notice all {len(notice['known'])} known mistakes)" in capsys.readouterr().out
+
+
+@pytest.mark.explores
+def test_bounds_that_are_not_given_notice_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("kip-966 --replicas 2") == 0
+    run = run_of(folder)
+    assert run["notice"] is not None
+    assert run["notice"]["unnoticed"] == {}
+    assert run["bounds"]["records"] == 2
+    assert run["stats"]["unreduced"] is not None
+    text = capsys.readouterr().out
+    assert "to notice known mistakes, one state of each orbit" in text
+
+
+@pytest.mark.explores
+def test_symmetry_off_is_off_within_chosen_bounds(folder: Path) -> None:
+    assert check("kip-966 --replicas 2 --property no-divergence --symmetry off --quiet") == 0
+    run = run_of(folder)
+    assert run["bounds"]["records"] == 2
+    assert run["stats"]["unreduced"] is None
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize(
+    "more",
+    ["--property leader-is-elected", "--engine reference --isr-changes 1", "--coverage strict --isr-changes 1"],
+)
+def test_where_orbits_answer_nothing_bounds_stay_as_they_are(folder: Path, more: str) -> None:
+    check(f"kip-966 --replicas 2 {more} --quiet")
+    assert run_of(folder)["bounds"]["records"] == 1
+
+
+def test_what_is_violated_asks_for_no_larger_bounds(folder: Path) -> None:
+    assert check("kafka-15583 --property leaders-complete --log 1 --records 1") == 12
+    assert run_of(folder)["notice"] is None
+
+
+OWN = '''
+from isr_lang import Bool, define
+from isr_model import KIP_966
+from isr_protocol.state import Replica, State, log_end
+
+
+@define
+def by_offset(s: State, leader: Replica, follower: Replica) -> Bool:
+    """The fetch offset is not past the leader's log end; epochs are not looked at."""
+    return s.fetch_offset[follower] <= log_end(s, leader)
+
+
+OWN = KIP_966.replacing("matches-by-offset", "Today's, without epochs", because="a try", continues=by_offset)
+'''
+
+
+@pytest.mark.explores
+def test_a_design_of_ones_own_is_asked_where_a_mistake_shows(folder: Path) -> None:
+    (folder / "own.py").write_text(OWN, encoding="utf-8")
+    own = "matches-by-offset --design-file own.py --replicas 2"
+    assert check(f"{own} --property no-divergence --quiet") == 12
+    assert check(f"{own} --property no-divergence --log 1 --records 1 --quiet") == 23

@@ -1,0 +1,160 @@
+"""Which bounds notice which known mistake: the table is of today's model, and larger bounds notice no less.
+
+Without these, HOLDS could stand where no log has room for two that differ, and nobody would have to look.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.notice_table import mistakes_of_page, summary_of_page
+from tests.support.sample import sample
+
+from isr_check.engine import TYPE_OK, Limits, Verdict, silent
+from isr_check.native import explore
+from isr_lang import Design, Instance, Value
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.mistakes import MISTAKES, mistakes_by_name, planted_in
+from isr_protocol.promises.notice import Row, digest, notice, noticing_constants, table_text, tables
+from isr_protocol.promises.room import following
+
+KIP_966 = DESIGNS["kip-966"]
+ROWS = [(table.design, row) for table in tables().values() for row in table.rows]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "bounds.md"
+SIX = (
+    "matched-by-offset",
+    "matched-by-end",
+    "matched-by-epoch",
+    "epoch-ends-later",
+    "joiner-one-behind",
+    "elr-kept-at-minimum",
+)
+"""At two replicas these passed as 20 promises that hold, while one record could be written."""
+PROMISES = tuple(p.name for p in KIP_966.properties if p.kind in ("always", "step"))
+
+
+def label(row: tuple[str, Row]) -> str:
+    return f"{row[0]}-{row[1].mistake}-{row[1].by[0]}"
+
+
+def violated(design: Design, constants: dict[str, Value], promise: str) -> bool:
+    instance = Instance(design, constants)
+    found = explore(instance, (promise,), Limits(), silent, symmetry=True, reduction=promise != TYPE_OK)
+    return found.finding(promise).verdict is Verdict.VIOLATED
+
+
+def mistaken(design: str, mistake: str) -> Design:
+    planted = planted_in(mistakes_by_name()[mistake], DESIGNS[design])
+    assert planted is not None
+    return planted
+
+
+@pytest.mark.parametrize("name", tables())
+def test_the_table_is_of_the_model_and_of_the_mistakes_as_they_are(name: str) -> None:
+    """If not: python -m tests.support.notice_table."""
+    assert tables()[name].digest == digest(DESIGNS[name])
+
+
+def test_a_table_is_written_as_it_is_read() -> None:
+    from isr_protocol.promises.notice import FILE
+
+    assert table_text(tables().values()) == FILE.read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_mistakes_and_what_bounds_notice() -> None:
+    """INSYNC_REWRITE=1 writes them."""
+    text = PAGE.read_text(encoding="utf-8")
+    parts = text.split("\n\n")
+    for n, part in enumerate(parts):
+        for made in (mistakes_of_page(), summary_of_page()):
+            if part.splitlines()[0] == made.splitlines()[0] or part in ("MISTAKES", "SUMMARY"):
+                parts[n] = made
+    if os.environ.get("INSYNC_REWRITE", "") not in ("", "0"):
+        PAGE.write_text("\n\n".join(parts), encoding="utf-8")
+    assert "\n\n".join(parts) == text
+
+
+def test_a_mistake_has_a_name_of_its_own_and_is_noticed_somewhere() -> None:
+    assert len(mistakes_by_name()) == len(MISTAKES)
+    assert {m.name for m in MISTAKES} == {row.mistake for _, row in ROWS}
+
+
+def test_a_mistake_leaves_the_promises_alone() -> None:
+    for mistake in MISTAKES:
+        planted = planted_in(mistake, KIP_966)
+        if planted is not None:
+            assert planted.properties == KIP_966.properties
+            assert planted.model_hash() != KIP_966.model_hash()
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("row", [pytest.param(r, id=label(r)) for r in sample(ROWS, 8)])
+def test_what_a_row_says_is_broken_there(row: tuple[str, Row]) -> None:
+    design, said = row
+    assert violated(mistaken(design, said.mistake), dict(said.at), said.by[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", [pytest.param(r, id=label(r)) for r in sample(ROWS, 40)])
+def test_larger_bounds_and_one_replica_more_notice_it_too(row: tuple[str, Row]) -> None:
+    design, said = row
+    planted = mistaken(design, said.mistake)
+    sizes = {n: v + 1 for n, v in said.at.items() if n in ("log", "records", "epochs", "isr_changes")}
+    assert violated(planted, {**said.at, **sizes}, said.by[0])
+    if said.at["replicas"] == 2:
+        assert violated(planted, {**said.at, "replicas": 3}, said.by[0])
+
+
+# With one record and with two
+
+
+@pytest.mark.parametrize("mistake", SIX)
+def test_two_records_notice_what_one_does_not(mistake: str) -> None:
+    one = Instance(KIP_966, following(KIP_966, {"replicas": 2})).constants
+    two = Instance(KIP_966, noticing_constants(KIP_966, {"replicas": 2}, PROMISES, whatever_it_takes=False)).constants
+    assert (one["records"], two["records"]) == (1, 2)
+    assert mistake not in notice(KIP_966, one, PROMISES).noticed_mistakes
+    assert mistake in notice(KIP_966, two, PROMISES).noticed_mistakes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", SIX)
+def test_what_one_record_is_said_not_to_notice_it_does_not(mistake: str) -> None:
+    planted, constants = mistaken("kip-966", mistake), following(KIP_966, {"replicas": 2})
+    found = explore(Instance(planted, constants), (*PROMISES, TYPE_OK), Limits(), silent)
+    assert [f.name for f in found.findings if f.verdict is Verdict.VIOLATED] == []
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("name", tables())
+def test_chosen_bounds_notice_all_and_smaller_ones_do_not(name: str, replicas: int) -> None:
+    design = DESIGNS[name]
+    names = [p.name for p in design.properties if p.kind in ("always", "step")]
+    chosen = noticing_constants(design, {"replicas": replicas}, names, whatever_it_takes=True)
+    constants = Instance(design, chosen).constants
+    assert notice(design, constants, names).unnoticed_by_promise == {}
+    for size in ("log", "records"):
+        if constants[size] == 2:
+            assert notice(design, {**constants, size: 1}, names).unnoticed_by_promise
+
+
+def test_bounds_that_are_given_stay() -> None:
+    given: dict[str, Value] = {"replicas": 2, "records": 1}
+    assert noticing_constants(KIP_966, given, PROMISES, whatever_it_takes=True)["records"] == 1
+
+
+def test_where_it_was_not_measured_to_take_seconds_bounds_stay_unless_it_may_take_what_it_takes() -> None:
+    given: dict[str, Value] = {"crashes": 1, "lossy_crashes": 1}
+    assert noticing_constants(KIP_966, given, PROMISES, whatever_it_takes=False) == following(KIP_966, given)
+    assert noticing_constants(KIP_966, given, PROMISES, whatever_it_takes=True)["records"] == 2
+
+
+def test_a_mistake_without_a_place_does_not_count() -> None:
+    kraft = DESIGNS["kip-903"]
+    mistakes = notice(kraft, Instance(kraft, {}).constants, PROMISES).mistakes
+    assert mistakes
+    assert "elr-kept-at-minimum" not in mistakes
+
+
+FLIPPED = {}
+"""Listed designs that break more promises with two records than with the one of their defaults."""
