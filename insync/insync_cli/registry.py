@@ -167,17 +167,19 @@ def instance_that_notices(
     """
     from insync_cli.families import family_of
     from isr_lang import SettingError
+    from isr_lang.instance import check_constants
 
-    small, family = instance_with_room(design, constants), family_of(design)
+    family = family_of(design)
     if design.file:
         promises = [p.name for p in design.properties]
     try:
-        large = family.noticing_constants(design, constants, promises, whatever_it_takes=bool(design.file))
+        small = check_constants(design, family.constants_with_room(design, constants))
+        large = check_constants(
+            design, family.noticing_constants(design, constants, promises, whatever_it_takes=bool(design.file))
+        )
     except SettingError as problem:
         raise UsageError(str(problem)) from None
-    instance = instance_of(design, large)
-    grown = tuple(n for n, v in instance.constants.items() if v != small.constants[n])
-    return (instance, grown) if grown else (small, ())
+    return instance_of(design, large), tuple(name for name, value in large.items() if value != small[name])
 
 
 def invariant_of(design: Design) -> list[Conjunct]:

@@ -48,8 +48,13 @@ CALM = {"crashes": 0, "unnoticed": 0}
 ONE_CRASH = {"crashes": 1, "unnoticed": 0}
 
 SECONDS: tuple[Point, ...] = (
-    {"replicas": 3, **ONE_CRASH, **FEW, **LARGE},
-    {"replicas": 2, **ONE_CRASH, **MANY, **LARGE},
+    {"replicas": 3, "crashes": 1, "unnoticed": 0, **FEW, **LARGE},
+    *(
+        {"replicas": 2, "crashes": 0, "unnoticed": 1, fault: 1, **MANY, **LARGE}
+        for fault in ("crashes", "lossy_crashes", "sessions_lost", "shutdowns")
+    ),
+    {"replicas": 2, "crashes": 1, "unnoticed": 0, "epochs": 2, "isr_changes": 5, **LARGE},
+    {"replicas": 2, "crashes": 0, "unnoticed": 0, "sessions_lost": 2, "epochs": 1, "isr_changes": 3, **LARGE},
 )
 """Where the designs themselves take seconds; `docs/bounds.md` has the figures."""
 
@@ -96,8 +101,9 @@ def use(evaluator: Evaluator, states: Sequence[State]) -> Point:
     named = [dict(zip(names, state, strict=True)) for state in states]
     last = named[-1]
     logs = [len(log) for state in named for log in cast("tuple[tuple[int, ...], ...]", state["log"])]
-    budgets = {n: cast("int", last[n]) for n in BUDGETS if n in last}
-    return budgets | {
+    budgets: Point = {n: cast("int", last[n]) for n in BUDGETS if n in last}
+    return {
+        **budgets,
         "log": max(1, *logs),
         "records": max(1, len(cast("tuple[int, ...]", last["written_in"]))),
         "epochs": cast("int", last["controller_epoch"]),
@@ -192,6 +198,8 @@ def mistakes_of_page() -> str:
     every = read_tables().values()
     for mistake in MISTAKES:
         rows = [r for t in every for r in t.rows if r.mistake == mistake.name]
+        if not rows:
+            continue
         designs = [f"`{t.design}`" for t in every if any(r.mistake == mistake.name for r in t.rows)]
         least = min(rows, key=lambda r: (sum(map(int, r.at.values())), list(r.at.values())))
         names = ("replicas", "log", "records", "epochs", "isr_changes")

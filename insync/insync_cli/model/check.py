@@ -135,31 +135,26 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
 def question_of(invocation: Options) -> Question:
     """The question; UsageError for names that do not exist and constants that contradict each other."""
     design, constants = invocation.world.design, invocation.world.constants
-    question = Question(
-        registry.instance_with_room(design, constants),
-        tuple(registry.check_property(design, name) for name in invocation.properties),
-        expectations(design, invocation.expect),
-        invocation.deadlock,
-        invocation.liveness,
-    )
-    if not may_grow(question, invocation):
-        return question
-    instance, grown = registry.instance_that_notices(design, constants, question.property_names)
-    return attrs.evolve(question, instance=instance, grown_bounds=grown)
+    named_properties = tuple(registry.check_property(design, name) for name in invocation.properties)
+    expected = expectations(design, invocation.expect)
+    if may_grow(invocation):
+        names = (*named_properties, *expected) if named_properties else (*registry.property_names(design),)
+        instance, grown = registry.instance_that_notices(design, constants, names)
+    else:
+        instance, grown = registry.instance_with_room(design, constants), ()
+    return Question(instance, named_properties, expected, invocation.deadlock, invocation.liveness, grown)
 
 
-def may_grow(question: Question, invocation: Options) -> bool:
+def may_grow(invocation: Options) -> bool:
     """Whether bounds that are not given may be larger than the faults need, to notice known mistakes.
 
-    It takes the fastest engine. What is not asked of orbits of states (liveness), or counts steps (strict coverage),
-    is asked within the smaller bounds, as random walks are.
+    It takes the fastest engine. What cannot be asked of orbits of states (liveness), or counts steps (strict
+    coverage), is asked within the smaller bounds, as random walks are.
     """
-    exploring = invocation.exploring
-    kinds = {p.name: p.kind for p in question.instance.properties}
-    counts_states = invocation.coverage == "strict" or any(
-        kinds.get(name) == "eventually" for name in question.property_names
-    )
-    return exploring.engine == registry.default_engine() == "native" and not counts_states
+    kinds = {p.name: p.kind for p in invocation.world.design.properties}
+    names = [*invocation.properties, *(word.partition("=")[0] for word in invocation.expect)]
+    live = invocation.liveness or any(kinds.get(name) == "eventually" for name in names)
+    return invocation.exploring.engine == "native" and not live and invocation.coverage != "strict"
 
 
 def exploring_for(question: Question, exploring: exploration.Exploring) -> exploration.Exploring:

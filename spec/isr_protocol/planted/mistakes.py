@@ -261,15 +261,11 @@ MISTAKES: tuple[Mistake, ...] = (
         ),
     ),
     # Who counts for the watermark.
-    _bug("unfenced-fetch", LOSS),
     _bug("refused-fetch-counts", LOSS),
     _bug("committed-isr-only", LOSS),
     _bug("commit-under-minimum", LOSS),
     _bug("watermark-of-diverging", DIVERGENCE),
     _term("isr-not-counted", "maximal_isr", "old.isr", LOSS, "the watermark counts who is proposed alone"),
-    _assignment(
-        "positions-kept", "becomes_leader", "new.follower_end", LOSS, "a leader keeps positions of epochs before"
-    ),
     Mistake(
         "watermark-uncapped",
         "a follower takes over a watermark past its log end",

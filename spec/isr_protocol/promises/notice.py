@@ -132,7 +132,9 @@ def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
     kinds = {c.name: c for c in design.constants()}
     free = {n: v for n, v in constants.items() if n not in SIZES}
     usual = check_constants(design, following(design, free))
-    most = {n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ("epochs", "isr_changes") if n in usual}
+    most: dict[str, int] = {
+        n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ("epochs", "isr_changes") if n in usual
+    }
     within = [r for r in table.rows if _is_about(r.at, constants, most, kinds)]
     settings = {n: table.settings[n] for n, v in constants.items() if n in table.settings and table.settings[n] != v}
     if table.design == design.name:
