@@ -61,11 +61,9 @@ def test_a_table_is_written_as_it_is_read() -> None:
 def test_the_page_has_the_mistakes_and_what_bounds_notice() -> None:
     """INSYNC_REWRITE=1 writes them."""
     text = PAGE.read_text(encoding="utf-8")
-    parts = text.split("\n\n")
-    for n, part in enumerate(parts):
-        for made in (mistakes_of_page(), summary_of_page()):
-            if part.splitlines()[0] == made.splitlines()[0] or part in ("MISTAKES", "SUMMARY"):
-                parts[n] = made
+    tables_by_head = {made.splitlines()[0]: made for made in (mistakes_of_page(), summary_of_page())}
+    parts = [tables_by_head.get(part.splitlines()[0], part) for part in text.split("\n\n")]
+    assert set(tables_by_head.values()) <= set(parts)
     if os.environ.get("INSYNC_REWRITE", "") not in ("", "0"):
         PAGE.write_text("\n\n".join(parts), encoding="utf-8")
     assert "\n\n".join(parts) == text
