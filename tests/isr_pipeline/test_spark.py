@@ -196,7 +196,7 @@ def test_the_driver_killed_in_mid_run_then_resume(tmp_path: Path) -> None:
     resumed = subprocess.run(
         [INSYNC, "check", *RUN.replace("300", "1000000").split(), "--resume", "out"], cwd=tmp_path, check=False
     )
-    assert resumed.returncode == 0
+    assert resumed.returncode == 23  # one record cannot diverge
     assert said(tmp_path / "out") == expected_run()
 
 

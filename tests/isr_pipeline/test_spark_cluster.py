@@ -40,7 +40,7 @@ def test_two_executors_say_what_the_native_engine_says(master: str, tmp_path: Pa
         text=True,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 23, ended.stderr  # one record cannot diverge
     said = json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))
     found = native.explore(Instance(DESIGNS["kip-966"], said["bounds"]))
     assert (said["stats"]["distinct"], said["stats"]["generated"]) == (found.distinct, found.generated)

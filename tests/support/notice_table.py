@@ -47,12 +47,18 @@ MANY = {"epochs": 2, "isr_changes": 4}
 CALM = {"crashes": 0, "unnoticed": 0}
 ONE_CRASH = {"crashes": 1, "unnoticed": 0}
 
+
+def after_one(fault: str) -> Point:
+    """Two replicas, one such fault, and room for two elections."""
+    return {"replicas": 2, "crashes": 0, "unnoticed": 1, fault: 1, **MANY, **LARGE}
+
+
 SECONDS: tuple[Point, ...] = (
     {"replicas": 3, "crashes": 1, "unnoticed": 0, **FEW, **LARGE},
-    *(
-        {"replicas": 2, "crashes": 0, "unnoticed": 1, fault: 1, **MANY, **LARGE}
-        for fault in ("crashes", "lossy_crashes", "sessions_lost", "shutdowns")
-    ),
+    after_one("crashes"),
+    after_one("lossy_crashes"),
+    after_one("sessions_lost"),
+    after_one("shutdowns"),
     {"replicas": 2, "crashes": 1, "unnoticed": 0, "epochs": 2, "isr_changes": 5, **LARGE},
     {"replicas": 2, "crashes": 0, "unnoticed": 0, "sessions_lost": 2, "epochs": 1, "isr_changes": 3, **LARGE},
 )
