@@ -49,7 +49,6 @@ class Harm(StrEnum):
     LEADERSHIP = "leadership"
     MEMBERSHIP = "membership"
     ACKNOWLEDGEMENT = "acknowledgement"
-    READS = "reads"
 
 
 @attrs.frozen
@@ -192,7 +191,7 @@ def follower_appends_uncapped(old: State, new: State, follower: Replica) -> Step
 
 
 LOSS, DIVERGENCE, LEADERSHIP, MEMBERSHIP = Harm.LOSS, Harm.DIVERGENCE, Harm.LEADERSHIP, Harm.MEMBERSHIP
-ACKNOWLEDGEMENT, READS = Harm.ACKNOWLEDGEMENT, Harm.READS
+ACKNOWLEDGEMENT = Harm.ACKNOWLEDGEMENT
 
 MISTAKES: tuple[Mistake, ...] = (
     # How logs are matched.
@@ -284,7 +283,6 @@ MISTAKES: tuple[Mistake, ...] = (
     _guard("shrink-again", "leader_proposes_shrink", "free_to_ask", LOSS, "a leader drops members while it waits"),
     # What the controller accepts.
     _guard("accepts-stale", "controller_accepts_alter_partition", "current(", LOSS, "a stale proposal is accepted"),
-    _term("accepts-old-epoch", "current", "old.alter_leader_epoch", LOSS, "a proposal of an older epoch is accepted"),
     _term("accepts-old-set", "current", "old.alter_partition_epoch", LOSS, "a proposal about an older set is accepted"),
     _guard("accepts-fenced", "controller_accepts_alter_partition", "eligible(", MEMBERSHIP, "a fenced replica joins"),
     _bug("no-broker-epoch-check", LOSS),
@@ -303,17 +301,12 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _guard("follower-learns-isr", "leader_learns_isr", "leads(", LOSS, "who does not lead commits as a leader would"),
     _guard("leads-again", "becomes_leader", "behind(", LOSS, "a leader begins its epoch anew at any time"),
-    _term("hears-old-answers", "hears", "old.partition_epoch", LOSS, "a leader hears the answer to an older proposal"),
     # Elections.
     _bug("elect-outside-isr", LEADERSHIP),
     _guard("elects-anybody", "controller_fences_leader", "electable(", LEADERSHIP, "any replica replaces the leader"),
     _guard("moves-to-anybody", "controller_moves_leadership", "electable(", LEADERSHIP, "leadership moves to anybody"),
     _guard("returned-takes-over", "controller_elects_returned", "awaited(", LEADERSHIP, "whoever returns is elected"),
-    _guard(
-        "last-hope-first", "controller_elects_last_known_leader", "last_hope(", LEADERSHIP, "anybody is the last hope"
-    ),
     _term("elects-unavailable", "electable", "available(", LEADERSHIP, "a fenced replica is elected"),
-    _term("elr-beside-isr", "electable", "isr == {}", LEADERSHIP, "the ELR elects while there is an in-sync set"),
     _assignment(
         "same-epoch", "controller_fences_leader", "new.controller_epoch", LEADERSHIP, "a new leader has no new epoch"
     ),
@@ -327,16 +320,12 @@ MISTAKES: tuple[Mistake, ...] = (
     _assignment(
         "leader-stays-in", "controller_fences_leader", "new.controller_isr", MEMBERSHIP, "a fenced leader stays in sync"
     ),
-    _bug("ungated-last-leader", LOSS),
     # Returns.
     _bug("keep-elr", LOSS),
-    _bug("keep-clean-mark", LOSS),
-    _bug("ack-before-flush", LOSS),
     # What clients are told.
     _guard(
         "writes-under-minimum", "leader_appends", "ACKS != all", ACKNOWLEDGEMENT, "a leader appends below the minimum"
     ),
-    _bug("read-above-watermark", READS),
 )
 
 
