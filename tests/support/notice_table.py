@@ -1,7 +1,8 @@
 """Makes the table of which bounds notice which known mistake: `python -m tests.support.notice_table [DESIGN ...]`.
 
-It takes about half an hour for all designs on one core. A mistake that nothing notices is no known mistake: remove it. Each design in the table has the hash of its model and of
-its mistakes, so that a test can say that a row is stale. A design that is still as it was made is left alone.
+It takes about half an hour for all designs on one core. A mistake that nothing notices is no known one: remove it.
+Each design in the table has the hash of its model and of its mistakes, so that a test can say that a row is stale. A
+design that is still as it was made is left alone.
 """
 
 from __future__ import annotations
