@@ -171,7 +171,7 @@ def instance_that_notices(
 
     family = family_of(design)
     if design.file:
-        promises = [p.name for p in design.properties]
+        promises = property_names(design)
     try:
         small = check_constants(design, family.constants_with_room(design, constants))
         large = check_constants(
