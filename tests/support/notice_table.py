@@ -99,7 +99,12 @@ class Looking:
             at = {**point, **{n: min(cast("int", v), cast("int", point.get(n, v))) for n, v in used.items()}}
             key = json.dumps(at, sort_keys=True)
             rows[key] = Row(mistake, at, (*(rows[key].by if key in rows else ()), finding.name))
-        return list(rows.values())
+        return [row if self.breaks(mistaken, row) else Row(mistake, point, row.by) for row in rows.values()]
+
+    def breaks(self, mistaken: Design, row: Row) -> bool:
+        """Whether the row is so: a mistake that does not count what it uses needs more than its behaviour shows."""
+        findings = search(Instance(mistaken, row.at), row.by, MOST_STATES).findings
+        return all(f.verdict is Verdict.VIOLATED for f in findings)
 
 
 def use(evaluator: Evaluator, states: Sequence[State]) -> Point:

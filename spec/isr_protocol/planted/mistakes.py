@@ -308,20 +308,9 @@ MISTAKES: tuple[Mistake, ...] = (
     _guard("returned-takes-over", "controller_elects_returned", "awaited(", LEADERSHIP, "whoever returns is elected"),
     _term("elects-unavailable", "electable", "available(", LEADERSHIP, "a fenced replica is elected"),
     _assignment(
-        "same-epoch", "controller_fences_leader", "new.controller_epoch", LEADERSHIP, "a new leader has no new epoch"
-    ),
-    _assignment(
-        "moves-in-epoch",
-        "controller_moves_leadership",
-        "new.controller_epoch",
-        LEADERSHIP,
-        "leadership moves in an epoch",
-    ),
-    _assignment(
         "leader-stays-in", "controller_fences_leader", "new.controller_isr", MEMBERSHIP, "a fenced leader stays in sync"
     ),
     # Returns.
-    _bug("keep-elr", LOSS),
     # What clients are told.
     _guard(
         "writes-under-minimum", "leader_appends", "ACKS != all", ACKNOWLEDGEMENT, "a leader appends below the minimum"
