@@ -65,16 +65,12 @@ def explore(
     session.check(master)
     from isr_check.native.layout import SLACKS, TooWide
     from isr_check.native.question import Question
-    from isr_check.native.sharding import MOST_OWNERS
     from isr_pipeline.locations import Location
     from isr_pipeline.search import Overflow, Search, SearchMeans
     from isr_pipeline.store import Store
 
     question = Question(instance, property_names, Symmetry(instance, property_names) if symmetry else None)
-    if live := liveness_properties(instance, property_names):
-        raise Unsound(f"{live[0].name} is a liveness property, and Spark decides none; --engine native does")
-    if partitions is not None and partitions > MOST_OWNERS:
-        raise Unsound(f"{partitions} partitions are too many; {MOST_OWNERS} at most")
+    _refuse_unsound(instance, property_names, partitions)
     start = time.monotonic()
     with ExitStack() as closing, _in_one_sentence():
         if folder is None:
@@ -112,6 +108,16 @@ def explore(
                 search.close()
     # A value is so far out of range that no word has room for it beside those of other elements. The search ends there.
     return explorer.explore(instance, property_names, limits, progress, symmetry=symmetry)
+
+
+def _refuse_unsound(instance: Instance, property_names: tuple[str, ...], partitions: int | None) -> None:
+    """Unsound for what Spark cannot decide, and for more partitions than a state can name."""
+    from isr_check.native.sharding import MOST_OWNERS
+
+    if live := liveness_properties(instance, property_names):
+        raise Unsound(f"{live[0].name} is a liveness property, and Spark decides none; --engine native does")
+    if partitions is not None and partitions > MOST_OWNERS:
+        raise Unsound(f"{partitions} partitions are too many; {MOST_OWNERS} at most")
 
 
 def _run_search(search: Search, *, resume: bool, graph: bool, keep: bool) -> Exploration:
