@@ -18,6 +18,7 @@ from enum import StrEnum
 
 import attrs
 
+from isr_check.walk_estimate import WalkEstimate
 from isr_lang import Instance, Property
 
 TYPE_OK = "type-ok"
@@ -141,7 +142,7 @@ class Exploration:
     the number of steps by action. With symmetry one state per orbit is seen and counted; `states_in_orbits` is how many
     states the orbits have together. `stopped` says what ended the exploration early, if that was neither a limit nor
     that every wanted property was decided. `is_estimate`: `distinct` is an estimate, as random walks give it of many
-    states.
+    states. `estimate`: of random walks, how much they have not met.
     """
 
     findings: tuple[Finding, ...]
@@ -156,6 +157,7 @@ class Exploration:
     states_in_orbits: int | None = None
     stopped: str = ""
     is_estimate: bool = False
+    estimate: WalkEstimate | None = None
 
     def finding(self, name: str) -> Finding:
         return next(f for f in self.findings if f.name == name)

@@ -27,6 +27,7 @@ from isr_check.engine import (
     silent,
 )
 from isr_check.reference import Evaluator, Parameters, State
+from isr_check.walk_estimate import WalkEstimate
 from isr_lang import Instance
 
 LONGEST_WALK = 100
@@ -71,6 +72,7 @@ class Walks:
         self.evidence: dict[str, Path] = {}
         self.steps_by_action: Counter[int] = Counter()
         self.distinct = self.generated = self.deepest = 0
+        self.walks_made = self.meetings = self.once = self.twice = 0
         self.is_estimate = False
 
     def is_decided(self) -> bool:
@@ -103,7 +105,14 @@ class Walks:
             steps_by_action=steps_by_action,
             guards=(),
             is_estimate=self.is_estimate,
+            estimate=self.estimate(),
         )
+
+    def estimate(self) -> WalkEstimate | None:
+        """How much these walks have not met; None where they met nothing."""
+        if not self.meetings:
+            return None
+        return WalkEstimate(self.walks_made, self.meetings, self.distinct, self.once, self.twice)
 
 
 def simulate(
@@ -120,8 +129,8 @@ def simulate(
     """
     limits, start = limits or Limits(), time.monotonic()
     search = Simulation(instance, property_names)
-    walks_made = reports = 0
-    while walks_made < walks and not search.is_decided() and not limits.stop():
+    reports = 0
+    while search.walks_made < walks and not search.is_decided() and not limits.stop():
         elapsed = time.monotonic() - start
         if limits.max_seconds is not None and elapsed >= limits.max_seconds:
             break
@@ -130,9 +139,8 @@ def simulate(
         if elapsed > reports * TELL_EVERY:
             reports += 1
             progress(search.progress(elapsed))
-        search.walk(Dice(seed, walks_made))
-        walks_made += 1
-    return search.exploration(time.monotonic() - start, enough=walks_made == walks)
+        search.walk(Dice(seed, search.walks_made))
+    return search.exploration(time.monotonic() - start, enough=search.walks_made == walks)
 
 
 class Simulation(Walks):
@@ -141,16 +149,21 @@ class Simulation(Walks):
     def __init__(self, instance: Instance, property_names: tuple[str, ...]) -> None:
         super().__init__(instance, property_names)
         self.evaluator = Evaluator(instance)
-        self.visited: set[State] = set()
+        self.walks_by_state: Counter[State] = Counter()
 
     def walk(self, dice: Dice) -> None:
+        self.walks_made += 1
         starts = self.evaluator.initial_states()
         if not starts:
             return
         initial, state = starts[dice.below(len(starts))]
         steps: list[Step] = []
         before: State | None = None
+        walk_states: set[State] = set()
         while True:
+            if state not in walk_states:
+                walk_states.add(state)
+                self.count_meeting(state)
             self.look(before, state, initial, steps)
             if not self.evaluator.in_range(state):
                 break
@@ -169,11 +182,18 @@ class Simulation(Walks):
             steps.append((self.instance.actions[action].name, tuple(parameters)))
         self.deepest = max(self.deepest, len(steps))
 
+    def count_meeting(self, state: State) -> None:
+        """Count that one more walk meets this state."""
+        self.meetings += 1
+        self.walks_by_state[state] += 1
+        n = self.walks_by_state[state]
+        self.distinct = len(self.walks_by_state)
+        self.once += (n == 1) - (n == 2)
+        self.twice += (n == 2) - (n == 3)
+
     def look(self, before: State | None, state: State, initial: Parameters, steps: list[Step]) -> None:
-        """Test the undecided properties on this state and on the step to it."""
-        new = state not in self.visited
-        self.visited.add(state)
-        self.distinct = len(self.visited)
+        """Test the undecided properties on this state, unless an earlier walk met it, and on the step to it."""
+        new = self.walks_by_state[state] == 1
         if new and not self.evaluator.in_range(state):
             self.decide(TYPE_OK, initial, steps)
         if not self.evaluator.in_range(state):

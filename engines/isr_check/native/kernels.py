@@ -51,7 +51,7 @@ TOGETHER = 64
 class Job(IntEnum):
     """The places in a job. A kernel reads states from SOURCE and adds those that it finds to STATES.
 
-    Kernels change `NEXT`, `START` and `SUM`.
+    Kernels change `NEXT`, `START`, `SUM` and `MEETINGS`.
     """
 
     STATES = 0
@@ -80,9 +80,13 @@ class Job(IntEnum):
     SEED = auto()
     INSERT = auto()
     """The function to call in the place of @insert, or 0 (see compressed_layout.py)."""
+    MEETINGS = auto()
+    """How many states walks met, each counted once a walk."""
 
 
-NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED})
+NUMBERS = frozenset(
+    {Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED, Job.MEETINGS}
+)
 """The places that hold numbers; all others hold addresses."""
 
 

@@ -54,7 +54,8 @@ class WalkingKernels(Kernels):
     def walk(self, actions: int) -> str:
         """Make the walks START..END of SEED; RESULTS has the length of each, LABELS the checks that it decides.
 
-        HASHES gets NEXT hashes of the states that were met, those below LIMIT; SUM counts their successors.
+        HASHES gets NEXT hashes of the states that each walk met, those below LIMIT, each once a walk. MEETINGS counts
+        these states whatever their hash, and SUM all successors.
         """
         code, job = self._kernel("walk")
         start, seed, results, labels = (job(j) for j in (Job.START, Job.SEED, Job.RESULTS, Job.LABELS))
@@ -66,7 +67,7 @@ class WalkingKernels(Kernels):
             code.store(walker.decided_bits, 0, 0)
             code.store(steps, 0, 0)
             with code.when(walker.begin()), code.loop(0, LONGEST_WALK + 1) as (step, done):
-                walker.look(done)
+                walker.look(step, done)
                 walker.expand(step, done)
                 walker.choose()
                 code.store(steps, 0, code.raw("add", step, 1))
@@ -76,6 +77,7 @@ class WalkingKernels(Kernels):
             code.store(labels, at, code.raw("and", found, walker.check_mask))
         code.store("%job", Job.NEXT, code.load(walker.hash_count, 0))
         code.store("%job", Job.SUM, code.load(walker.generated, 0))
+        code.store("%job", Job.MEETINGS, code.load(walker.meetings, 0))
         code.effect("ret void")
         return code.text()
 
@@ -114,7 +116,8 @@ class _Walker:
         self.successors = code.element(self.state, kernels.words)
         self.dice, self.counts = _Dice(code), code.array([0] * actions)
         self.decided_bits, self.hash_count = code.slot(0), code.slot(0)
-        self.generated = code.slot(job(Job.SUM))
+        self.generated, self.meetings = code.slot(job(Job.SUM)), code.slot(job(Job.MEETINGS))
+        self.walk_hashes = code.space(LONGEST_WALK + 1)
 
     def begin(self) -> str:
         """Choose an initial state; whether there is one."""
@@ -132,14 +135,24 @@ class _Walker:
             code.store(self.state, w, code.load(target, w))
         code.effect(f"call void @unpack(ptr {self.state}, ptr {self.new})")
 
-    def look(self, end_label: str) -> None:
-        """Test the checks of states, whose cells are in NEW, and keep the hash; done where a value is out of range."""
+    def look(self, step: str, end_label: str) -> None:
+        """Test the checks of states, whose cells are in NEW, and keep the hash if it is new to this walk.
+
+        The walk is done where a value is out of range.
+        """
         code = self.code
         self._decide(f"call i64 @states(ptr {self.new}, ptr {self.new}, i64 {self.check_mask})")
         kept, h = code.load(self.hash_count, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
         code.effect(f"store i64 {h}, ptr {code.element(self.hashes, kept)}, align 8")
+        repeated = code.slot(0)
+        with code.loop(0, step) as (earlier, _):
+            same = code.compare("eq", code.load(self.walk_hashes, earlier), h)
+            code.include(repeated, 0, code.value(f"zext i1 {same} to i64"))
+        code.store(self.walk_hashes, step, h)
+        fresh = code.raw("xor", code.load(repeated, 0), 1)
+        code.store(self.meetings, 0, code.raw("add", code.load(self.meetings, 0), fresh))
         small = code.value(f"zext i1 {code.compare('slt', h, self.limit)} to i64")
-        code.store(self.hash_count, 0, code.raw("add", kept, small))
+        code.store(self.hash_count, 0, code.raw("add", kept, code.raw("and", small, fresh)))
         type_ok = self.kernels.marks.type_ok
         if type_ok is not None and self.kernels.layout.slack.number:
             beyond = code.bits_and(code.load(self.decided_bits, 0), 1 << type_ok)
@@ -195,18 +208,27 @@ def _program(question: Question, layout: Layout) -> Program:
 
 
 class Sketch:
-    """How many distinct states there were, from their hashes: the smallest KNOWN of them are kept.
+    """How many distinct states there were, and how often each: the smallest MOST_COUNTED of their hashes are kept.
 
-    The count is exact as long as there are not more than that, and no two of them have the same 63 bits. Beyond, the
-    density of the smallest tells how many there are (Bar-Yossef et al., RANDOM 2002).
+    The counts are exact as long as there are not more than that, and no two of them have the same 63 bits. Beyond, the
+    density of the smallest tells how many there are (Bar-Yossef et al., RANDOM 2002). These are then a sample of the
+    states that does not depend on how often a state is met.
     """
 
     def __init__(self) -> None:
         self.smallest: Numbers = np.zeros(0, dtype=np.int64)
+        self.times: Numbers = np.zeros(0, dtype=np.int64)
         self.limit = LARGEST
 
     def add(self, hashes: list[Numbers]) -> None:
-        self.smallest = np.unique(np.concatenate([self.smallest, *hashes]))[:MOST_COUNTED]
+        """Add hashes, of which those at the limit or above may be left out."""
+        more = np.concatenate([self.smallest, *hashes])
+        times = np.ones(len(more), dtype=np.int64)
+        times[: len(self.times)] = self.times
+        unique, places = np.unique(more, return_inverse=True)
+        sums = np.zeros(len(unique), dtype=np.int64)
+        np.add.at(sums, places, times)
+        self.smallest, self.times = unique[:MOST_COUNTED], sums[:MOST_COUNTED]
         if len(self.smallest) == MOST_COUNTED:
             self.limit = int(self.smallest[-1])
 
@@ -215,6 +237,12 @@ class Sketch:
         if self.limit == LARGEST:
             return len(self.smallest)
         return (MOST_COUNTED - 1) * LARGEST // self.limit
+
+    def met(self, times: int) -> int:
+        """How many distinct states were added exactly so many times."""
+        if self.limit == LARGEST:
+            return int(np.count_nonzero(self.times == times))
+        return int(np.count_nonzero(self.times[:-1] == times)) * LARGEST // self.limit  # the last is no longer counted
 
 
 class _NativeWalks(Walks):
@@ -241,6 +269,7 @@ class _NativeWalks(Walks):
         lengths, decided_bits = (np.zeros(last - first, dtype=np.int64) for _ in range(2))
         check_mask = sum(1 << bit for bit, (name, _) in enumerate(self.names) if name not in self.evidence)
         state_hashes: list[Numbers] = []
+        made: list[int] = []
 
         def make(worker: Worker, span: Span) -> Span | None:
             if worker is self.workers[0]:
@@ -255,6 +284,7 @@ class _NativeWalks(Walks):
             if worker.report[OVERFLOW] and self.slack is not SLACKS[-1]:
                 self.cut = True
             state_hashes.append(self.hashes[id(worker)][: worker.next].copy())
+            made.append(span[1] - span[0])
             return None
 
         self.team.share(spans([(first, last)], CHUNK), make)
@@ -262,13 +292,16 @@ class _NativeWalks(Walks):
             if self.slack is not SLACKS[-1]:
                 raise Overflow
             self.cut = True
+        self.walks_made += sum(made)
         self._collect(first, lengths, decided_bits, state_hashes)
 
     def _collect(self, first: int, lengths: Numbers, decided_bits: Numbers, state_hashes: list[Numbers]) -> None:
         self.sketch.add(state_hashes)
         self.distinct, self.is_estimate = self.sketch.count, self.sketch.limit < LARGEST
         self.deepest = max(self.deepest, int(lengths.max()))
+        self.once, self.twice = self.sketch.met(1), self.sketch.met(2)
         self.generated = sum(int(w.job[Job.SUM]) for w in self.workers)
+        self.meetings = sum(int(w.job[Job.MEETINGS]) for w in self.workers)
         for i in range(len(self.instance.actions)):
             self.steps_by_action[i] = sum(int(w.steps_by_action[i]) for w in self.workers)
         for walk in decided_bits.nonzero()[0]:
@@ -292,7 +325,7 @@ def simulate(
 ) -> Exploration:
     """The walks that isr_check.simulation makes, and what it answers, by `workers` threads.
 
-    Up to KNOWN distinct states are counted, more are estimated. If all is decided, the round is still finished, so
+    Up to MOST_COUNTED distinct states are counted, more are estimated. If all is decided, the round is still finished, so
     that the counts are then of more walks.
     """
     limits, start = limits or Limits(), time.monotonic()
@@ -323,11 +356,11 @@ def _answer(
         late = limits.max_seconds is not None and elapsed >= limits.max_seconds
         return late or limits.stop()
 
-    walks_made, size = 0, CHUNK
-    while walks_made < walks and not search.is_decided() and not search.cut:
+    last, size = 0, CHUNK
+    while last < walks and not search.is_decided() and not search.cut:
         if limits.max_states is not None and search.distinct >= limits.max_states:
             break
-        last = min(walks_made + size, walks)
-        search.round(walks_made, last, stop)
-        walks_made, size = last, min(2 * size, LONGEST_ROUND)
-    return search.exploration(time.monotonic() - start, enough=walks_made == walks and not search.cut)
+        first, last = last, min(last + size, walks)
+        search.round(first, last, stop)
+        size = min(2 * size, LONGEST_ROUND)
+    return search.exploration(time.monotonic() - start, enough=last == walks and not search.cut)
