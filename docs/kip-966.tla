@@ -1729,7 +1729,7 @@ ImplementsCommittedLog ==
 \* Violated where TLC finds a witness.
 NeverRecordCommits == ~(Len(committed) > 0)
 
-\* The ISR shrinks to one replica.
+\* The ISR has one replica, after it shrank or from the start.
 \* Violated where TLC finds a witness.
 NeverIsrShrinksToOne == Cardinality(controllerIsr) # 1
 
@@ -1758,7 +1758,7 @@ NeverElrMemberElected ==
     [][MinInsync > 1
        => ~(\E r \in Replica : controllerLeader # r /\ controllerLeader' = r /\ r \in controllerElr)]_vars
 
-\* A leader refuses writes because its in-sync set is under the minimum (NOT_ENOUGH_REPLICAS).
+\* A leader's in-sync set is under the minimum, so it would refuse writes (NOT_ENOUGH_REPLICAS).
 \* Violated where TLC finds a witness.
 NeverWriteRefused ==
     Acks = "all" /\ MinInsync > 1

@@ -16,6 +16,7 @@ from insync_cli.exits import Exit
 from isr_check.engine import DEADLOCK, Exploration, Finding, Verdict
 
 if TYPE_CHECKING:
+    from isr_check.walk_estimate import WalkEstimate
     from isr_lang import Instance, Value
 
 SCHEMA = "insync/run/2"
@@ -34,6 +35,23 @@ class PropertyLine(TypedDict):
     depth: int | None
 
 
+class EstimateLine(TypedDict):
+    """What random walks have not met, from what they met (isr_check.walk_estimate).
+
+    `walks` were made, which met `meetings` states, each counted once a walk; `once` and `twice` count the states that
+    one walk met, or two. One more walk would meet `new_per_walk` states that none of these met: a share `new_share`
+    of its states, from 0 to 1. A walk can meet `least_states` at least.
+    """
+
+    walks: int
+    meetings: int
+    once: int
+    twice: int
+    new_per_walk: float
+    new_share: float
+    least_states: int
+
+
 class Stats(TypedDict):
     generated: int
     distinct: int
@@ -44,6 +62,7 @@ class Stats(TypedDict):
     collision_policy: str
     unreduced: int | None
     walks: int | None
+    estimate: EstimateLine | None
 
 
 class Coverage(TypedDict):
@@ -113,6 +132,20 @@ def property_line(finding: Finding, trace: str | None) -> PropertyLine:
     )
 
 
+def estimate_line(estimate: WalkEstimate | None) -> EstimateLine | None:
+    if estimate is None:
+        return None
+    return EstimateLine(
+        walks=estimate.walks,
+        meetings=estimate.meetings,
+        once=estimate.once,
+        twice=estimate.twice,
+        new_per_walk=round(estimate.new_per_walk, 6),
+        new_share=round(estimate.new_share, 9),
+        least_states=estimate.least_states,
+    )
+
+
 def statistics(result: Exploration, walks: int | None = None) -> Stats:
     """By symmetry, `distinct` counts orbits and `unreduced` their states; `walks` are those of a simulation.
 
@@ -128,6 +161,7 @@ def statistics(result: Exploration, walks: int | None = None) -> Stats:
         collision_policy="estimated" if result.is_estimate else "exact",
         unreduced=result.states_in_orbits,
         walks=walks,
+        estimate=estimate_line(result.estimate),
     )
 
 

@@ -110,6 +110,26 @@ def test_a_simulation_says_how_many_walks_and_which(desk: Path, capsys: pytest.C
     assert "no violation in 30 walks" in out
 
 
+def test_a_simulation_says_how_much_it_has_probably_not_met(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And says it in the line that is quoted, or few walks would read like HOLDS."""
+    _, few = checked("careful --simulate 4")
+    out = capsys.readouterr().out
+    estimate = cast("dict[str, float]", stats(few)["estimate"])
+    assert estimate["walks"] == 4
+    share = f"about {100 * estimate['new_share']:.0f}% new"
+    assert estimate["new_share"] == round(estimate["once"] / estimate["meetings"], 9) > 0.1
+    assert f"(one more is {share}), and" in out.splitlines()[-1]
+    assert f"no violation in 4 walks; one more is {share}" in out
+    assert f"so {share[:-4]} of what one more walk meets is new" in out
+    assert f"at least {estimate['least_states']:,} states, by estimate, and these met {stats(few)['distinct']}" in out
+    assert "does not say that a promise holds" in out
+    _, many = checked("careful --simulate 2000")
+    assert cast("dict[str, float]", stats(many)["estimate"])["new_share"] == 0
+    assert "(one more is about 0% new)" in capsys.readouterr().out.splitlines()[-1]
+    checked("careful")
+    assert "one more" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_both_engines_that_walk_say_the_same(desk: Path, workers: int) -> None:
     code, run = checked(f"careful --simulate 500 --engine native --workers {workers}")

@@ -33,6 +33,16 @@ STATS: Shape = {
     "collision_policy": str,
     "unreduced": (int, NULL),
     "walks": (int, NULL),
+    "estimate": (dict, NULL),
+}
+ESTIMATE: Shape = {
+    "walks": int,
+    "meetings": int,
+    "once": int,
+    "twice": int,
+    "new_per_walk": float,
+    "new_share": float,
+    "least_states": int,
 }
 RUN: Shape = {
     "schema": str,
@@ -92,6 +102,14 @@ def test_every_run_has_exactly_the_keys_of_the_schema(
         assert line["verdict"] in VERDICTS
         assert (line["trace"] is None) is (line["depth"] is None)
     assert json.loads((desk / "out" / "run.json").read_text()) == run
+
+
+def test_only_walks_have_an_estimate_of_what_they_did_not_meet(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    explored, walked = (
+        cast("dict[str, object]", checked(capsys, command)["stats"]) for command in ("careful", "careful --simulate 3")
+    )
+    assert explored["estimate"] is None
+    assert not misfits(walked["estimate"], ESTIMATE)
 
 
 def test_a_missing_or_an_additional_key_is_seen() -> None:

@@ -84,9 +84,7 @@ class Job(IntEnum):
     """How many states walks met, each counted once a walk."""
 
 
-NUMBERS = frozenset(
-    {Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED, Job.MEETINGS}
-)
+NUMBERS = frozenset({Job.START, Job.END, Job.NEXT, Job.LIMIT, Job.MASK, Job.WANTED, Job.SUM, Job.SEED, Job.MEETINGS})
 """The places that hold numbers; all others hold addresses."""
 
 

@@ -142,17 +142,17 @@ class _Walker:
         """
         code = self.code
         self._decide(f"call i64 @states(ptr {self.new}, ptr {self.new}, i64 {self.check_mask})")
-        kept, h = code.load(self.hash_count, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
-        code.effect(f"store i64 {h}, ptr {code.element(self.hashes, kept)}, align 8")
-        repeated = code.slot(0)
+        place, h = code.load(self.hash_count, 0), code.raw("lshr", self.kernels.visited.hash(code, self.state), 1)
+        code.effect(f"store i64 {h}, ptr {code.element(self.hashes, place)}, align 8")
+        repetition = code.slot(0)
         with code.loop(0, step) as (earlier, _):
             same = code.compare("eq", code.load(self.walk_hashes, earlier), h)
-            code.include(repeated, 0, code.value(f"zext i1 {same} to i64"))
+            code.include(repetition, 0, code.value(f"zext i1 {same} to i64"))
         code.store(self.walk_hashes, step, h)
-        fresh = code.raw("xor", code.load(repeated, 0), 1)
+        fresh = code.raw("xor", code.load(repetition, 0), 1)
         code.store(self.meetings, 0, code.raw("add", code.load(self.meetings, 0), fresh))
         small = code.value(f"zext i1 {code.compare('slt', h, self.limit)} to i64")
-        code.store(self.hash_count, 0, code.raw("add", kept, code.raw("and", small, fresh)))
+        code.store(self.hash_count, 0, code.raw("add", place, code.raw("and", small, fresh)))
         type_ok = self.kernels.marks.type_ok
         if type_ok is not None and self.kernels.layout.slack.number:
             beyond = code.bits_and(code.load(self.decided_bits, 0), 1 << type_ok)
@@ -238,7 +238,7 @@ class Sketch:
             return len(self.smallest)
         return (MOST_COUNTED - 1) * LARGEST // self.limit
 
-    def met(self, times: int) -> int:
+    def states_met(self, times: int) -> int:
         """How many distinct states were added exactly so many times."""
         if self.limit == LARGEST:
             return int(np.count_nonzero(self.times == times))
@@ -269,7 +269,7 @@ class _NativeWalks(Walks):
         lengths, decided_bits = (np.zeros(last - first, dtype=np.int64) for _ in range(2))
         check_mask = sum(1 << bit for bit, (name, _) in enumerate(self.names) if name not in self.evidence)
         state_hashes: list[Numbers] = []
-        made: list[int] = []
+        span_sizes: list[int] = []
 
         def make(worker: Worker, span: Span) -> Span | None:
             if worker is self.workers[0]:
@@ -284,7 +284,7 @@ class _NativeWalks(Walks):
             if worker.report[OVERFLOW] and self.slack is not SLACKS[-1]:
                 self.cut = True
             state_hashes.append(self.hashes[id(worker)][: worker.next].copy())
-            made.append(span[1] - span[0])
+            span_sizes.append(span[1] - span[0])
             return None
 
         self.team.share(spans([(first, last)], CHUNK), make)
@@ -292,14 +292,14 @@ class _NativeWalks(Walks):
             if self.slack is not SLACKS[-1]:
                 raise Overflow
             self.cut = True
-        self.walks_made += sum(made)
+        self.walks_made += sum(span_sizes)
         self._collect(first, lengths, decided_bits, state_hashes)
 
     def _collect(self, first: int, lengths: Numbers, decided_bits: Numbers, state_hashes: list[Numbers]) -> None:
         self.sketch.add(state_hashes)
         self.distinct, self.is_estimate = self.sketch.count, self.sketch.limit < LARGEST
         self.deepest = max(self.deepest, int(lengths.max()))
-        self.once, self.twice = self.sketch.met(1), self.sketch.met(2)
+        self.once, self.twice = self.sketch.states_met(1), self.sketch.states_met(2)
         self.generated = sum(int(w.job[Job.SUM]) for w in self.workers)
         self.meetings = sum(int(w.job[Job.MEETINGS]) for w in self.workers)
         for i in range(len(self.instance.actions)):
@@ -325,8 +325,8 @@ def simulate(
 ) -> Exploration:
     """The walks that isr_check.simulation makes, and what it answers, by `workers` threads.
 
-    Up to MOST_COUNTED distinct states are counted, more are estimated. If all is decided, the round is still finished, so
-    that the counts are then of more walks.
+    Up to MOST_COUNTED distinct states are counted, more are estimated. If all is decided, the round is still finished,
+    so that the counts are then of more walks.
     """
     limits, start = limits or Limits(), time.monotonic()
     for slack in SLACKS:

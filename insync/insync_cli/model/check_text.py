@@ -81,6 +81,8 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     findings = uncovered(run) if about.complete else []
     terminal.print_lines(out, "Never exercised at these bounds", findings)
     out.print("\n" + statistics(run))
+    for text in estimate_lines(run):
+        out.print(text, soft_wrap=True)
     if not about.complete:
         out.print("coverage is not judged: not every state was seen")
 
@@ -113,7 +115,9 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
         return "walks end, so they say nothing of liveness" if run["stats"]["walks"] else "this engine cannot say"
     if word == Verdict.SAMPLED and depth is None:
         what = "witness" if line["kind"] == "sometimes" else "violation"
-        return f"no {what} in {count(run['stats']['walks'] or 0, 'walk')}"
+        return f"no {what} in {count(run['stats']['walks'] or 0, 'walk')}" + new_states(run, "; one more is {} new")
+    if line["kind"] == "sometimes" and depth == 0:
+        return "true at the start, so nothing had to happen"
     if line["kind"] == "sometimes" and depth is not None:
         return f"witness in {count(depth or 0, 'step')}"
     if name in about.off_properties:
@@ -167,6 +171,38 @@ def statistics(run: Run) -> str:
     )
 
 
+def estimate_lines(run: Run) -> list[str]:
+    """How much random walks have not met, what that means, and what it does not."""
+    estimate = run["stats"]["estimate"]
+    if estimate is None:
+        return []
+    walks, per_walk = estimate["walks"], estimate["meetings"] / estimate["walks"]
+    return [
+        f"{count(walks, 'walk')} met {per_walk:,.1f} states each, {estimate['new_per_walk']:,.3g} of them in no other "
+        f"walk (means): so {new_states(run, '{}')} of what one more walk meets is new",
+        f"walks can meet at least {estimate['least_states']:,} states, by estimate, and these met {distinct(run)}",
+        "a state weighs as often as walks meet it, so this is no share of the states, and does not say that a promise "
+        "holds",
+    ]
+
+
+def probes_text(witnesses: Sequence[PropertyLine]) -> list[str]:
+    """How many probes were reached; one that is true at the start was not."""
+    steps = sum(line["depth"] != 0 for line in witnesses)
+    reached = [f"{count(steps, 'probe')} reached"] if steps else []
+    start = len(witnesses) - steps
+    return reached + ([f"{count(start, 'probe')} true at the start"] if start else [])
+
+
+def new_states(run: Run, text: str) -> str:
+    """The text with the share of new states in one more random walk; nothing where there was none."""
+    estimate = run["stats"]["estimate"]
+    if estimate is None:
+        return ""
+    share = 100 * estimate["new_share"]
+    return text.format(f"about {share:.0f}%" if share >= 10 or not share else f"about {max(share, 0.001):.1g}%")
+
+
 def distinct(run: Run) -> str:
     stats = run["stats"]
     return f"{'about ' if stats['collision_policy'] == 'estimated' else ''}{stats['distinct']:,}"
@@ -198,11 +234,12 @@ def sentence(run: Run, about: Notes) -> str:
     if of[Verdict.UNKNOWN]:
         parts.append(f"{', '.join(of[Verdict.UNKNOWN])} unknown")
     if of[Verdict.SAMPLED]:
-        seen = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
-        unseen = len(of[Verdict.SAMPLED]) - len(seen)
+        witnesses = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
+        undecided = len(of[Verdict.SAMPLED]) - len(witnesses)
         walks = count(run["stats"]["walks"] or 0, "random walk")
-        parts.append(f"{walks} through {distinct(run)} states, and {unseen} undecided")
-        parts += [f"{count(len(seen), 'probe')} reached"] if seen else []
+        unmet = new_states(run, " (one more is {} new)")
+        parts.append(f"{walks} through {distinct(run)} states{unmet}, and {undecided} undecided")
+        parts += probes_text(witnesses)
     held_lines = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held_lines)
     fair = sum(line["kind"] == "eventually" for line in held_lines)
@@ -213,8 +250,7 @@ def sentence(run: Run, about: Notes) -> str:
     if silent := [name for name, left in run["slack"].items() if not all(left.values())]:
         larger = " and ".join(sorted(f"--{bound.replace('_', '-')}" for bound in about.family.slack_words))
         parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
-    if len(held_lines) > promises + fair:
-        parts.append(f"{count(len(held_lines) - promises - fair, 'probe')} reached")
+    parts += probes_text([line for line in held_lines if line["kind"] == "sometimes"])
     text = "; ".join(parts) or "nothing was checked"
     noticed = notice_sentence(run["notice"]) if run["notice"] else ""
     return f"{text} ({noticed})" if noticed else text

@@ -362,7 +362,7 @@ def record_commits(s: State) -> Bool:
 
 @sometimes
 def isr_shrinks_to_one(s: State) -> Bool:
-    """The ISR shrinks to one replica."""
+    """The ISR has one replica, after it shrank or from the start."""
     return s.controller_isr.size() == 1
 
 
@@ -394,7 +394,7 @@ def elr_member_elected(old: State, new: State) -> Bool:
 
 @sometimes(when=(ACKS == Acks.ALL) & (MIN_INSYNC > 1))
 def write_refused(s: State) -> Bool:
-    """A leader refuses writes because its in-sync set is under the minimum (NOT_ENOUGH_REPLICAS)."""
+    """A leader's in-sync set is under the minimum, so it would refuse writes (NOT_ENOUGH_REPLICAS)."""
     return exists(leads_now(s, r) & (s.isr[r].size() < MIN_INSYNC) for r in Replica.all())
 
 
