@@ -130,6 +130,15 @@ def test_a_simulation_says_how_much_it_has_probably_not_met(desk: Path, capsys: 
     assert "one more" not in capsys.readouterr().out
 
 
+def test_a_probe_that_is_true_at_the_start_is_not_called_reached(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked("kip-966 --replicas 1 --min-insync 1 --property isr-shrinks-to-one --property record-commits")
+    out = capsys.readouterr().out
+    assert "true at the start, so nothing had to happen" in out
+    assert out.splitlines()[-1].endswith("1 probe reached; 1 probe true at the start")
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_both_engines_that_walk_say_the_same(desk: Path, workers: int) -> None:
     code, run = checked(f"careful --simulate 500 --engine native --workers {workers}")
