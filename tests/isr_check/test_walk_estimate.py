@@ -39,7 +39,7 @@ def states_of_walk(evaluator: Evaluator, dice: Dice) -> set[State]:
     for _ in range(LONGEST_WALK):
         steps = [(action, successor) for action, _, successor in evaluator.successors(state)]
         actions = list(dict.fromkeys(action for action, _ in steps))
-        if not actions:
+        if not actions or not evaluator.in_range(state):
             break
         action = actions[dice.below(len(actions))]
         options = [successor for a, successor in steps if a == action]

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.explores
 
 TWO: Mapping[str, Value] = {"replicas": 2}
-READING: Mapping[str, Value] = TWO | {"crashes": 0, "consumers": 1, "shutdowns": 1, "follower_reads": True}
-LOSING: Mapping[str, Value] = TWO | {"crashes": 0, "lossy_crashes": 1, "min_insync": 1, "epochs": 2, "isr_changes": 4}
+READING: Mapping[str, Value] = {**TWO, "crashes": 0, "consumers": 1, "shutdowns": 1, "follower_reads": True}
+LOSING: Mapping[str, Value] = {**TWO, "crashes": 0, "lossy_crashes": 1, "min_insync": 1, "epochs": 2, "isr_changes": 4}
 
 EXCEPTIONS = {
     write_refused.name: "it restates what makes a leader refuse, and is reached though no leader ever could append",
