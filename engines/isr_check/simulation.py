@@ -72,7 +72,8 @@ class Walks:
         self.evidence: dict[str, Path] = {}
         self.steps_by_action: Counter[int] = Counter()
         self.distinct = self.generated = self.deepest = 0
-        self.walks_made = self.meetings = self.once = self.twice = 0
+        self.walks_made: int = 0
+        self.meetings = self.once = self.twice = 0
         self.is_estimate = False
 
     def is_decided(self) -> bool:

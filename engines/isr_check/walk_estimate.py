@@ -28,11 +28,6 @@ class WalkEstimate:
     twice: int
 
     @property
-    def states_per_walk(self) -> float:
-        """The mean number of distinct states of a walk."""
-        return self.meetings / self.walks
-
-    @property
     def new_per_walk(self) -> float:
         """How many states one more walk would meet that none of these met, in the mean (Good and Turing)."""
         return self.once / self.walks

@@ -63,6 +63,7 @@ def test_it_counts_in_how_many_walks_a_state_is(engine: str, instance: Instance,
     assert ENGINES[engine](instance, (), walks, 3).estimate == counted(made)
 
 
+@pytest.mark.long
 def test_the_last_walk_adds_what_one_more_would_in_the_mean() -> None:
     """Of a known distribution: no bias, whatever else is in the same walk."""
     random, walks, repetitions = Random(1), 12, 3_000
@@ -82,6 +83,7 @@ def test_the_last_walk_adds_what_one_more_would_in_the_mean() -> None:
     assert before == pytest.approx(truth, rel=0.1)
 
 
+@pytest.mark.long
 def test_there_are_as_many_states_as_estimated_or_more() -> None:
     random, walks, repetitions = Random(2), 12, 2_000
     chances = [1 / (2 + n) for n in range(40)]
