@@ -2,7 +2,7 @@
 
 Three modules have to do with room. `isr_check.room` searches for a behaviour that passes given milestones.
 `isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
-This one tells the answer. What is noticed of known mistakes is in `isr_protocol.promises.notice`.
+This one tells the answer. What is noticed of known mistakes is in `isr_protocol.planted.notice`.
 """
 
 from __future__ import annotations

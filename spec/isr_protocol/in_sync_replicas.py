@@ -60,7 +60,7 @@ class InSyncReplicas(Family):
     def noticing_constants(
         self, design: Design, constants: Mapping[str, Value], promises: Iterable[str], *, whatever_it_takes: bool
     ) -> Mapping[str, Value]:
-        from isr_protocol.promises.notice import noticing_constants
+        from isr_protocol.planted.notice import noticing_constants
 
         return noticing_constants(design, constants, tuple(promises), whatever_it_takes=whatever_it_takes)
 
@@ -98,7 +98,7 @@ class InSyncReplicas(Family):
     def noticing(
         self, instance: Instance, exploration: Exploration, names: Sequence[str]
     ) -> tuple[Exploration, Notice | None]:
-        from isr_protocol.promises.notice import noticing
+        from isr_protocol.planted.notice import noticing
 
         return noticing(instance, exploration, names)
 

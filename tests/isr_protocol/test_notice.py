@@ -14,7 +14,7 @@ from isr_check.native import explore
 from isr_lang import Design, Instance, Value
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.planted.mistakes import MISTAKES, mistakes_by_name, planted_in
-from isr_protocol.promises.notice import SIZES, Row, digest, notice, noticing_constants, table_text, tables
+from isr_protocol.planted.notice import SIZES, Row, digest, notice, noticing_constants, table_text, tables
 from isr_protocol.promises.room import following
 
 KIP_966 = DESIGNS["kip-966"]
@@ -53,7 +53,7 @@ def test_the_table_is_of_the_model_and_of_the_mistakes_as_they_are(name: str) ->
 
 
 def test_a_table_is_written_as_it_is_read() -> None:
-    from isr_protocol.promises.notice import FILE
+    from isr_protocol.planted.notice import FILE
 
     assert table_text(tables().values()) == FILE.read_text(encoding="utf-8")
 

@@ -22,7 +22,7 @@ from isr_check.reference import Evaluator, State
 from isr_lang import Constant, Design, Instance, Value
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.planted.mistakes import MISTAKES, Mistake, planted_in
-from isr_protocol.promises.notice import (
+from isr_protocol.planted.notice import (
     FILE,
     Row,
     TableOfDesign,

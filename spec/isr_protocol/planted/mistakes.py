@@ -1,4 +1,4 @@
-"""Known mistakes: what is planted in a design to see which bounds would notice it (`promises.notice`).
+"""Known mistakes: what is planted in a design to see which bounds would notice it (`planted.notice`).
 
 Three kinds: a part is dropped, as `insync mutate` drops it (docs/mutation.md); a planted bug (`planted.bugs`); or a
 definition that is slightly wrong. Each is one sentence, and what sort of harm it does. A design in which a mistake has
