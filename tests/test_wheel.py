@@ -89,7 +89,7 @@ COMMANDS: dict[str, tuple[int, str]] = {
     "found": (0, "5 ways to lose an acknowledged record"),
     "found --help": (0, "usage: insync found"),
     "conform --sut kafka --help": (0, "usage: insync conform"),
-    "kafka versions": (0, "4 releases can be driven"),
+    "kafka versions": (0, "12 releases can be driven"),
     f"audit --describe {AUDIT / 'topics.txt'} {AUDIT / 'features.txt'} {AUDIT / 'server.properties'}": (
         2,
         "2 of 3 topics",
