@@ -69,8 +69,8 @@ class Family:
     """When slack is measured."""
     slack_words: Mapping[str, str] = {}
     """The name of a bound of which slack is told -> whose changes it counts."""
-    bounds_of_faults: tuple[str, ...] = ()
-    """Bounds that follow the faults where they are not given: those of `constants_with_room`."""
+    chosen_bounds: tuple[str, ...] = ()
+    """Bounds that are chosen where they are not given: by `constants_with_room`, and by `noticing_constants`."""
     safer: Mapping[str, Value] = {}
     """Settings that are recommended, the best first."""
     dearer: Mapping[str, Value] = {}

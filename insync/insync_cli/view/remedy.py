@@ -63,12 +63,12 @@ def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remed
 
 
 def _check_command(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
-    """`insync check` of the promise there. Bounds that would follow the faults to as much, or more, are not named."""
+    """`insync check` of the promise there. Bounds that it would choose as large, or larger, are not named."""
     usual = {c.name: design.defaults.get(c.name, c.default) for c in design.constants()}
     given = {n: v for n, v in constants.items() if v != usual[n]}
     family = family_of(design)
-    free = {n: v for n, v in given.items() if n not in family.bounds_of_faults}
-    follow = {**usual, **family.constants_with_room(design, free)}
+    free = {n: v for n, v in given.items() if n not in family.chosen_bounds}
+    follow = {**usual, **registry.instance_that_notices(design, free, [trace.property_name])[0].constants}
     named = {n: v for n, v in given.items() if n in free or int(v) > int(follow[n])}
     gone = [a for a in registry.left_out(design) if a in trace.without]
     return command(design.name, named, gone, trace.property_name) + registry.own_option(design)
