@@ -18,6 +18,7 @@ import pytest
 from docs.site.examples import differences_from_today, reasons_to_hide
 from playwright.sync_api import Browser
 from tests.support.pages import CORPUS, NARROW, opened
+from tests.support.verdicts import within_bounds
 
 import isr_report
 from insync_cli.main import main
@@ -120,8 +121,8 @@ def test_a_random_tenth_of_the_commands_gives_the_same_verdicts_again(folder: Pa
         command = shlex.split(str(claim["command"]))
         assert command[:2] == ["insync", "check"]
         main([*command[1:], "--out", str(tmp_path), "--quiet", "--workers", "1"])
-        run = cast("dict[str, list[dict[str, str]]]", json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
-        assert {p["name"]: p["verdict"] for p in run["properties"]} == claim["expects"], f"seed {seed}: {command}"
+        run = cast("dict[str, object]", json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
+        assert within_bounds(run) == claim["expects"], f"seed {seed}: {command}"
 
 
 def typed(text: str) -> list[str]:
