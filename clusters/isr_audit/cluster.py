@@ -183,8 +183,8 @@ class Cluster:
         return topic.has_heading or bool(self.brokers)
 
     def min_insync(self, topic: Topic) -> int:
-        """The least that is told; Kafka's default is 1."""
-        return min(_numbers(self.values(topic, MIN_INSYNC)), default=1)
+        """The least that is told and can be; Kafka's default is 1."""
+        return min((n for n in _numbers(self.values(topic, MIN_INSYNC)) if n), default=1)
 
     def unclean(self, topic: Topic, *, default: bool = False) -> bool:
         """Whether any value that is told is true."""
@@ -227,10 +227,10 @@ def _numbers(values: Iterable[str]) -> list[int]:
 
 
 def _is_value(setting: str, value: str) -> bool:
-    """Whether a setting that answers depend on can have this value: `${MIN_ISR}` is none."""
+    """Whether a setting that answers depend on can have this value: `${MIN_ISR}` is none, and neither is 0."""
     if setting == UNCLEAN:
         return value.lower() in ("true", "false")
-    return number_of(value) is not None if setting in (MIN_INSYNC, FLUSH) else True
+    return bool(number_of(value)) if setting in (MIN_INSYNC, FLUSH) else True
 
 
 def merge_clusters(parts: Iterable[Cluster]) -> Cluster:

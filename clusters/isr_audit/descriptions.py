@@ -291,6 +291,8 @@ def partition_of(topic: str, number: int, columns: Mapping[str, str], source: st
     elr = None if elr_text == NO_ELR else ids("Elr", elr_text)
     if replicas and not set(isr) <= set(replicas):
         unread.append("Isr")
+    if leader is not None and any(among and leader not in among for among in (replicas, isr) if "Isr" not in unread):
+        unread.append("Leader")  # who leads is a replica, and in sync
     elr = None if "Elr" in unread else elr
     return Partition(
         topic,

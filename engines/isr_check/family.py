@@ -48,15 +48,18 @@ class Notice:
 
     `mistakes`: the names of those that say something here; `noticed_mistakes`: those that break a promise within these
     bounds. `unnoticed_by_promise`: of each promise the mistakes that break it within larger bounds, and not within
-    these. `enough`: the least values, of the bounds in the way, at which none is left. `settings`: those at which the
-    mistakes were tried, where they are not the question's.
+    these. `beyond_by_promise`: those of them that do not count against the promise. `enough`: the least values, of the
+    bounds in the way, at which none is left. `settings`: those at which the mistakes were tried, where they are not the
+    question's. `without_mistake`: the promises that no known mistake breaks.
     """
 
     mistakes: tuple[str, ...] = ()
     noticed_mistakes: tuple[str, ...] = ()
     unnoticed_by_promise: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    beyond_by_promise: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
     enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     settings: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    without_mistake: tuple[str, ...] = ()
 
 
 class Family:

@@ -161,7 +161,23 @@ def instance_with_room(design: Design, constants: Mapping[str, Value]) -> Instan
 def instance_that_notices(
     design: Design, constants: Mapping[str, Value], promises: Sequence[str]
 ) -> tuple[Instance, tuple[str, ...]]:
-    """The same where bounds that are not given notice known mistakes of these promises, too; and which of them grew.
+    """The same where bounds that are not given notice known mistakes of these promises, too; and which of them grew."""
+    from insync_cli.families import family_of
+    from isr_lang import SettingError
+    from isr_lang.instance import check_constants
+
+    try:
+        small = check_constants(design, family_of(design).constants_with_room(design, constants))
+    except SettingError as problem:
+        raise UsageError(str(problem)) from None
+    large = constants_that_notice(design, constants, promises)
+    return instance_of(design, large), tuple(name for name, value in large.items() if value != small[name])
+
+
+def constants_that_notice(
+    design: Design, constants: Mapping[str, Value], promises: Sequence[str]
+) -> Mapping[str, Value]:
+    """All constants; bounds that are not given are those that notice known mistakes of these promises.
 
     Of a design of somebody's own nobody knows what may be wrong with it, so there it may take more than seconds.
     """
@@ -169,17 +185,15 @@ def instance_that_notices(
     from isr_lang import SettingError
     from isr_lang.instance import check_constants
 
-    family = family_of(design)
     if design.file:
         promises = property_names(design)
     try:
-        small = check_constants(design, family.constants_with_room(design, constants))
-        large = check_constants(
-            design, family.noticing_constants(design, constants, promises, whatever_it_takes=bool(design.file))
+        noticing = family_of(design).noticing_constants(
+            design, constants, promises, whatever_it_takes=bool(design.file)
         )
+        return check_constants(design, noticing)
     except SettingError as problem:
         raise UsageError(str(problem)) from None
-    return instance_of(design, large), tuple(name for name, value in large.items() if value != small[name])
 
 
 def invariant_of(design: Design) -> list[Conjunct]:

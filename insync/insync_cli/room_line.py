@@ -49,21 +49,30 @@ def notice_line(notice: Notice | None) -> NoticeLine | None:
         known=list(notice.mistakes),
         noticed=list(notice.noticed_mistakes),
         unnoticed={promise: list(names) for promise, names in notice.unnoticed_by_promise.items()},
+        beyond={promise: list(names) for promise, names in notice.beyond_by_promise.items()},
         enough=dict(notice.enough),
         settings=dict(notice.settings),
+        without_mistake=list(notice.without_mistake),
     )
 
 
 def notice_sentence(line: NoticeLine) -> str:
-    """How many known mistakes the bounds notice, and which bounds would notice all; empty where none is known."""
-    total, hits = len(line["known"]), len(line["noticed"])
+    """How many known mistakes the bounds notice, and which bounds would notice all.
+
+    At other settings than those of the table it says what the bounds would notice at those. It ends with the promises
+    that no known mistake breaks.
+    """
+    total, hits, none = len(line["known"]), len(line["noticed"]), len(line["without_mistake"])
+    untouched = f"of {none} of these promises no mistake is known" if none else ""
     if not total:
-        return ""
-    where = f", tried at {options_of(line['settings'])}" if line["settings"] else ""
-    if not line["unnoticed"]:
-        return f"these bounds notice all {total} known mistakes{where}"
-    enough = options_of(line["enough"])
-    if hits == total:
-        few = f"these bounds notice {hits} of {total} known mistakes{where}, not each by every promise that can"
-        return f"{few}; {enough} would"
-    return f"these bounds notice {hits} of {total} known mistakes{where}; {enough} would notice all"
+        return untouched
+    at = options_of(line["settings"])
+    who = f"at {at}, where mistakes were tried, these bounds would notice" if at else "these bounds notice"
+    if not line["unnoticed"] and not line["beyond"]:
+        text = f"{who} all {total} known mistakes"
+    elif hits == total:
+        enough = options_of(line["enough"])
+        text = f"{who} {hits} of {total} known mistakes, not each by every promise that can; {enough} would"
+    else:
+        text = f"{who} {hits} of {total} known mistakes; {options_of(line['enough'])} would notice all"
+    return "; ".join(filter(None, (text, untouched)))

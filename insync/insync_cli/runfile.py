@@ -85,15 +85,18 @@ class RoomLine(TypedDict):
 class NoticeLine(TypedDict):
     """`known`: the mistakes that the promises asked about notice within some bounds. `noticed`: those within these.
 
-    `unnoticed`: of each promise those that only larger bounds notice. `enough`: bounds that notice all. `settings`:
-    those at which the mistakes were tried, where they are other ones.
+    `unnoticed`: of each promise those that only larger bounds notice. `beyond`: those of more elections, which do not
+    count against it. `enough`: bounds that notice all. `settings`: those at which the mistakes were tried, where they
+    are other ones. `without_mistake`: the promises asked about that no known mistake breaks.
     """
 
     known: list[str]
     noticed: list[str]
     unnoticed: dict[str, list[str]]
+    beyond: dict[str, list[str]]
     enough: dict[str, Value]
     settings: dict[str, Value]
+    without_mistake: list[str]
 
 
 class Run(TypedDict):

@@ -56,6 +56,17 @@ def test_the_bounds_that_are_said_to_notice_all_do(folder: Path, capsys: pytest.
 
 
 @pytest.mark.explores
+def test_at_other_settings_nobody_says_that_mistakes_are_noticed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a minimum of one no write is under the minimum, whatever a leader forgets."""
+    assert check("kip-966 --replicas 2 --min-insync 1 --property writes-meet-minimum --quiet") == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "(at --min-insync 2, where mistakes were tried, these bounds would notice " in line
+    assert run_of(folder)["notice"] is not None
+
+
+@pytest.mark.explores
 def test_bounds_that_are_not_given_notice_all(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check("kip-966 --replicas 2") == 0
     run = run_of(folder)

@@ -139,6 +139,8 @@ NOT_TOLD = [
     (WELL.replace("Leader: 1", "Leader: somebody"), "what it has as Leader"),
     (WELL.replace("Leader: 1", "Leader: 1 (host:9092)"), "what it has as Leader"),
     (WELL.replace("\tLeader: 1", ""), "what it has as Leader"),
+    (WELL.replace("Leader: 1", "Leader: 4"), "what it has as Leader"),
+    (WELL.replace("replicas=2", "replicas=0"), "min.insync.replicas was not told, or is no value"),
     (WELL.replace("Replicas: 1,2,3", "Replicas: "), "what it has as Replicas"),
     (WELL + "\tTopic: t\tPartition: one\tLeader: none\tReplicas: 1\tIsr: \n", "nor a number of a partition"),
     (WELL + "\tTopic: two words\tPartition: 0\tLeader: none\tReplicas: 1\tIsr: \n", "without the name of a topic"),

@@ -6,6 +6,7 @@ Without these, HOLDS could stand where no log has room for two that differ, and 
 import os
 from pathlib import Path
 
+import attrs
 import pytest
 from tests.support.notice_table import mistakes_of_page, summary_of_page
 
@@ -131,6 +132,31 @@ def test_chosen_bounds_notice_all_and_smaller_ones_do_not(name: str, replicas: i
     for size in ("log", "records"):
         if constants[size] == 2:
             assert notice(design, {**constants, size: 1}, names).unnoticed_by_promise
+
+
+ELECTIONS = ("matched-by-end", "next-epoch-start", "refused-fetch-counts", "accepts-old-set")
+"""Mistakes of kip-966 that take two elections: three replicas have room for one by default."""
+
+
+def test_a_mistake_that_takes_more_elections_is_counted_as_missed() -> None:
+    """At two replicas these are noticed, so at three nobody says that all are."""
+    constants = Instance(
+        KIP_966, noticing_constants(KIP_966, {"replicas": 3}, PROMISES, whatever_it_takes=True)
+    ).constants
+    answer = notice(KIP_966, constants, PROMISES)
+    assert set(ELECTIONS) <= set(answer.mistakes)
+    assert not set(ELECTIONS) & set(answer.noticed_mistakes)
+    assert set(ELECTIONS) <= {m for missed in answer.beyond_by_promise.values() for m in missed}
+    assert answer.enough["epochs"] == 2
+    own = attrs.evolve(mistaken("kip-966", "matched-by-end"), file="own.py")
+    assert "matched-by-end" in notice(own, constants, ["no-divergence"]).unnoticed_by_promise["no-divergence"]
+
+
+def test_promises_that_no_known_mistake_breaks_are_named() -> None:
+    constants = Instance(KIP_966, {"replicas": 2}).constants
+    answer = notice(KIP_966, constants, ["no-divergence", "committed-only-grows"])
+    assert answer.without_mistake == ("committed-only-grows",)
+    assert not any("committed-only-grows" in row.by for _, row in ROWS)
 
 
 def test_bounds_that_are_given_stay() -> None:

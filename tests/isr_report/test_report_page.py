@@ -122,7 +122,9 @@ def test_a_random_tenth_of_the_commands_gives_the_same_verdicts_again(folder: Pa
         assert command[:2] == ["insync", "check"]
         main([*command[1:], "--out", str(tmp_path), "--quiet", "--workers", "1"])
         run = cast("dict[str, object]", json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
-        assert within_bounds(run) == claim["expects"], f"seed {seed}: {command}"
+        lines = cast("list[dict[str, str]]", run["properties"])
+        answers = (within_bounds(run), {line["name"]: line["verdict"] for line in lines})  # of the matrix, of a story
+        assert claim["expects"] in answers, f"seed {seed}: {command}"
 
 
 def typed(text: str) -> list[str]:

@@ -68,7 +68,7 @@ def _check_command(design: Design, constants: Mapping[str, Value], trace: Trace)
     given = {n: v for n, v in constants.items() if v != usual[n]}
     family = family_of(design)
     free = {n: v for n, v in given.items() if n not in family.chosen_bounds}
-    follow = {**usual, **registry.instance_that_notices(design, free, [trace.property_name])[0].constants}
+    follow = registry.constants_that_notice(design, free, [trace.property_name])
     named = {n: v for n, v in given.items() if n in free or int(v) > int(follow[n])}
     gone = [a for a in registry.left_out(design) if a in trace.without]
     return command(design.name, named, gone, trace.property_name) + registry.own_option(design)

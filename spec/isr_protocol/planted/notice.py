@@ -114,47 +114,41 @@ def _has_place(name: str, design: Design) -> bool:
 
 @attrs.frozen
 class Rows:
-    """The rows of a table that speak about the question: its replicas, faults and settings, and at most its epochs."""
+    """The rows of a table that speak about the question: its replicas, faults and settings."""
 
     rows: tuple[Row, ...]
+    beyond: frozenset[int]
+    """Which of the rows need more elections than the question, or its default, has room for, by their place."""
     settings: Mapping[str, Value]
     """The settings at which the table was made, where those are not the question's."""
 
 
 def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
-    """The rows about a world with these constants, all of which are given.
-
-    The epochs and changes of the metadata that a row needs are at most those of the question, or of its default.
-    """
+    """The rows about a world with these constants, all of which are given."""
     table = table_for(design)
     if table is None:
-        return Rows((), {})
+        return Rows((), frozenset(), {})
     kinds = {c.name: c for c in design.constants()}
     free = {n: v for n, v in constants.items() if n not in SIZES}
     usual = check_constants(design, following(design, free))
     most: dict[str, int] = {
         n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ("epochs", "isr_changes") if n in usual
     }
-    within = [r for r in table.rows if _is_about(r.at, constants, most, kinds)]
+    is_own = table.design == design.name
+    rows = [r for r in table.rows if _is_about(r.at, constants, kinds) and (is_own or _has_place(r.mistake, design))]
+    beyond = frozenset(
+        n for n, r in enumerate(rows) if any(cast("int", r.at.get(name, 0)) > limit for name, limit in most.items())
+    )
     settings = {n: table.settings[n] for n, v in constants.items() if n in table.settings and table.settings[n] != v}
-    if table.design == design.name:
-        return Rows(tuple(within), settings)
-    return Rows(tuple(r for r in within if _has_place(r.mistake, design)), settings)
+    return Rows(tuple(rows), beyond, settings)
 
 
-def _is_about(
-    at: Mapping[str, Value], constants: Mapping[str, Value], most: Mapping[str, int], kinds: Mapping[str, Constant]
-) -> bool:
-    """Whether the row's replicas and faults are at most the question's, and its epochs at most `most`."""
-    for name, value in at.items():
-        if name not in kinds:
-            if value:
-                return False
-            continue
-        limit = most.get(name, constants[name])
-        if name not in ("log", "records") and cast("int", value) > cast("int", limit):
-            return False
-    return True
+def _is_about(at: Mapping[str, Value], constants: Mapping[str, Value], kinds: Mapping[str, Constant]) -> bool:
+    """Whether the row's replicas and faults are at most the question's; its sizes are what is judged."""
+    if any(value and name not in kinds for name, value in at.items()):
+        return False
+    asked = {name: value for name, value in at.items() if name in kinds and name not in SIZES}
+    return all(cast("int", value) <= cast("int", constants[name]) for name, value in asked.items())
 
 
 def _is_within(at: Mapping[str, Value], constants: Mapping[str, Value]) -> bool:
@@ -171,20 +165,32 @@ def _least(rows: Sequence[Row], constants: Mapping[str, Value]) -> Row:
     return min(rows, key=excess)
 
 
-def notice(design: Design, constants: Mapping[str, Value], promises: Collection[str]) -> Notice:
-    """What these constants, all of which are given, notice of the known mistakes through these promises."""
+def notice(
+    design: Design, constants: Mapping[str, Value], promises: Collection[str], *, usual_elections: bool = False
+) -> Notice:
+    """What these constants, all of which are given, notice of the known mistakes through these promises.
+
+    `usual_elections`: without the mistakes that take more elections than the question, or its default, has room for.
+    A listed design keeps its promises at the bounds of those, which its table asked. So they are counted, and a promise
+    that misses one holds; of somebody's own design nobody asked that.
+    """
     about = rows_for(design, constants)
-    by_pair: dict[tuple[str, str], list[Row]] = {}
-    for row in about.rows:
+    by_pair: dict[tuple[str, str], list[int]] = {}
+    for n, row in enumerate(about.rows):
+        if usual_elections and n in about.beyond:
+            continue
         for promise in row.by:
             if promise in promises:
-                by_pair.setdefault((promise, row.mistake), []).append(row)
-    enough, missed_by, hits = dict[str, Value](), dict[str, list[str]](), set[str]()
-    for (promise, mistake), rows in by_pair.items():
+                by_pair.setdefault((promise, row.mistake), []).append(n)
+    enough, missed_by, missed_beyond = dict[str, Value](), dict[str, list[str]](), dict[str, list[str]]()
+    hits = set[str]()
+    for (promise, mistake), places in by_pair.items():
+        rows = [about.rows[n] for n in places]
         if any(_is_within(r.at, constants) for r in rows):
             hits.add(mistake)
             continue
-        missed_by.setdefault(promise, []).append(mistake)
+        is_beyond = not design.file and about.beyond.issuperset(places)
+        (missed_beyond if is_beyond else missed_by).setdefault(promise, []).append(mistake)
         for name, value in _least(rows, constants).at.items():
             if name in SIZES and name in constants:
                 enough[name] = max(cast("int", value), cast("int", enough.get(name, constants[name])))
@@ -193,8 +199,10 @@ def notice(design: Design, constants: Mapping[str, Value], promises: Collection[
         mistakes=tuple(mistakes),
         noticed_mistakes=tuple(m for m in mistakes if m in hits),
         unnoticed_by_promise={promise: tuple(names) for promise, names in missed_by.items()},
+        beyond_by_promise={promise: tuple(names) for promise, names in missed_beyond.items()},
         enough={n: v for n, v in enough.items() if v != constants[n]},
         settings=about.settings,
+        without_mistake=tuple(p for p in promises if not any(p == promise for promise, _ in by_pair)),
     )
 
 
@@ -229,15 +237,20 @@ def noticing_constants(
 ) -> dict[str, Value]:
     """The constants, and the least of the bounds not given that notice all mistakes which these promises can notice.
 
-    Where that would take more than seconds they stay as they are, unless it may take `whatever_it_takes`.
+    Where that would take more than seconds, those that notice all with as many elections as is usual. Where that would,
+    too, they stay as they are, unless it may take `whatever_it_takes`.
     """
     own = following(design, constants)
     complete = check_constants(design, own)
-    enough = notice(design, complete, promises).enough
-    more = {n: v for n, v in enough.items() if n not in constants}
-    if not more or not (whatever_it_takes or _takes_seconds(design, {**complete, **more})):
-        return own
-    return {**own, **more}
+
+    def larger(*, usual_elections: bool) -> dict[str, Value]:
+        enough = notice(design, complete, promises, usual_elections=usual_elections).enough
+        return {n: v for n, v in enough.items() if n not in constants}
+
+    for more in (larger(usual_elections=False), larger(usual_elections=True)):
+        if _takes_seconds(design, {**complete, **more}):
+            return {**own, **more}
+    return {**own, **larger(usual_elections=True)} if whatever_it_takes else own
 
 
 def _takes_seconds(design: Design, constants: Mapping[str, Value]) -> bool:
