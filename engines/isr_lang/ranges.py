@@ -90,8 +90,9 @@ def in_range(node: Node, own: Own = reads) -> Node:
             chosen = (if_so(args[0], of(args[1])), if_so(apply("not", args[0]), of(args[2])))
             return all_of((of(args[0]), *chosen))
         case "call":
-            definition = _asking(node.attr[0], own)
-            asked = TRUE if definition is None else Node("call", args, (definition, node.attr[1]), BOOL)
+            called, primed = cast("tuple[Definition, bool]", node.attr)
+            definition = _asking(called, own)
+            asked = TRUE if definition is None else Node("call", args, (definition, primed), BOOL)
             return both(all_of(map(of, args)), asked)
         case _:
             return both(all_of(map(of, args)), own(node))

@@ -149,7 +149,10 @@ def test_a_premise_that_was_not_seen_in_time_is_no_proof(
 def test_a_premise_is_looked_for_at_larger_bounds(
     safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Family, "constants_with_room", lambda *_: {"tickets": 1})
+    def one_ticket(*_: object) -> dict[str, int]:
+        return {"tickets": 1}
+
+    monkeypatch.setattr(Family, "constants_with_room", one_ticket)
     words = ["prove", "careful", "--property", "never-back", "--json", "-", "--without", "serves"]
     assert main(words) == 0
     (premise,) = json.loads(capsys.readouterr().out)["premises"]

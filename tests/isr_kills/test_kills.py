@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Final, cast
@@ -24,8 +23,9 @@ from isr_broker.settings import Settings
 from isr_kills import HISTORIC, PLANS, Historic, Layer, historic_table, layers, repeat_cell, run_bug, run_fix, table
 from isr_kills.crash_points import first_broken_promise
 from isr_kills.situations import broken_in_a_situation
+from isr_lang import Value
 from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
-from isr_replay import replay
+from isr_replay import ReplayResult, replay
 from isr_sim.histories import history, telling
 from isr_sim.simulate import Config, finished
 
@@ -163,8 +163,11 @@ def test_the_replay_finds_nothing_where_todays_cores_differ_too(monkeypatch: pyt
     """A difference of today's cores would be called a bug's otherwise. Here the control has the bug as well."""
     detection = layers.by_replay("keep-elr", {"replicas": 2})
     assert detection is not None
-    always = partial(replay, planted=PLANTED["keep-elr"], until_differs=True)
-    monkeypatch.setattr(layers, "replay", lambda bounds, **_: always(bounds))
+
+    def always(bounds: Mapping[str, Value], **_: object) -> ReplayResult:
+        return replay(bounds, planted=PLANTED["keep-elr"], until_differs=True)
+
+    monkeypatch.setattr(layers, "replay", always)
     assert layers.by_replay("keep-elr", {"replicas": 2}) is None
 
 

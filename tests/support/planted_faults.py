@@ -244,7 +244,10 @@ def _steps_backwards(patch: Patch) -> None:
 
 
 def _turned(test: Callable[..., bool]) -> Callable[..., bool]:
-    return lambda old, new=None: test(new, old)
+    def turned(old: Packed, new: Packed | None = None) -> bool:
+        return test(new, old)
+
+    return turned
 
 
 def _steps_of_new_states_only(patch: Patch) -> None:

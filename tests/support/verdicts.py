@@ -4,7 +4,7 @@
 not ask that, and say so (docs/report.md).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from isr_check.engine import Verdict
@@ -13,7 +13,7 @@ from isr_check.engine import Verdict
 def within_bounds(run: Mapping[str, object]) -> dict[str, str]:
     """Property -> verdict, as it would be if nobody had asked which mistakes the bounds notice."""
     notice = cast("Mapping[str, Mapping[str, Sequence[str]]] | None", run.get("notice"))
-    unnoticed = notice["unnoticed"] if notice is not None else {}
+    unnoticed: Collection[str] = notice["unnoticed"] if notice is not None else ()
     room = cast("Mapping[str, object] | None", run["room"])
     small = room is not None and room["lacking"] is not None
     lines = cast("Sequence[Mapping[str, str]]", run["properties"])
