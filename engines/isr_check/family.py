@@ -72,8 +72,10 @@ class Family:
     """When slack is measured."""
     slack_words: Mapping[str, str] = {}
     """The name of a bound of which slack is told -> whose changes it counts."""
-    chosen_bounds: tuple[str, ...] = ()
-    """Bounds that are chosen where they are not given: by `constants_with_room`, and by `noticing_constants`."""
+    bounds_of_faults: tuple[str, ...] = ()
+    """Bounds that follow the faults where they are not given: those of `constants_with_room`."""
+    bounds_of_mistakes: tuple[str, ...] = ()
+    """Bounds that only `noticing_constants` chooses where they are not given, and then larger than their defaults."""
     safer: Mapping[str, Value] = {}
     """Settings that are recommended, the best first."""
     dearer: Mapping[str, Value] = {}

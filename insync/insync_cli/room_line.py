@@ -63,9 +63,9 @@ def notice_sentence(line: NoticeLine) -> str:
     that no known mistake breaks.
     """
     total, hits, none = len(line["known"]), len(line["noticed"]), len(line["without_mistake"])
-    untouched = f"of {none} of these promises no mistake is known" if none else ""
+    no_mistake = f"of {none} of these promises no mistake is known" if none else ""
     if not total:
-        return untouched
+        return no_mistake
     at = options_of(line["settings"])
     who = f"at {at}, where mistakes were tried, these bounds would notice" if at else "these bounds notice"
     if not line["unnoticed"] and not line["beyond"]:
@@ -75,4 +75,4 @@ def notice_sentence(line: NoticeLine) -> str:
         text = f"{who} {hits} of {total} known mistakes, not each by every promise that can; {enough} would"
     else:
         text = f"{who} {hits} of {total} known mistakes; {options_of(line['enough'])} would notice all"
-    return "; ".join(filter(None, (text, untouched)))
+    return "; ".join(filter(None, (text, no_mistake)))

@@ -36,7 +36,8 @@ class InSyncReplicas(Family):
     fault_story = "the faults, a new leader, a follower that rejoins, a commit"
     aftermath = "after all faults and a change of the leader"
     slack_words: Mapping[str, str] = {"isr_changes": "the metadata", "epochs": "the leader"}
-    chosen_bounds = ("log", "records", "epochs", "isr_changes")
+    bounds_of_faults = ("epochs", "isr_changes")
+    bounds_of_mistakes = ("log", "records")
     safer: Mapping[str, Value] = {"unclean": False, "acks": "all", "min_insync": 2}
     """Settings as Kafka recommends them."""
     dearer: Mapping[str, Value] = {"min_insync": 3, "flush": "always"}
