@@ -65,12 +65,12 @@ def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remed
 def _check_command(design: Design, constants: Mapping[str, Value], trace: Trace) -> str:
     """`insync check` of the promise there. Bounds that it would choose as large, or larger, are not named."""
     usual = {c.name: design.defaults.get(c.name, c.default) for c in design.constants()}
-    given = {n: v for n, v in constants.items() if v != usual[n]}
+    values = {n: v for n, v in constants.items() if v != usual[n]}
     family = family_of(design)
-    beyond_default = {n for n, v in given.items() if n in family.bounds_of_mistakes and int(v) > int(usual[n])}
-    free = {n: v for n, v in given.items() if n not in beyond_default and n not in family.bounds_of_faults}
+    beyond_default = {n for n, v in values.items() if n in family.bounds_of_mistakes and int(v) > int(usual[n])}
+    free = {n: v for n, v in values.items() if n not in beyond_default and n not in family.bounds_of_faults}
     follow = registry.constants_that_notice(design, free, [trace.property_name])
-    named = {n: v for n, v in given.items() if n in free or int(v) > int(follow[n])}
+    named = {n: v for n, v in values.items() if n in free or int(v) > int(follow[n])}
     gone = [a for a in registry.left_out(design) if a in trace.without]
     return command(design.name, named, gone, trace.property_name) + registry.own_option(design)
 
