@@ -32,12 +32,6 @@ SMALL = "kip-966 --replicas 2 --isr-changes 3"
 """There is room for an election and a rejoin, so no run looks for bounds that would have it."""
 
 
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def test_symmetry_says_how_much_it_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, whole = checked("kip-966 --engine native --log 1 --records 1")
     assert code == 23  # one record cannot diverge

@@ -3,30 +3,12 @@
 Without these HOLDS would be printed where one record is written, and no two logs can differ.
 """
 
-import json
 from pathlib import Path
 
 import pytest
-
-from insync_cli.main import main
-from insync_cli.runfile import Run
+from tests.support.check_runs import check, run_of
 
 ONE_RECORD = "kip-966 --replicas 2 --log 1 --records 1"
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def check(command: str) -> int:
-    return main(["check", *command.split(), "--out", "run"])
-
-
-def run_of(folder: Path) -> Run:
-    answer: Run = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))
-    return answer
 
 
 @pytest.mark.explores

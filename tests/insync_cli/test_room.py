@@ -3,31 +3,13 @@
 Without these, `insync check` would say of the settings that lose a record under two faults that every promise holds.
 """
 
-import json
 from pathlib import Path
 
 import pytest
+from tests.support.check_runs import check, run_of
 from tests.support.sample import sample
 
-from insync_cli.main import main
-from insync_cli.runfile import Run
-
 TWO_FAULTS = "kip-966 --replicas 2 --crashes 1 --lossy-crashes 1"
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def check(command: str) -> int:
-    return main(["check", *command.split(), "--out", "run"])
-
-
-def run_of(folder: Path) -> Run:
-    said: Run = json.loads((folder / "run" / "run.json").read_text(encoding="utf-8"))
-    return said
 
 
 @pytest.mark.explores
