@@ -195,9 +195,9 @@ class Simulation(Walks):
     def look(self, before: State | None, state: State, initial: Parameters, steps: list[Step]) -> None:
         """Test the undecided properties on this state, unless an earlier walk met it, and on the step to it."""
         new = self.walks_by_state[state] == 1
-        if new and not self.evaluator.in_range(state):
-            self.decide(TYPE_OK, initial, steps)
         if not self.evaluator.in_range(state):
+            if new:
+                self.decide(TYPE_OK, initial, steps)
             return
         for p in self.properties:
             if p.name in self.evidence:

@@ -251,10 +251,9 @@ class Instance:
         """The least and greatest value that the node can have; None if the node alone does not say it."""
         if node.op == "literal" and isinstance(node.attr, int):
             return node.attr, node.attr
-        in_range = self.is_in_range(node, in_definition=self._in_definition)
-        return (
-            self.bounds(node.type) if isinstance(node.type, NumberType | SortType | ChoiceType) and in_range else None
-        )
+        if not isinstance(node.type, NumberType | SortType | ChoiceType):
+            return None
+        return self.bounds(node.type) if self.is_in_range(node, in_definition=self._in_definition) else None
 
     def is_within(self, node: Node, type: Scalar) -> bool:
         """Whether the node alone says that its value is in the range of the type."""

@@ -21,7 +21,7 @@ from isr_check.engine import Exploration, Finding, Verdict
 from isr_check.family import Notice
 from isr_lang import Constant, Design, Instance, Value
 from isr_lang.instance import check_constants
-from isr_protocol.promises.room import following
+from isr_protocol.promises.room import ELECTION, following
 
 FILE = Path(__file__).with_name("notice.json")
 
@@ -117,30 +117,29 @@ class Rows:
     """The rows of a table that speak about the question: its replicas, faults and settings."""
 
     rows: tuple[Row, ...]
-    beyond: frozenset[int]
-    """Which of the rows need more elections than the question, or its default, has room for, by their place."""
+    elections: Mapping[str, int]
+    """The bounds of elections that the question has, or its default."""
     settings: Mapping[str, Value]
     """The settings at which the table was made, where those are not the question's."""
+
+    def is_beyond(self, row: Row) -> bool:
+        """Whether the row needs more elections than the question, or its default, has room for."""
+        return any(cast("int", row.at.get(name, 0)) > most for name, most in self.elections.items())
 
 
 def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
     """The rows about a world with these constants, all of which are given."""
     table = table_for(design)
     if table is None:
-        return Rows((), frozenset(), {})
+        return Rows((), {}, {})
     kinds = {c.name: c for c in design.constants()}
     free = {n: v for n, v in constants.items() if n not in SIZES}
     usual = check_constants(design, following(design, free))
-    most: dict[str, int] = {
-        n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ("epochs", "isr_changes") if n in usual
-    }
+    elections = {n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ELECTION if n in usual}
     is_own = table.design == design.name
     rows = [r for r in table.rows if _is_about(r.at, constants, kinds) and (is_own or _has_place(r.mistake, design))]
-    beyond = frozenset(
-        n for n, r in enumerate(rows) if any(cast("int", r.at.get(name, 0)) > limit for name, limit in most.items())
-    )
     settings = {n: table.settings[n] for n, v in constants.items() if n in table.settings and table.settings[n] != v}
-    return Rows(tuple(rows), beyond, settings)
+    return Rows(tuple(rows), elections, settings)
 
 
 def _is_about(at: Mapping[str, Value], constants: Mapping[str, Value], kinds: Mapping[str, Constant]) -> bool:
@@ -165,45 +164,57 @@ def _least(rows: Sequence[Row], constants: Mapping[str, Value]) -> Row:
     return min(rows, key=excess)
 
 
-def notice(
-    design: Design, constants: Mapping[str, Value], promises: Collection[str], *, usual_elections: bool = False
-) -> Notice:
+def notice(design: Design, constants: Mapping[str, Value], promises: Collection[str]) -> Notice:
     """What these constants, all of which are given, notice of the known mistakes through these promises.
 
-    `usual_elections`: without the mistakes that take more elections than the question, or its default, has room for.
-    A listed design keeps its promises at the bounds of those, which its table asked. So they are counted, and a promise
-    that misses one holds; of somebody's own design nobody asked that.
+    A listed design keeps its promises at the bounds of mistakes that take more elections than the question, or its
+    default, has room for: its table asked that. So they are counted, and a promise that misses one holds. Of somebody's
+    own design nobody asked it.
     """
     about = rows_for(design, constants)
-    by_pair: dict[tuple[str, str], list[int]] = {}
-    for n, row in enumerate(about.rows):
-        if usual_elections and n in about.beyond:
-            continue
-        for promise in row.by:
-            if promise in promises:
-                by_pair.setdefault((promise, row.mistake), []).append(n)
-    enough, missed_by, missed_beyond = dict[str, Value](), dict[str, list[str]](), dict[str, list[str]]()
-    hits = set[str]()
-    for (promise, mistake), places in by_pair.items():
-        rows = [about.rows[n] for n in places]
+    by_pair = _by_pair(about.rows, promises)
+    missed_by, missed_beyond, hits = dict[str, list[str]](), dict[str, list[str]](), set[str]()
+    for (promise, mistake), rows in by_pair.items():
         if any(_is_within(r.at, constants) for r in rows):
             hits.add(mistake)
             continue
-        is_beyond = not design.file and about.beyond.issuperset(places)
+        is_beyond = not design.file and all(map(about.is_beyond, rows))
         (missed_beyond if is_beyond else missed_by).setdefault(promise, []).append(mistake)
-        for name, value in _least(rows, constants).at.items():
-            if name in SIZES and name in constants:
-                enough[name] = max(cast("int", value), cast("int", enough.get(name, constants[name])))
     mistakes = dict.fromkeys(mistake for _, mistake in by_pair)
     return Notice(
         mistakes=tuple(mistakes),
         noticed_mistakes=tuple(m for m in mistakes if m in hits),
         unnoticed_by_promise={promise: tuple(names) for promise, names in missed_by.items()},
         beyond_by_promise={promise: tuple(names) for promise, names in missed_beyond.items()},
-        enough={n: v for n, v in enough.items() if v != constants[n]},
+        enough=_enough(by_pair, constants),
         settings=about.settings,
         without_mistake=tuple(p for p in promises if not any(p == promise for promise, _ in by_pair)),
     )
+
+
+RowsByPair = Mapping[tuple[str, str], Sequence[Row]]
+"""Promise and mistake -> the rows at which the mistake breaks the promise."""
+
+
+def _by_pair(rows: Iterable[Row], promises: Collection[str]) -> RowsByPair:
+    by_pair: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        for promise in row.by:
+            if promise in promises:
+                by_pair.setdefault((promise, row.mistake), []).append(row)
+    return by_pair
+
+
+def _enough(by_pair: RowsByPair, constants: Mapping[str, Value]) -> dict[str, Value]:
+    """The least bounds at which each of these promises breaks of its mistake, where they are not these already."""
+    enough: dict[str, Value] = {}
+    for rows in by_pair.values():
+        if any(_is_within(r.at, constants) for r in rows):
+            continue
+        for name, value in _least(rows, constants).at.items():
+            if name in SIZES and name in constants:
+                enough[name] = max(cast("int", value), cast("int", enough.get(name, constants[name])))
+    return {n: v for n, v in enough.items() if v != constants[n]}
 
 
 def noticing(
@@ -243,14 +254,16 @@ def noticing_constants(
     own = following(design, constants)
     complete = check_constants(design, own)
 
-    def larger(*, usual_elections: bool) -> dict[str, Value]:
-        enough = notice(design, complete, promises, usual_elections=usual_elections).enough
-        return {n: v for n, v in enough.items() if n not in constants}
-
-    for more in (larger(usual_elections=False), larger(usual_elections=True)):
+    about = rows_for(design, complete)
+    usual_rows = [row for row in about.rows if not about.is_beyond(row)]
+    noticing_all, with_usual_elections = (
+        {n: v for n, v in _enough(_by_pair(rows, promises), complete).items() if n not in constants}
+        for rows in (about.rows, usual_rows)
+    )
+    for more in (noticing_all, with_usual_elections):
         if _takes_seconds(design, {**complete, **more}):
             return {**own, **more}
-    return {**own, **larger(usual_elections=True)} if whatever_it_takes else own
+    return {**own, **with_usual_elections} if whatever_it_takes else own
 
 
 def _takes_seconds(design: Design, constants: Mapping[str, Value]) -> bool:
