@@ -1,4 +1,4 @@
-"""What larger bounds find: every design at usual settings, at the bounds that `check` chooses and at twice these.
+"""What larger bounds find: every design at usual settings, at bounds that follow these and at twice as large ones.
 
     python bench/bounds.py [--results FILE] [--design D]... [--setting S]... [--replicas N] [--states N] [--seconds S]
                            [--table] [--write]
@@ -77,7 +77,7 @@ class Question:
         return {**more, **SETTINGS[self.setting]}
 
     def usual(self) -> dict[str, Value]:
-        """Every constant, as `check` chooses those that are not given."""
+        """Every constant; bounds follow faults and settings. `check` may choose larger ones, to notice known mistakes."""
         return instance_with_room(self.design, self.settings()).constants
 
     def twice(self) -> dict[str, Value]:
