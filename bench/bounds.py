@@ -77,7 +77,7 @@ class Question:
         return {**more, **SETTINGS[self.setting]}
 
     def usual(self) -> dict[str, Value]:
-        """Every constant; bounds follow faults and settings. `check` may choose larger ones, to notice known mistakes."""
+        """Every constant; bounds follow faults and settings. `check` may choose larger ones, to notice mistakes."""
         return instance_with_room(self.design, self.settings()).constants
 
     def twice(self) -> dict[str, Value]:
