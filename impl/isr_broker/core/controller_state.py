@@ -7,7 +7,7 @@ its way to the disk. Otherwise a controller that crashed could have told of a de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 from immutables import Map
@@ -190,11 +190,30 @@ def answers(controller: Controller, to: BrokerId, message: FromController) -> Co
     return decides(controller, (), (), (Send(to, message),))
 
 
-def with_settings(controller: Controller, partition: PartitionMetadata) -> PartitionMetadata:
-    """A partition with what its topic's settings and the controller's come to; in the same partition epoch."""
-    configs = dict(partition.configs)
-    return attrs.evolve(
+def with_settings(
+    controller: Controller, partition: PartitionMetadata, configs: Mapping[str, str] | None = None
+) -> PartitionMetadata:
+    """A partition with what its topic's settings and the controller's come to; `configs`: the topic's from now on.
+
+    Where min.insync.replicas is set anew, it is a new version of the partition without ELR and last known leader, since
+    KIP-966: they were chosen by the old number, and by a smaller one the leader commits without them. Kafka writes a
+    ClearElrRecord in the batch of the setting (ConfigurationControlManager.createClearElrRecordsAsNeeded,
+    ReplicationControlManager.removeTopicElrs). There it is a new version only where there was something to clear; here
+    always, for an AlterPartition from before must not be decided by the new number while its leader goes by the old.
+    """
+    own = dict(partition.configs) if configs is None else configs
+    new = attrs.evolve(
         partition,
-        min_insync_replicas=topic_configs.minimum(configs, controller.settings),
-        unclean_leader_election=topic_configs.unclean(configs, controller.settings),
+        configs=tuple(sorted(own.items())),
+        min_insync_replicas=topic_configs.minimum(own, controller.settings),
+        unclean_leader_election=topic_configs.unclean(own, controller.settings),
+    )
+    same = (partition.min_insync_replicas, dict(partition.configs).get(topic_configs.MIN_ISR)) == (
+        new.min_insync_replicas,
+        own.get(topic_configs.MIN_ISR),
+    )
+    if same or not controller.settings.insync_design.eligible_leader_replicas:
+        return new
+    return attrs.evolve(
+        new, elr=frozenset[BrokerId](), last_known_leader=None, partition_epoch=partition.partition_epoch + 1
     )
