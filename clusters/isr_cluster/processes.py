@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker.storage.meta_properties import new_cluster_id
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.ports import HOST
 
@@ -73,7 +74,7 @@ class Process:
 class System:
     """A cluster under test: brokers 1, 2, ... on `ports`, each a process in the foreground, with data below `root`.
 
-    What they print goes to `tell`. `properties` are settings by Kafka's names, `cluster` the name of the cluster, which
+    What they print goes to `tell`. `properties` are settings by Kafka's names, `cluster` the id of the cluster, which
     their data carry. `own` are settings of single brokers, `hosts` where a broker listens if not on HOST, `advertised`
     where it is found if not there, and `inside` what its command line begins with (such as the entry into a namespace
     of its own). A kind of system says what starts a broker, and what it has to do otherwise than by a signal.
@@ -82,7 +83,7 @@ class System:
     root: Path
     ports: Mapping[int, int]
     properties: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    cluster: str = "insync"
+    cluster: str = attrs.field(factory=new_cluster_id)
     tell: Callable[[str], None] = nothing
     running: dict[int, Process] = attrs.field(factory=dict[int, Process])
     own: Mapping[int, Mapping[str, str]] = attrs.field(factory=dict[int, Mapping[str, str]])

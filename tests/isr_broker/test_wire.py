@@ -314,7 +314,7 @@ def test_mangled_messages_of_brokers_are_messages_or_bad() -> None:
     for _ in range(2_000):
         frame = struct.pack(">hhi", PEER_API, 0, 30) + chance.randbytes(40)
         with pytest.raises(BadMessage):
-            decode(frame)
+            decode(frame, "")
 
 
 # On a socket

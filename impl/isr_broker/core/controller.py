@@ -61,13 +61,15 @@ from isr_broker.core.topic_changes import alters_configs, creates_partitions, cr
 from isr_broker.settings import Settings
 
 
-def controller_from_records(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
+def controller_from_records(
+    settings: Settings, records: Iterable[MetadataRecord], now: Millis, cluster: str = ""
+) -> Controller:
     """The controller as its durable metadata log has it; every session begins anew.
 
     Its last life may have ended between the record that a broker shuts down and those that relieve it.
     """
     controller = apply_records(
-        Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records)
+        Controller(settings=settings, cluster=cluster, next_balance=next_balance_after(settings, now)), tuple(records)
     )
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
@@ -146,11 +148,17 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
 
 
 def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:
-    """A broker starts. One that still has a session must wait until that ends, except with ZooKeeper.
+    """A broker starts. One of another cluster is refused.
+
+    One that still has a session must wait until that ends, except with ZooKeeper.
 
     ClusterControlManager.registerBroker. Model: broker_restarts, broker_restarts_unnoticed.
     """
     broker, design = request.broker, controller.settings.insync_design
+    if request.cluster != controller.cluster:
+        error = Error.INCONSISTENT_CLUSTER_ID
+        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
+        return answers(controller, source, answer)
     previous_registration = controller.brokers.get(broker)
     if previous_registration is not None and previous_registration.incarnation == request.incarnation:
         answer = BrokerRegistered(

@@ -38,6 +38,7 @@ Key = TopicPartition | BrokerId
 class Controller:
     """The controller's state.
 
+    - `cluster`: the id of the cluster, by which brokers of another one are refused.
     - `offset` and `durable_offset`: the end of the metadata log, and how much of it is durable.
     - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
       and the others of the model), `change_offsets` when each of them changed last.
@@ -52,6 +53,7 @@ class Controller:
     """
 
     settings: Settings = attrs.field(repr=False)
+    cluster: str = ""
     offset: int = 0
     durable_offset: int = 0
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])

@@ -191,6 +191,7 @@ class Start:
     host: str = ""
     port: int = 0
     rack: str = ""
+    cluster: str = ""
 
 
 @attrs.frozen

@@ -52,6 +52,7 @@ class Error(Enum):
     UNKNOWN_TOPIC_ID = 100
     BROKER_ID_NOT_REGISTERED = 102
     DUPLICATE_BROKER_REGISTRATION = 101
+    INCONSISTENT_CLUSTER_ID = 104
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
@@ -274,7 +275,8 @@ class AlterPartitionResponse:
 class RegisterBroker:
     """A starting broker registers; `incarnation` is unique to the process (KIP-631).
 
-    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966).
+    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966). `cluster`
+    is the id of the cluster that its data belong to (KIP-78).
     """
 
     broker: BrokerId
@@ -283,6 +285,7 @@ class RegisterBroker:
     host: str = ""
     port: int = 0
     rack: str = ""
+    cluster: str = ""
 
 
 @attrs.frozen(kw_only=True)

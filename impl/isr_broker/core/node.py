@@ -320,6 +320,8 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     Broker epochs grow, so a late answer to a registration that was sent before the last one says nothing.
     """
     expected = node.start is not None and answer.incarnation == node.start.incarnation
+    if expected and answer.error is Error.INCONSISTENT_CLUSTER_ID:
+        return _is_elsewhere(node)
     if not expected or answer.error is not Error.NONE or answer.broker_epoch <= node.broker_epoch:
         return NodeStep(node)
     phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
@@ -330,11 +332,20 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     return _then(_calls(node, now), _polls, now)
 
 
+def _is_elsewhere(node: Node) -> NodeStep:
+    """The controller is that of another cluster. It takes this broker never, so the process ends."""
+    mine = node.start.cluster if node.start is not None else ""
+    why = f"the controller is of another cluster than {mine}, to which the data belong (INCONSISTENT_CLUSTER_ID)"
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
+
+
 def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
     """The controller has answered a heartbeat.
 
     If it knows a later registration of this broker, another process has taken its place, and this one ends.
     """
+    if answer.broker_epoch == node.broker_epoch and answer.error is Error.INCONSISTENT_CLUSTER_ID:
+        return _is_elsewhere(node)
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(f"broker {node.me} was registered again"),))
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
@@ -416,6 +427,7 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             host=start.host,
             port=start.port,
             rack=start.rack,
+            cluster=start.cluster,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
     heartbeat = Heartbeat(

@@ -30,6 +30,7 @@ from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire import protocol
+from isr_broker.wire.cluster_ids import names_another_cluster
 from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 
@@ -55,9 +56,8 @@ class BrokerRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request when the controller has."""
         body, broker = request.body, request.body.number("broker_id")
-        if self.runtime.controller is None or broker == self.runtime.me:
-            # The controller's own broker talks to it within the process: whoever else takes its number is not it.
-            error = Error.NOT_CONTROLLER if self.runtime.controller is None else Error.STALE_BROKER_EPOCH
+        error = self._refusal(request, broker)
+        if error is not Error.NONE:
             reply({"error_code": error.value, "is_fenced": True})
             return
         stamps = stamps_in(request.tags)
@@ -68,6 +68,20 @@ class BrokerRequests:
                 self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
             case _:
                 self._alters(request, now, reply)
+
+    def _refusal(self, request: Request, broker: BrokerId) -> Error:
+        """Why a request is nothing for the controller's core.
+
+        The controller's own broker talks to it within the process: whoever else takes its number is not it.
+        """
+        registers = request.key == protocol.BROKER_REGISTRATION
+        if self.runtime.controller is None:
+            return Error.NOT_CONTROLLER
+        if names_another_cluster(request, self.runtime.cluster) and not (registers and broker != self.runtime.me):
+            return Error.INCONSISTENT_CLUSTER_ID
+        if broker == self.runtime.me:
+            return Error.DUPLICATE_BROKER_REGISTRATION if registers else Error.STALE_BROKER_EPOCH
+        return Error.NONE
 
     def _tell(self, source: BrokerId, messages: list[tuple[Message, Stamp | None]], now: Millis) -> None:
         self.runtime.receive_messages(
@@ -99,6 +113,7 @@ class BrokerRequests:
             host=where.text("host"),
             port=max(where.number("port"), 0),
             rack=body.text("rack"),
+            cluster=body.text("cluster_id"),
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:

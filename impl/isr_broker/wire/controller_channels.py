@@ -28,6 +28,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.wire import protocol
+from isr_broker.wire.cluster_ids import cluster_tags
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields
 
@@ -39,7 +40,6 @@ ATTEMPTS: Final = 10_001
 """The tagged field of AlterPartition's header with the attempt of each partition, in their order, unless every one is
 the first (docs/adr/0007)."""
 
-CLUSTER: Final = "insync"
 LISTENER: Final = "PLAINTEXT"
 
 _INCARNATION_BYTES: Final = 16
@@ -47,9 +47,10 @@ _INCARNATION_BYTES: Final = 16
 
 @attrs.define
 class AlterPartitions:
-    """The conversation about in-sync sets; `topic_id` knows the ids of topics."""
+    """The conversation about in-sync sets; `topic_id` knows the ids of topics, `cluster` is this one's id."""
 
     me: BrokerId
+    cluster: str
     topic_id: Callable[[str], bytes]
     waiting: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
     in_flight: dict[tuple[bytes, int], Message | Stamped] = attrs.field(
@@ -88,7 +89,11 @@ class AlterPartitions:
             "broker_id": self.me,
             "broker_epoch": _alter(next(iter(self.in_flight.values()))).broker_epoch,
             "topics": [{"topic_id": t, "partitions": [p for p, _ in rows]} for t, rows in topics.items()],
-            HEADER_TAGS: stamp_tags(stamps) | ({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
+            HEADER_TAGS: {
+                **stamp_tags(stamps),
+                **({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
+                **cluster_tags(self.cluster),
+            },
         }
         return protocol.ask(
             protocol.ALTER_PARTITION, ALTER_VERSION, self.correlation, f"broker-{self.me}-alter-partition", fields
@@ -131,6 +136,7 @@ class Lifecycle:
     """The conversation that keeps a broker registered: the newest registration or heartbeat that waits is sent."""
 
     me: BrokerId
+    cluster: str
     waiting: Message | Stamped | None = None
     in_flight: Message | Stamped | None = None
     correlation: int = 0
@@ -147,7 +153,7 @@ class Lifecycle:
         self.in_flight = envelope
         self.correlation += 1
         stamp, message = stamp_of(envelope), bare(envelope)
-        tags = stamp_tags({} if stamp is None else {ALONE: stamp})
+        tags = {**stamp_tags({} if stamp is None else {ALONE: stamp}), **cluster_tags(self.cluster)}
         name = f"broker-{self.me}-lifecycle"
         match message:
             case RegisterBroker():
@@ -219,7 +225,7 @@ def incarnation_of(uuid: bytes) -> int:
 def _registration(message: RegisterBroker) -> Answer:
     return {
         "broker_id": message.broker,
-        "cluster_id": CLUSTER,
+        "cluster_id": message.cluster,
         "incarnation_id": incarnation_id(message.incarnation),
         "listeners": _listeners([(message.host, message.port)]),
         "rack": message.rack or None,

@@ -30,6 +30,7 @@ from isr_broker.core.messages import BrokerId, Error, Millis
 from isr_broker.core.stamps import Stamp, stamp_tags, stamps_in
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
+from isr_broker.wire.cluster_ids import names_another_cluster
 from isr_broker.wire.fetch_questions import FetchQuestions, part_answer
 from isr_broker.wire.fetch_sessions import (
     FINAL_EPOCH,
@@ -84,6 +85,9 @@ class FetchRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a fetch, now or later."""
         body = request.body
+        if names_another_cluster(request, self.runtime.cluster):
+            reply({"error_code": Error.INCONSISTENT_CLUSTER_ID.value, "session_id": NO_SESSION, "responses": []})
+            return
         replica = body.part("replica_state").number("replica_id", body.number("replica_id"))
         session, full = self._session(request, replica, now)
         if isinstance(session, Error):
