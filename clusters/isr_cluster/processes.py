@@ -30,6 +30,11 @@ class Mishap(Exception):
     """A process did not do what it was started for; the message says which and why."""
 
 
+def python_module(name: str) -> list[str]:
+    """What runs a module of ours as a program. It imports no module of the current folder (-P)."""
+    return [sys.executable, "-P", "-m", name]
+
+
 def nothing(line: str) -> None:
     """Nobody reads."""
 
@@ -223,7 +228,7 @@ class Processes(System):
     def command(self, broker: int) -> list[str]:
         """The broker as a program (`python -m isr_broker`)."""
         (host, port), controller = self.listens_at(broker), self.found_at(CONTROLLER_BROKER)
-        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--host", host, "--port", str(port)]
+        command = [*python_module("isr_broker"), "--id", str(broker), "--host", host, "--port", str(port)]
         command += ["--data", str(self.data(broker)), "--cluster", self.cluster, "--tied"]
         command += ["--controller", "{}:{}".format(*controller)]
         command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []
