@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.storage.meta_properties import new_cluster_id
+from isr_broker.storage.meta_properties import new_id
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.ports import HOST
 
@@ -88,7 +88,7 @@ class System:
     root: Path
     ports: Mapping[int, int]
     properties: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    cluster: str = attrs.field(factory=new_cluster_id)
+    cluster: str = attrs.field(factory=new_id)
     tell: Callable[[str], None] = nothing
     running: dict[int, Process] = attrs.field(factory=dict[int, Process])
     own: Mapping[int, Mapping[str, str]] = attrs.field(factory=dict[int, Mapping[str, str]])

@@ -69,7 +69,7 @@ class Conversations:
 
     def __attrs_post_init__(self) -> None:
         self.alters = AlterPartitions(self.me, self.cluster, self.topic_id)
-        self.lifecycle = Lifecycle(self.me, self.cluster)
+        self.lifecycle = Lifecycle(self.me, self.cluster, self.settings.insync_design.eligible_leader_replicas)
 
     def takes(self, to: BrokerId, address: Address, envelope: Message | Stamped) -> Place | None:
         """Say a message in its conversation, and where that is; None if it belongs to none."""

@@ -29,7 +29,7 @@ from isr_broker.runtime import NO_CLUSTER_ID, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import open_data_directory, open_folder
-from isr_broker.storage.meta_properties import Claim, claim, cluster_in
+from isr_broker.storage.meta_properties import Claim, claim, cluster_in, new_id
 from isr_broker.trace import Trace
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
@@ -66,6 +66,7 @@ class Server:
     advertised: Address | None = None
     """Where others find it, if that is not where it listens."""
     cluster: str = NO_CLUSTER_ID
+    directory: str = attrs.field(factory=new_id)
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
     conversations: Conversations = attrs.field(init=False)
@@ -143,7 +144,9 @@ class Server:
         self.conversations = Conversations(
             self.me, self.settings, self.cluster, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
         )
-        self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self, self.cluster)
+        self.runtime = self.made_of(
+            self.me, self.settings, self.disk, mine, self.controller_at, self, self.cluster, self.directory
+        )
         self.runtime.wall = lambda: time.time_ns() // 1_000_000
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
@@ -296,8 +299,7 @@ def run(
     async def go() -> str:
         disk = open_data_directory(data, settings.insync_flush_record)
         controls = (advertised or address) == controller_at
-        whose = cluster_in(disk, cluster, controls)
-        claim(disk, Claim(me, whose))
+        claims = claim(disk, Claim(me, cluster_in(disk, cluster, controls)))
         server = Server(
             me,
             settings,
@@ -307,7 +309,8 @@ def run(
             with_controller=controls,
             quiet=False,
             advertised=advertised,
-            cluster=whose,
+            cluster=claims.cluster,
+            directory=claims.directory,
         )
         await server.start()
         loop = asyncio.get_running_loop()

@@ -331,6 +331,7 @@ def test_registration_and_heartbeats_arrive_as_they_were_sent() -> None:
         port=65_535,
         rack="here",
         cluster=NO_CLUSTER_ID,
+        directory="4L6g3nShT-eMCtK--X86sw",
     )
     lives.put(Stamped(register, STAMP))
     registered = BrokerRegistered(broker=2, incarnation=2**61 + 5, broker_epoch=8)

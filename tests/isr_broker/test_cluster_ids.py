@@ -36,7 +36,7 @@ from isr_broker.core.messages import (
 from isr_broker.runtime import NO_CLUSTER_ID
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
-from isr_broker.storage.meta_properties import Claim, NotOurs, claim, cluster_in, new_cluster_id
+from isr_broker.storage.meta_properties import Claim, NotOurs, claim, cluster_in, new_id
 from isr_broker.wire import protocol
 from isr_broker.wire.cluster_ids import CLUSTER_TAG
 from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
@@ -44,13 +44,13 @@ from isr_broker.wire.fetcher import Fetcher
 from isr_cluster.processes import Mishap, Processes
 
 TP = TopicPartition("t", 0)
-MINE, THEIRS = new_cluster_id(), new_cluster_id()
+MINE, THEIRS = new_id(), new_id()
 
 # What a cluster is called
 
 
 def test_a_cluster_id_is_random_and_kafkas_form() -> None:
-    ids = {new_cluster_id() for _ in range(200)}
+    ids = {new_id() for _ in range(200)}
     assert len(ids) == 200
     for text in ids:
         assert len(text) == 22
@@ -172,7 +172,10 @@ def _api(frame: bytes) -> tuple[int, int]:
 def test_a_request_that_names_no_cluster_is_not_compared_but_a_registration_is() -> None:
     """As KafkaRaftClient.hasValidClusterId and ClusterControlManager.registerBroker do."""
     alone = one_broker()
-    for key, error in ((protocol.BROKER_HEARTBEAT, Error.STALE_BROKER_EPOCH), (protocol.BROKER_REGISTRATION, None)):
+    for key, error in (
+        (protocol.BROKER_HEARTBEAT, Error.BROKER_ID_NOT_REGISTERED),
+        (protocol.BROKER_REGISTRATION, None),
+    ):
         fields = {**OF_BROKERS, "cluster_id": "", protocol.HEADER_TAGS: {}}
         answer = said(alone, protocol.ask(key, 1, 1, "another", fields))
         assert answer is not None

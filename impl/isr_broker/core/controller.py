@@ -56,6 +56,8 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
+    UnregisterBroker,
+    unregistration,
 )
 from isr_broker.core.topic_changes import alters_configs, creates_partitions, creates_topic, deletes_topic
 from isr_broker.settings import Settings
@@ -116,6 +118,8 @@ def handle(controller: Controller, controller_input: ControllerInput, now: Milli
             return alters_configs(controller, source, request)
         case Received(source, DeleteTopic() as request):
             return deletes_topic(controller, source, request)
+        case Received(source, UnregisterBroker() as request):
+            return _unregisters(controller, source, request)
         case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
             return _elects(controller, source, request)
         case Received():
@@ -148,17 +152,21 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
 
 
 def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:
-    """A broker starts. One of another cluster is refused.
+    """A broker starts. One of another cluster is refused, and one with the data directory of another broker.
 
     One that still has a session must wait until that ends, except with ZooKeeper.
 
     ClusterControlManager.registerBroker. Model: broker_restarts, broker_restarts_unnoticed.
     """
     broker, design = request.broker, controller.settings.insync_design
+
+    def refuse(error: Error) -> ControllerStep:
+        return answers(
+            controller, source, BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
+        )
+
     if request.cluster != controller.cluster:
-        error = Error.INCONSISTENT_CLUSTER_ID
-        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
-        return answers(controller, source, answer)
+        return refuse(Error.INCONSISTENT_CLUSTER_ID)
     previous_registration = controller.brokers.get(broker)
     if previous_registration is not None and previous_registration.incarnation == request.incarnation:
         answer = BrokerRegistered(
@@ -167,9 +175,10 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         return answers(controller, source, answer)
     has_session = previous_registration is not None and not previous_registration.fenced
     if has_session and not design.sessions_outlive_restarts:
-        error = Error.DUPLICATE_BROKER_REGISTRATION
-        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
-        return answers(controller, source, answer)
+        return refuse(Error.DUPLICATE_BROKER_REGISTRATION)
+    others = (b for number, b in controller.brokers.items() if number != broker)
+    if request.directory and any(b.directory == request.directory for b in others):
+        return refuse(Error.INVALID_REGISTRATION)
     clean = previous_registration is not None and previous_registration.epoch == request.previous_broker_epoch
     registered = BrokerMetadata(
         broker=broker,
@@ -179,6 +188,7 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         host=request.host,
         port=request.port,
         rack=request.rack,
+        directory=request.directory,
     )
     changes = [
         Change(partition_after_restart(partition, broker, clean or has_session, design), "broker_restarts", broker)
@@ -195,9 +205,8 @@ def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now
     """A broker is heard: its session goes on, begins, or ends in order (BrokerHeartbeatManager)."""
     broker = controller.brokers.get(request.broker)
     if broker is None or broker.epoch != request.broker_epoch:
-        answer = HeartbeatAnswer(
-            broker=request.broker, broker_epoch=request.broker_epoch, error=Error.STALE_BROKER_EPOCH
-        )
+        error = Error.BROKER_ID_NOT_REGISTERED if broker is None else Error.STALE_BROKER_EPOCH
+        answer = HeartbeatAnswer(broker=request.broker, broker_epoch=request.broker_epoch, error=error)
         return answers(controller, source, answer)
     controller = attrs.evolve(controller, read=controller.read.set(broker.broker, request.metadata_offset))
     if not broker.fenced:
@@ -251,6 +260,19 @@ def _shuts_down(controller: Controller, source: BrokerId, broker: BrokerMetadata
     return _fences(controller, broker, (Send(source, answer),))
 
 
+def _unregisters(controller: Controller, source: BrokerId, request: UnregisterBroker) -> ControllerStep:
+    """A broker is gone for good: its partitions do without it, and its number is free (handleBrokerUnregistered).
+
+    If it comes back it counts as one that did not stop in order. To the model it is fenced, and then crashed.
+    """
+    broker = controller.brokers.get(request.broker)
+    if broker is None:
+        error = Error.BROKER_ID_NOT_REGISTERED
+        return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    answer = Send(source, AdminAnswer(request=request.request))
+    return _fences(controller, broker, (answer,), unregistration(broker.broker))
+
+
 def _others_have_read(controller: Controller, broker: BrokerMetadata, mine: Sequence[PartitionMetadata]) -> bool:
     """Every other broker with a session has read what became of a broker's partitions, and that it stops.
 
@@ -297,8 +319,15 @@ def _partitions_of(controller: Controller, broker: BrokerId) -> list[PartitionMe
     return [p for _, p in sorted(controller.partitions.items()) if broker in p.replicas]
 
 
-def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Send] = ()) -> ControllerStep:
+def _fences(
+    controller: Controller,
+    broker: BrokerMetadata,
+    answers: Iterable[Send] = (),
+    record: BrokerMetadata | None = None,
+) -> ControllerStep:
     """A broker has no session from now on; all its partitions do without it, in one change.
+
+    `record` is what becomes of its registration, if that is not only that it is fenced.
 
     Model: controller_fences_outsider, _follower, _leader, _last_leader.
     """
@@ -309,7 +338,7 @@ def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Se
     contacts = controller.contacts
     if broker.broker in contacts:
         contacts = contacts.delete(broker.broker)
-    return decides(attrs.evolve(controller, contacts=contacts), (fenced_broker,), changes, answers)
+    return decides(attrs.evolve(controller, contacts=contacts), (record or fenced_broker,), changes, answers)
 
 
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:

@@ -28,6 +28,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
     removed,
+    unregistration,
 )
 from isr_broker.settings import Settings
 
@@ -99,7 +100,10 @@ def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -
                     partitions = partitions.delete(record.partition)
                 change_offsets = change_offsets.set(record.partition, offset)
             case BrokerMetadata():
-                brokers = brokers.set(record.broker, record)
+                if record.epoch >= 0:
+                    brokers = brokers.set(record.broker, record)
+                elif record.broker in brokers:
+                    brokers = brokers.delete(record.broker)
                 change_offsets = change_offsets.set(record.broker, offset)
     return attrs.evolve(
         controller,
@@ -180,7 +184,10 @@ def news_since(controller: Controller, since: int) -> Metadata:
         since=since,
         offset=controller.offset,
         whole=whole,
-        brokers=tuple(controller.brokers[b] for b in sorted(k for k in new if not isinstance(k, TopicPartition))),
+        brokers=tuple(
+            controller.brokers.get(b) or unregistration(b)
+            for b in sorted(k for k in new if not isinstance(k, TopicPartition))
+        ),
         partitions=tuple(
             controller.partitions.get(tp) or removed(tp)
             for tp in sorted(k for k in new if isinstance(k, TopicPartition))

@@ -192,6 +192,7 @@ class Start:
     port: int = 0
     rack: str = ""
     cluster: str = ""
+    directory: str = ""
 
 
 @attrs.frozen

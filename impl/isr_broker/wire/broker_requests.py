@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, TypeAlias, cast
 
 import attrs
@@ -31,7 +31,13 @@ from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire import protocol
 from isr_broker.wire.cluster_ids import names_another_cluster
-from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of
+from isr_broker.wire.controller_channels import (
+    ATTEMPTS,
+    ELR,
+    ELR_LEVEL,
+    directory_of,
+    incarnation_of,
+)
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 
 Reply: TypeAlias = Callable[[Answer], None]
@@ -77,10 +83,15 @@ class BrokerRequests:
         registers = request.key == protocol.BROKER_REGISTRATION
         if self.runtime.controller is None:
             return Error.NOT_CONTROLLER
-        if names_another_cluster(request, self.runtime.cluster) and not (registers and broker != self.runtime.me):
+        if names_another_cluster(request, self.runtime.cluster):
             return Error.INCONSISTENT_CLUSTER_ID
         if broker == self.runtime.me:
             return Error.DUPLICATE_BROKER_REGISTRATION if registers else Error.STALE_BROKER_EPOCH
+        if registers and not _is_directory(request.body.uuids("log_dirs")):
+            return Error.INVALID_REGISTRATION
+        has_elr = self.runtime.settings.insync_design.eligible_leader_replicas
+        if registers and has_elr and not _supports_elr(request.body):
+            return Error.UNSUPPORTED_VERSION
         return Error.NONE
 
     def _tell(self, source: BrokerId, messages: list[tuple[Message, Stamp | None]], now: Millis) -> None:
@@ -114,6 +125,7 @@ class BrokerRequests:
             port=max(where.number("port"), 0),
             rack=body.text("rack"),
             cluster=body.text("cluster_id"),
+            directory=directory_of(body.uuids("log_dirs")[0]),
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:
@@ -196,6 +208,20 @@ class BrokerRequests:
         self._tell(broker, messages, now)
         if not messages:
             reply(_answer(rows, answer_stamps))
+
+
+def _is_directory(ids: Sequence[bytes]) -> bool:
+    """Whether these are the ids of the one data directory that our broker has, and none is reserved (DirectoryId)."""
+    return len(ids) == 1 and int.from_bytes(ids[0], "big") >= _FIRST_FREE_ID
+
+
+_FIRST_FREE_ID: Final = 100
+
+
+def _supports_elr(body: Fields) -> bool:
+    """Whether the broker supports the level of the ELR that holds here (processRegistrationFeature)."""
+    ranges = [f for f in body.all("features") if f.text("name") == ELR]
+    return any(f.number("min_supported_version") <= ELR_LEVEL <= f.number("max_supported_version") for f in ranges)
 
 
 def _attempts(tags: Tags) -> Iterator[int]:

@@ -3,7 +3,7 @@
 BrokerRegistration and Fetch have a field for it. Kafka's other requests between brokers have none, so there it travels
 as a tagged field of the header, which whoever does not know it skips (KIP-482). As in Kafka a request that names no
 cluster is not compared (KafkaRaftClient.hasValidClusterId), but a registration always is
-(ClusterControlManager.registerBroker).
+(ClusterControlManager.registerBroker). The controller's core looks at that one again, whoever drives it.
 """
 
 from __future__ import annotations

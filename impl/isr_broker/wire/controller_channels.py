@@ -6,6 +6,7 @@ and one that keeps the broker registered and alive (BrokerLifecycleManager).
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -41,6 +42,9 @@ ATTEMPTS: Final = 10_001
 the first (docs/adr/0007)."""
 
 LISTENER: Final = "PLAINTEXT"
+ELR: Final = "eligible.leader.replicas.version"
+ELR_LEVEL: Final = 1
+"""The one feature of Kafka's that is here, and its level in designs that have the ELR."""
 
 _INCARNATION_BYTES: Final = 16
 
@@ -137,6 +141,8 @@ class Lifecycle:
 
     me: BrokerId
     cluster: str
+    eligible_leader_replicas: bool = True
+    """Whether the broker's design has them: the one feature that it says it supports."""
     waiting: Message | Stamped | None = None
     in_flight: Message | Stamped | None = None
     correlation: int = 0
@@ -157,7 +163,7 @@ class Lifecycle:
         name = f"broker-{self.me}-lifecycle"
         match message:
             case RegisterBroker():
-                fields = {**_registration(message), HEADER_TAGS: tags}
+                fields = {**_registration(message, self.eligible_leader_replicas), HEADER_TAGS: tags}
                 return protocol.ask(protocol.BROKER_REGISTRATION, REGISTRATION_VERSION, self.correlation, name, fields)
             case Heartbeat():
                 fields = {**_heartbeat(message), HEADER_TAGS: tags}
@@ -222,7 +228,8 @@ def incarnation_of(uuid: bytes) -> int:
     return int.from_bytes(uuid, "big")
 
 
-def _registration(message: RegisterBroker) -> Answer:
+def _registration(message: RegisterBroker, eligible_leader_replicas: bool) -> Answer:
+    features: list[Answer] = [{"name": ELR, "min_supported_version": 0, "max_supported_version": ELR_LEVEL}]
     return {
         "broker_id": message.broker,
         "cluster_id": message.cluster,
@@ -230,7 +237,19 @@ def _registration(message: RegisterBroker) -> Answer:
         "listeners": _listeners([(message.host, message.port)]),
         "rack": message.rack or None,
         "previous_broker_epoch": message.previous_broker_epoch,
+        "features": features if eligible_leader_replicas else [],
+        "log_dirs": [directory_uuid(message.directory)] if message.directory else [],
     }
+
+
+def directory_uuid(directory: str) -> bytes:
+    """The id of a data directory as sixteen bytes."""
+    return base64.urlsafe_b64decode(directory + "==")
+
+
+def directory_of(uuid: bytes) -> str:
+    """The id of a data directory, as it stands in `meta.properties`."""
+    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def _listeners(addresses: Iterable[tuple[str, int]]) -> list[Answer]:

@@ -34,6 +34,8 @@ from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import AdminRequests
 from isr_broker.wire.broker_requests import BrokerRequests
+from isr_broker.wire.cluster_requests import ClusterRequests
+from isr_broker.wire.controller_channels import ELR, ELR_LEVEL
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
@@ -47,7 +49,6 @@ _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
 """The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
-_ELR: Final = "eligible.leader.replicas.version"
 _SINCE_LEVEL_0: Final = 4
 """The first version of ApiVersions whose readers know of a feature at level 0."""
 
@@ -62,6 +63,7 @@ class Requests:
     fetches: FetchRequests = attrs.field(init=False)
     epochs: EpochRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
+    cluster: ClusterRequests = attrs.field(init=False)
     producer_ids: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -69,6 +71,7 @@ class Requests:
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
+        self.cluster = ClusterRequests(self.runtime)
 
     def answers_broker(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """A core here has answered another broker."""
@@ -88,6 +91,8 @@ class Requests:
                 self.groups.serve(request, now, reply)
             case protocol.API_VERSIONS:
                 reply({"api_keys": protocol.api_keys(), **self._features(request.version)})
+            case key if self.cluster.serves(key):
+                self.cluster.serve(request, now, reply)
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
@@ -116,11 +121,11 @@ class Requests:
         """
         if not self.runtime.settings.insync_design.eligible_leader_replicas:
             return {}
-        supported: list[Answer] = [{"name": _ELR, "min_version": 0, "max_version": 1}]
+        supported: list[Answer] = [{"name": ELR, "min_version": 0, "max_version": ELR_LEVEL}]
         return {
             "supported_features": supported if version >= _SINCE_LEVEL_0 else [],
             "finalized_features_epoch": self.runtime.node.metadata_offset,
-            "finalized_features": [{"name": _ELR, "min_version_level": 1, "max_version_level": 1}],
+            "finalized_features": [{"name": ELR, "min_version_level": ELR_LEVEL, "max_version_level": ELR_LEVEL}],
         }
 
     # Records
