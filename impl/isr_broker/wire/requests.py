@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -39,6 +39,7 @@ from isr_broker.wire.controller_channels import ELR, ELR_LEVEL
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 Reply: TypeAlias = Callable[[Answer | None], None]
@@ -96,7 +97,7 @@ class Requests:
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
-                self._produce(body, now, reply)
+                self._produce(request, now, reply)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:
@@ -130,8 +131,9 @@ class Requests:
 
     # Records
 
-    def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
+    def _produce(self, request: Request, now: Millis, reply: Reply) -> None:
         """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
+        body = request.body
         acks, timeout = body.number("acks"), body.number("timeout")
         records_by_partition: dict[TopicPartition, bytes] = {}
         for topic in body.all("topic_data"):
@@ -145,7 +147,8 @@ class Requests:
             assert isinstance(answer, AnswerProduce)
             answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
             if acks != 0 and len(answers) == len(records_by_partition):
-                reply({"responses": _by_topic(answers, "partition_responses")})
+                leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
+                reply({"responses": _by_topic(answers, "partition_responses"), "node_endpoints": leaders})
 
         for tp, records in records_by_partition.items():
             if tp.topic == TOPIC:
@@ -155,6 +158,13 @@ class Requests:
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
         if not records_by_partition and acks != 0:
             reply({"responses": []})
+
+    def _add_leader_hints(self, answers: dict[TopicPartition, Answer]) -> list[Answer]:
+        """Name the leaders beside the answers of those who do not lead, and say where they are (KIP-951)."""
+        node = self.runtime.node
+        hints = {tp: leader_hint(node, tp) for tp, said in answers.items() if said["error_code"] in PRODUCE_ERRORS}
+        answers.update({tp: {**answers[tp], "current_leader": hint} for tp, hint in hints.items()})
+        return endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))
 
     def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
         """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
