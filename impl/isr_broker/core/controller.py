@@ -28,7 +28,7 @@ from isr_broker.core.elections import (
     alter,
     available,
     departs,
-    elects_unclean,
+    elects_anybody,
     moves,
     partition_after_restart,
     relievable,
@@ -290,7 +290,8 @@ def _elects(
 ) -> ControllerStep:
     """An admin wants the preferred leader back, or any leader (electLeaders).
 
-    Model: controller_moves_leadership, controller_elects_unclean.
+    Model: controller_moves_leadership, controller_elects_unclean; controller_elects_returned and
+    controller_elects_last_known_leader, where one of these can be had before anybody.
     """
     partition, error = controller.partitions.get(request.partition), Error.NONE
     unclean = isinstance(request, ElectUncleanLeader)
@@ -300,7 +301,8 @@ def _elects(
     elif partition.leader is not None and (unclean or partition.leader == partition.replicas[0]):
         error = Error.ELECTION_NOT_NEEDED
     elif unclean:
-        change = elects_unclean(attrs.evolve(partition, unclean_leader_election=True), controller.brokers)
+        may = attrs.evolve(partition, unclean_leader_election=True)
+        change = elects_anybody(may, controller.brokers, controller.settings.insync_design)
         if change is not None:
             asked = attrs.evolve(change.partition, unclean_leader_election=partition.unclean_leader_election)
             change = attrs.evolve(change, partition=asked)
@@ -371,9 +373,4 @@ def _due_change(controller: Controller, tp: TopicPartition) -> Change | None:
         leaves = broker is not None and broker.shutting_down and not broker.fenced
         if leaves and relievable(partition, replica, design):
             return departs(partition, replica, controller.brokers, design)
-    for replica in partition.replicas:
-        if available(controller.brokers, replica):
-            change = returns(partition, replica, design)
-            if change is not None:
-                return change
-    return elects_unclean(partition, controller.brokers)
+    return elects_anybody(partition, controller.brokers, design)
