@@ -13,8 +13,8 @@ from tests.support.clusters import QUICK, Cluster, three_processes
 
 from isr_broker.core import node as nodes
 from isr_broker.core.controller import controller_from_records
-from isr_broker.core.effects import CONTROLLER, Effect, Halt
-from isr_broker.core.inputs import Received, Start, Tick
+from isr_broker.core.effects import CONTROLLER, CheckpointWatermarks, Effect, Halt, StopProcess
+from isr_broker.core.inputs import Received, ShutDown, Start, Tick
 from isr_broker.core.messages import (
     AdminAnswer,
     BrokerRegistered,
@@ -80,6 +80,14 @@ def test_a_broker_that_was_registered_once_waits_for_its_controller_as_long_as_i
         step = nodes.handle(node, Tick(), now)
         assert not halts(step.effects)
         node = step.core
+
+
+@pytest.mark.parametrize("previous", [-1, 9])
+def test_a_broker_that_is_to_stop_before_it_is_registered_stops_at_once(previous: int) -> None:
+    node = nodes.handle(nodes.Node(me=2, settings=Settings()), Start(7, previous), 0).core
+    step = nodes.handle(node, ShutDown(), 1)
+    assert step.effects == (StopProcess(previous, CheckpointWatermarks(())),), "in order, if its last life ended so"
+    assert step.core.phase is nodes.Phase.STOPPED
 
 
 @pytest.mark.processes

@@ -156,6 +156,8 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
             return NodeStep(stopped, (*step.effects, Halt(f"{node_input.partition}: {node_input.why}")))
         case Produce() | Consume() | DeleteRecords():
             return _tell_replica(node, node_input.partition, node_input, now)
+        case ShutDown() if node.broker_epoch < 0:
+            return _ends_unregistered(node)
         case ShutDown():
             return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
         case Tick():
@@ -457,6 +459,16 @@ def _calls(node: Node, now: Millis) -> NodeStep:
         wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
     )
     return NodeStep(node, (Send(CONTROLLER, heartbeat),))
+
+
+def _ends_unregistered(node: Node) -> NodeStep:
+    """A broker that is to stop and was never registered stops at once: nothing depends on it (BrokerLifecycleManager).
+
+    It has changed no log, so if its last life ended in order this one does, too.
+    """
+    epoch = node.start.previous_broker_epoch if node.start is not None else -1
+    last = CheckpointWatermarks(watermarks(node.replicas.values()))
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(epoch, last),))
 
 
 def _gives_up(node: Node) -> NodeStep:
