@@ -123,7 +123,7 @@ def check(design: Design, constants: Mapping[str, Value], states: int, seconds: 
     with tempfile.TemporaryDirectory(prefix="insync-bounds-") as folder:
         words = ["check", design.name, *words_of(constants), *FEWER, *limits, "--out", folder]
         named = [word for name in promises for word in ("--property", name)]
-        command = [sys.executable, "-m", "insync_cli.main", *words, *named, "--quiet", "--json", "-"]
+        command = [sys.executable, "-P", "-m", "insync_cli.main", *words, *named, "--quiet", "--json", "-"]
         began = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout.startswith("{"):

@@ -64,6 +64,7 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     RegisterBroker,
     TopicPartition,
+    UnregisterBroker,
 )
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.stamps import Stamped, bare
@@ -77,7 +78,13 @@ from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import MetadataLog
 
 Admin: TypeAlias = (
-    CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+    CreateTopic
+    | CreatePartitions
+    | AlterTopicConfigs
+    | DeleteTopic
+    | ElectPreferredLeader
+    | ElectUncleanLeader
+    | UnregisterBroker
 )
 ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
@@ -90,6 +97,9 @@ _AT_ONCE: Final = 64
 """Logs that are opened, or told of a new epoch, in one turn; each costs flushes, and others want their turn."""
 
 _ROUNDS: Final = 1_000
+
+NO_CLUSTER_ID: Final = "insync"
+"""In the place of a cluster id where a driver starts brokers that no folder gives one."""
 
 _FIRST_RETENTION_MS: Final[Millis] = 30_000
 """Logs are looked at for what is too old so long after the start (log.initial.task.delay.ms)."""
@@ -144,6 +154,7 @@ _NEW_ROLES: Final = ("becomes_leader", "becomes_follower")
 class Runtime:
     """One broker. `controller_at` is the address of the broker that has the controller, `mine` this one's.
 
+    `cluster` is the id of the cluster that the data belong to, `directory` that of the data directory.
     `trace` and `controller_trace` are where the steps of the two cores are noted before they have any effect.
     """
 
@@ -153,6 +164,8 @@ class Runtime:
     mine: Address
     controller_at: Address
     outside: Outside
+    cluster: str = NO_CLUSTER_ID
+    directory: str = ""
     node: nodes.Node = attrs.field(init=False)
     logs: LogDirectory = attrs.field(init=False)
     controller: Controller | None = None
@@ -186,7 +199,7 @@ class Runtime:
         self._next_retention = now + min(self.settings.log_retention_check_interval_ms, _FIRST_RETENTION_MS)
         if with_controller:
             self.metadata_log, records = MetadataLog.open(self.disk, self.settings.insync_design.cuts_damaged_metadata)
-            self.controller = controller_from_records(self.settings, records, now)
+            self.controller = controller_from_records(self.settings, records, now, self.cluster)
         self.logs = LogDirectory(self.disk, self.settings)
         clean_epoch, opened_logs = self.logs.load()
         self.node = nodes.Node(me=self.me, settings=self.settings)
@@ -195,7 +208,8 @@ class Runtime:
                 self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
-        self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack), now)
+        rack = self.settings.broker_rack
+        self.tell(Start(incarnation, clean_epoch, host, port, rack, self.cluster, self.directory), now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
 
     # Inputs

@@ -25,11 +25,11 @@ from isr_broker.core.stamps import Stamped
 from isr_broker.core.topics import Topics
 from isr_broker.environment import Address
 from isr_broker.links import Channel, Link
-from isr_broker.runtime import Runtime
+from isr_broker.runtime import NO_CLUSTER_ID, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import open_data_directory, open_folder
-from isr_broker.storage.meta_properties import Claim, claim
+from isr_broker.storage.meta_properties import Claim, claim, cluster_in, new_id
 from isr_broker.trace import Trace
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
@@ -65,6 +65,8 @@ class Server:
     made_of: type[Runtime] = Runtime
     advertised: Address | None = None
     """Where others find it, if that is not where it listens."""
+    cluster: str = NO_CLUSTER_ID
+    directory: str = attrs.field(factory=new_id)
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
     conversations: Conversations = attrs.field(init=False)
@@ -95,7 +97,7 @@ class Server:
         """Send a message in a frame of our own, which has no answer."""
         link = self.links.get(address)
         if link is None:
-            link = self.links[address] = Link(address, self._report_loss)
+            link = self.links[address] = Link(address, self.cluster, self._report_loss)
         link.put((source, to, message))
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
@@ -140,9 +142,11 @@ class Server:
         """Listen, recover, and register with the controller."""
         mine, topics = self.advertised or self.address, Topics()
         self.conversations = Conversations(
-            self.me, self.settings, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
+            self.me, self.settings, self.cluster, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
         )
-        self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self)
+        self.runtime = self.made_of(
+            self.me, self.settings, self.disk, mine, self.controller_at, self, self.cluster, self.directory
+        )
         self.runtime.wall = lambda: time.time_ns() // 1_000_000
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
@@ -241,7 +245,7 @@ class Server:
         """One frame; False if the connection is to be closed."""
         if message_json.is_peer(frame):
             try:
-                parcels = message_json.decode(frame)
+                parcels = message_json.decode(frame, self.cluster)
             except message_json.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
@@ -281,23 +285,32 @@ def run(
     data: str,
     address: Address,
     controller_at: Address,
-    cluster: str = "insync",
+    cluster: str | None = None,
     tied: bool = False,
     advertised: Address | None = None,
 ) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
-    SIGUSR1 has it say what it holds.
+    SIGUSR1 has it say what it holds. `cluster` is the id of the cluster, None for that of the folder, or a new one.
 
     If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone.
     """
 
     async def go() -> str:
         disk = open_data_directory(data, settings.insync_flush_record)
-        claim(disk, Claim(me, cluster))
         controls = (advertised or address) == controller_at
+        claims = claim(disk, Claim(me, cluster_in(disk, cluster, controls)))
         server = Server(
-            me, settings, disk, address, controller_at, with_controller=controls, quiet=False, advertised=advertised
+            me,
+            settings,
+            disk,
+            address,
+            controller_at,
+            with_controller=controls,
+            quiet=False,
+            advertised=advertised,
+            cluster=claims.cluster,
+            directory=claims.directory,
         )
         await server.start()
         loop = asyncio.get_running_loop()

@@ -28,6 +28,7 @@ DOCUMENTATION: Final = {
     "broker.rack": "Where the broker stands; replicas are not spread by it.",
     "broker.session.timeout.ms": "Without a heartbeat for so long a broker is fenced.",
     "broker.heartbeat.interval.ms": "How often a broker sends a heartbeat to the controller.",
+    "initial.broker.registration.timeout.ms": "A broker that is not registered after so long ends, and says why.",
     "controller.socket.timeout.ms": "How long a broker waits for the controller's answer.",
     "log.segment.bytes": "The largest file of a log; the next one begins then.",
     "log.index.interval.bytes": "How far entries of a log's index are apart.",

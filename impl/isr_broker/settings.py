@@ -63,6 +63,7 @@ class Settings:
     broker_rack: str = ""
     broker_session_timeout_ms: int = 9_000
     broker_heartbeat_interval_ms: int = 2_000
+    initial_broker_registration_timeout_ms: int = 60_000
     controller_socket_timeout_ms: int = 30_000
 
     # The log
@@ -162,6 +163,7 @@ _LOWEST: Final = {
     "replica_fetch_backoff_ms": 1,
     "broker_session_timeout_ms": 1,
     "broker_heartbeat_interval_ms": 1,
+    "initial_broker_registration_timeout_ms": 1,
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,

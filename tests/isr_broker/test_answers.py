@@ -291,7 +291,7 @@ def test_settings_of_a_topic_change_while_it_is_in_use() -> None:
     core, error = admin(core, change)
     assert error is Error.NONE
     after = core.partitions[tp]
-    assert (after.min_insync_replicas, after.partition_epoch) == (2, before.partition_epoch)
+    assert (after.min_insync_replicas, after.leader_epoch) == (2, before.leader_epoch)
     unclean = AlterTopicConfigs(
         request=3, topic="u", changes=(("unclean.leader.election.enable", "true"),), replaces=True
     )

@@ -191,6 +191,8 @@ class Start:
     host: str = ""
     port: int = 0
     rack: str = ""
+    cluster: str = ""
+    directory: str = ""
 
 
 @attrs.frozen

@@ -68,6 +68,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
     removed,
+    unregistration,
 )
 from isr_broker.core.replica_state import Replica
 from isr_broker.core.watermark import fetch_refusal, refuses_fetch
@@ -100,6 +101,7 @@ class Node:
     - `opening`: partitions whose logs are being opened; their replicas are not in `replicas` yet.
     - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of another topic id
       belongs to a deleted topic, and is removed.
+    - `registration_deadline`: when it ends if it is not registered by then; `registration_error`: the last refusal.
     """
 
     me: BrokerId
@@ -116,6 +118,8 @@ class Node:
     wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
     opening: frozenset[TopicPartition] = frozenset()
     topic_ids: Map[TopicPartition, int] = attrs.field(factory=Map[TopicPartition, int])
+    registration_deadline: Millis = MAX_LONG
+    registration_error: Error = Error.NONE
     next_call: Millis = 0
     next_poll: Millis = 0
     next_checkpoint: Millis = 0
@@ -136,7 +140,11 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
     match node_input:
         case Start():
             node = attrs.evolve(node, start=node_input, phase=Phase.REGISTERING)
-            node = attrs.evolve(node, next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms)
+            node = attrs.evolve(
+                node,
+                next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms,
+                registration_deadline=now + node.settings.initial_broker_registration_timeout_ms,
+            )
             return _calls(node, now)
         case LogOpened():
             return _add_replica(node, node_input, now)
@@ -148,6 +156,8 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
             return NodeStep(stopped, (*step.effects, Halt(f"{node_input.partition}: {node_input.why}")))
         case Produce() | Consume() | DeleteRecords():
             return _tell_replica(node, node_input.partition, node_input, now)
+        case ShutDown() if node.broker_epoch < 0:
+            return _ends_unregistered(node)
         case ShutDown():
             return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
         case Tick():
@@ -165,7 +175,7 @@ def deadline(node: Node) -> Millis | None:
 
 def own_deadline(node: Node) -> Millis:
     """When the broker itself wants a Tick, whatever its replicas want."""
-    call = node.next_call if node.broker_epoch < 0 else min(node.next_call, node.next_poll)
+    call = min(node.next_call, node.registration_deadline if node.broker_epoch < 0 else node.next_poll)
     return min(call, node.next_checkpoint)
 
 
@@ -320,6 +330,10 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     Broker epochs grow, so a late answer to a registration that was sent before the last one says nothing.
     """
     expected = node.start is not None and answer.incarnation == node.start.incarnation
+    if expected and answer.error is Error.INCONSISTENT_CLUSTER_ID:
+        return _is_elsewhere(node)
+    if expected and answer.error is not Error.NONE and node.broker_epoch < 0:
+        return NodeStep(attrs.evolve(node, registration_error=answer.error))
     if not expected or answer.error is not Error.NONE or answer.broker_epoch <= node.broker_epoch:
         return NodeStep(node)
     phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
@@ -330,11 +344,21 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     return _then(_calls(node, now), _polls, now)
 
 
+def _is_elsewhere(node: Node) -> NodeStep:
+    """The controller is that of another cluster. It takes this broker never, so the process ends."""
+    mine = node.start.cluster if node.start is not None else ""
+    why = f"the controller is of another cluster than {mine}, to which the data belong (INCONSISTENT_CLUSTER_ID)"
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
+
+
 def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
     """The controller has answered a heartbeat.
 
-    If it knows a later registration of this broker, another process has taken its place, and this one ends.
+    If it knows a later registration of this broker, another process has taken its place, and this one ends. If it knows
+    none, somebody has unregistered the broker, which then has no session until it is started again.
     """
+    if answer.broker_epoch == node.broker_epoch and answer.error is Error.INCONSISTENT_CLUSTER_ID:
+        return _is_elsewhere(node)
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(f"broker {node.me} was registered again"),))
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
@@ -356,11 +380,19 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     if news.whole:
         # Logs of topics that were deleted while this broker was away are among them (LogManager.isStrayKraftReplica).
         gone = {*node.partitions, *node.replicas} - {p.partition for p in news.partitions}
-        news = attrs.evolve(news, partitions=(*news.partitions, *map(removed, sorted(gone))))
+        away = set(node.brokers) - {b.broker for b in news.brokers}
+        news = attrs.evolve(
+            news,
+            partitions=(*news.partitions, *map(removed, sorted(gone))),
+            brokers=(*news.brokers, *map(unregistration, sorted(away))),
+        )
     behind = node.metadata_offset < node.broker_epoch
     brokers, partitions = node.brokers, node.partitions
     for broker in news.brokers:
-        brokers = brokers.set(broker.broker, broker)
+        if broker.epoch >= 0:
+            brokers = brokers.set(broker.broker, broker)
+        elif broker.broker in brokers:
+            brokers = brokers.delete(broker.broker)
     for partition in news.partitions:
         if partition.replicas:
             partitions = partitions.set(partition.partition, partition)
@@ -416,6 +448,8 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             host=start.host,
             port=start.port,
             rack=start.rack,
+            cluster=start.cluster,
+            directory=start.directory,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
     heartbeat = Heartbeat(
@@ -425,6 +459,30 @@ def _calls(node: Node, now: Millis) -> NodeStep:
         wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
     )
     return NodeStep(node, (Send(CONTROLLER, heartbeat),))
+
+
+def _ends_unregistered(node: Node) -> NodeStep:
+    """A broker that is to stop and was never registered stops at once: nothing depends on it (BrokerLifecycleManager).
+
+    It has changed no log, so if its last life ended in order this one does, too.
+    """
+    epoch = node.start.previous_broker_epoch if node.start is not None else -1
+    last = CheckpointWatermarks(watermarks(node.replicas.values()))
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(epoch, last),))
+
+
+def _gives_up(node: Node) -> NodeStep:
+    """The broker was not registered in time, and ends (BrokerLifecycleManager.RegistrationTimeoutEvent)."""
+    limit = f"{node.settings.initial_broker_registration_timeout_ms} ms (initial.broker.registration.timeout.ms)"
+    answer = "the controller did not answer"
+    if node.registration_error is not Error.NONE:
+        answer = f"the controller answered {node.registration_error.name}"
+    if node.registration_error is Error.DUPLICATE_BROKER_REGISTRATION:
+        answer += ", for another process has this number"
+    if node.registration_error is Error.INVALID_REGISTRATION:
+        answer += ", for another broker has this data directory"
+    why = f"broker {node.me} was not registered within {limit}: {answer}"
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
 
 
 def _polls(node: Node, now: Millis) -> NodeStep:
@@ -438,6 +496,8 @@ def _ticks(node: Node, tp: TopicPartition | None, now: Millis) -> NodeStep:
     """One thing that is due: a heartbeat, a question for metadata, a checkpoint, or a replica's own."""
     if node.phase is Phase.LOADING:
         return NodeStep(node)
+    if node.broker_epoch < 0 and node.registration_deadline <= now:
+        return _gives_up(node)
     if node.next_call <= now:
         return _calls(node, now)
     if node.broker_epoch >= 0 and node.next_poll <= now:

@@ -131,7 +131,10 @@ def creates_partitions(controller: Controller, source: BrokerId, request: Create
 
 
 def alters_configs(controller: Controller, source: BrokerId, request: AlterTopicConfigs) -> ControllerStep:
-    """Settings of a topic change. Where unclean election is allowed now, partitions without a leader may get one."""
+    """Settings of a topic change, with what follows from them, in one batch.
+
+    Where unclean election is allowed now, partitions without a leader may get one.
+    """
     old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
     error = Error.NONE if old else Error.UNKNOWN_TOPIC_OR_PARTITION
     answer = AdminAnswer(request=request.request, error=error)
@@ -143,7 +146,7 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
             configs.pop(name, None)
         else:
             configs[name] = value
-    new = [with_settings(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
+    new = [with_settings(controller, p, configs) for p in old]
     leaderless = {p.partition for p in new if p.leader is None}
     controller = attrs.evolve(controller, due=controller.due | leaderless)
     return decides(controller, [p for p, q in zip(new, old, strict=True) if p != q], (), (Send(source, answer),))

@@ -165,7 +165,7 @@ class AdminRequests:
         brokers = alive or [b for b in node.brokers.values() if b.broker == self.runtime.me]
         return {
             "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port, "rack": b.rack or None} for b in brokers],
-            "cluster_id": "insync",
+            "cluster_id": self.runtime.cluster,
             "controller_id": brokers[0].broker if brokers else -1,
             "topics": topic_rows,
         }

@@ -22,14 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
-from isr_broker.core.messages import BrokerId, Error, Millis
+from isr_broker.core.messages import BrokerId, Error, Millis, TopicPartition
 from isr_broker.core.stamps import Stamp, stamp_tags, stamps_in
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
+from isr_broker.wire.cluster_ids import names_another_cluster
 from isr_broker.wire.fetch_questions import FetchQuestions, part_answer
 from isr_broker.wire.fetch_sessions import (
     FINAL_EPOCH,
@@ -43,6 +44,7 @@ from isr_broker.wire.fetch_sessions import (
     SessionCache,
     Stage,
 )
+from isr_broker.wire.leader_hints import FETCH_ERRORS, SINCE_FETCH, endpoints, leader_hint
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
 
 _WITH_DIVERGENCE: Final = 12
@@ -84,6 +86,9 @@ class FetchRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a fetch, now or later."""
         body = request.body
+        if names_another_cluster(request, self.runtime.cluster):
+            reply({"error_code": Error.INCONSISTENT_CLUSTER_ID.value, "session_id": NO_SESSION, "responses": []})
+            return
         replica = body.part("replica_state").number("replica_id", body.number("replica_id"))
         session, full = self._session(request, replica, now)
         if isinstance(session, Error):
@@ -142,6 +147,7 @@ class FetchRequests:
                 wait=wait,
                 until=now + wait,
                 stage=Stage.LOOKS if consumer else Stage.ASKS,
+                hints=request.version >= SINCE_FETCH,
             ),
         )
         return session.fetch
@@ -223,6 +229,7 @@ class FetchRequests:
         self.timers.discard(session)
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
+        leaders: list[BrokerId] = []
         for part in list(session.parts.values()):
             answer = self._part_to_send(session, part, fetch)
             if answer is None:
@@ -231,7 +238,11 @@ class FetchRequests:
                 # What it would answer to the question for more is nothing new by then.
                 part.question, part.more_than = None, 0
             if fetch.full or answer.news or answer.position != part.position:
-                topics.setdefault(part.topic, []).append(answer.fields)
+                hint = self._leader_hint(part, answer) if fetch.hints else None
+                if hint is not None:
+                    leaders.append(cast("int", hint["leader_id"]))
+                hints = {} if hint is None else {"current_leader": hint}
+                topics.setdefault(part.topic, []).append({**answer.fields, **hints})
                 part.position = None if answer.fields["error_code"] else answer.position
                 if answer.stamp is not None and part.request is not None:
                     stamps[part.request.partition.topic, part.number] = answer.stamp
@@ -240,7 +251,22 @@ class FetchRequests:
         named = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
-        fetch.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: stamp_tags(stamps)})
+        where = endpoints(self.runtime.node, leaders)
+        fetch.reply(
+            {
+                "session_id": session.id,
+                "responses": list(named),
+                "node_endpoints": where,
+                HEADER_TAGS: stamp_tags(stamps),
+            }
+        )
+
+    def _leader_hint(self, part: Part, answer: PartAnswer) -> Answer | None:
+        """Who leads, where the answer is that somebody else does (KIP-951)."""
+        if answer.fields["error_code"] not in FETCH_ERRORS:
+            return None
+        topic = part.topic if isinstance(part.topic, str) else self.questions.topic_name(part.topic)
+        return leader_hint(self.runtime.node, TopicPartition(topic, part.number))
 
     def _part_to_send(self, session: Session, part: Part, fetch: Fetch) -> PartAnswer | None:
         """The answer of a partition's replica; without one, what has to be said all the same."""

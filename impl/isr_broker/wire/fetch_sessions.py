@@ -125,6 +125,7 @@ class Fetch:
     - `limit`, `least`: the most bytes that it gets, and how many a consumer's waits for.
     - `wait`, `until`: how long it waits, and so until when.
     - `due`: it is to be answered, at the end of this turn.
+    - `hints`: its answer names the leader where somebody else leads (KIP-951).
     """
 
     reply: Reply
@@ -137,6 +138,7 @@ class Fetch:
     until: Millis
     stage: Stage
     due: bool = False
+    hints: bool = False
 
 
 @attrs.define(eq=False)

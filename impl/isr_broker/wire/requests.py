@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -34,9 +34,12 @@ from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import AdminRequests
 from isr_broker.wire.broker_requests import BrokerRequests
+from isr_broker.wire.cluster_requests import ClusterRequests
+from isr_broker.wire.controller_channels import ELR, ELR_LEVEL
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 Reply: TypeAlias = Callable[[Answer | None], None]
@@ -47,7 +50,6 @@ _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
 """The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
-_ELR: Final = "eligible.leader.replicas.version"
 _SINCE_LEVEL_0: Final = 4
 """The first version of ApiVersions whose readers know of a feature at level 0."""
 
@@ -62,6 +64,7 @@ class Requests:
     fetches: FetchRequests = attrs.field(init=False)
     epochs: EpochRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
+    cluster: ClusterRequests = attrs.field(init=False)
     producer_ids: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -69,6 +72,7 @@ class Requests:
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
+        self.cluster = ClusterRequests(self.runtime)
 
     def answers_broker(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """A core here has answered another broker."""
@@ -88,10 +92,12 @@ class Requests:
                 self.groups.serve(request, now, reply)
             case protocol.API_VERSIONS:
                 reply({"api_keys": protocol.api_keys(), **self._features(request.version)})
+            case key if self.cluster.serves(key):
+                self.cluster.serve(request, now, reply)
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
-                self._produce(body, now, reply)
+                self._produce(request, now, reply)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:
@@ -116,17 +122,18 @@ class Requests:
         """
         if not self.runtime.settings.insync_design.eligible_leader_replicas:
             return {}
-        supported: list[Answer] = [{"name": _ELR, "min_version": 0, "max_version": 1}]
+        supported: list[Answer] = [{"name": ELR, "min_version": 0, "max_version": ELR_LEVEL}]
         return {
             "supported_features": supported if version >= _SINCE_LEVEL_0 else [],
             "finalized_features_epoch": self.runtime.node.metadata_offset,
-            "finalized_features": [{"name": _ELR, "min_version_level": 1, "max_version_level": 1}],
+            "finalized_features": [{"name": ELR, "min_version_level": ELR_LEVEL, "max_version_level": ELR_LEVEL}],
         }
 
     # Records
 
-    def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
+    def _produce(self, request: Request, now: Millis, reply: Reply) -> None:
         """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
+        body = request.body
         acks, timeout = body.number("acks"), body.number("timeout")
         records_by_partition: dict[TopicPartition, bytes] = {}
         for topic in body.all("topic_data"):
@@ -140,7 +147,8 @@ class Requests:
             assert isinstance(answer, AnswerProduce)
             answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
             if acks != 0 and len(answers) == len(records_by_partition):
-                reply({"responses": _by_topic(answers, "partition_responses")})
+                leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
+                reply({"responses": _by_topic(answers, "partition_responses"), "node_endpoints": leaders})
 
         for tp, records in records_by_partition.items():
             if tp.topic == TOPIC:
@@ -150,6 +158,13 @@ class Requests:
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
         if not records_by_partition and acks != 0:
             reply({"responses": []})
+
+    def _add_leader_hints(self, answers: dict[TopicPartition, Answer]) -> list[Answer]:
+        """Name the leaders beside the answers of those who do not lead, and say where they are (KIP-951)."""
+        node = self.runtime.node
+        hints = {tp: leader_hint(node, tp) for tp, said in answers.items() if said["error_code"] in PRODUCE_ERRORS}
+        answers.update({tp: {**answers[tp], "current_leader": hint} for tp, hint in hints.items()})
+        return endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))
 
     def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
         """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
