@@ -98,7 +98,7 @@ _LONGEST_VARINT: Final = 5
 
 
 MOST_ITEMS: Final = 100_000
-"""In all arrays of a frame together. Two bytes can be an entity, and that takes a hundred times as much memory."""
+"""In all arrays of a frame, and tagged fields, together: two bytes can be one, which takes a hundred times as much."""
 
 
 @attrs.define
@@ -180,8 +180,10 @@ def _reader(cls: type[Entity]) -> Callable[[Cursor], dict[str, Plain]]:
 
 
 def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = None) -> None:
-    """The tagged fields at the end of an entity."""
-    for _ in range(cursor.varint()):
+    """The tagged fields at the end of an entity; each counts as an item, for it takes two bytes and may be kept."""
+    count = cursor.varint()
+    _count_items(cursor, count)
+    for _ in range(count):
         tag, size = cursor.varint(), cursor.varint()
         inner = Cursor(cursor.take(size), items_left=cursor.items_left)
         if tell is not None:
@@ -226,12 +228,16 @@ def _array(field: Field, one: Read, flexible: bool) -> Read:
         count = cursor.length(flexible, "int32")
         if count < 0:
             return _checked_null(cursor, field)
-        cursor.items_left -= count
-        if cursor.items_left < 0:
-            raise BadFrame(f"at byte {cursor.at}: more than {MOST_ITEMS:,} items in one frame")
+        _count_items(cursor, count)
         return [one(cursor) for _ in range(count)]
 
     return read
+
+
+def _count_items(cursor: Cursor, count: int) -> None:
+    cursor.items_left -= count
+    if cursor.items_left < 0:
+        raise BadFrame(f"at byte {cursor.at}: more than {MOST_ITEMS:,} items in one frame")
 
 
 def _one(field: Field, flexible: bool) -> Read:

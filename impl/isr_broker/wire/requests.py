@@ -25,7 +25,8 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import BadBatch
+from isr_broker.core.producers import batch_fault
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, batches, codec_at
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.watermark import epoch_error
@@ -91,7 +92,7 @@ class Requests:
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
-                self._produce(body, now, reply)
+                self._produce(request, now, reply)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:
@@ -125,14 +126,16 @@ class Requests:
 
     # Records
 
-    def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
+    def _produce(self, request: Request, now: Millis, reply: Reply) -> None:
         """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
+        body = request.body
         acks, timeout = body.number("acks"), body.number("timeout")
         records_by_partition: dict[TopicPartition, bytes] = {}
         for topic in body.all("topic_data"):
             for p in topic.all("partition_data"):
                 records_by_partition[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
         answers: dict[TopicPartition, Answer] = {}
+        without_id = not body.has("transactional_id")
         if acks == 0:
             reply(None)
 
@@ -142,9 +145,14 @@ class Requests:
             if acks != 0 and len(answers) == len(records_by_partition):
                 reply({"responses": _by_topic(answers, "partition_responses")})
 
+        if without_id and any(_is_transactional(records) for records in records_by_partition.values()):
+            for tp in records_by_partition:
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=_NO_TRANSACTION), b"")
+            return
         for tp, records in records_by_partition.items():
-            if tp.topic == TOPIC:
-                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+            error = _refusal_at_door(tp, records, request.version)
+            if error is not Error.NONE:
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=error), b"")
                 continue
             told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
@@ -231,6 +239,31 @@ class Requests:
 
 
 _COORDINATOR_NOT_AVAILABLE: Final = 15
+
+
+_NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+"""Records of a transaction in a request that names none (KafkaApis.handleProduceRequest)."""
+_ZSTD: Final = 4
+_WITH_ZSTD: Final = 7
+"""The first version of Produce that may have records that zstd compressed (ProduceRequest.validateRecords)."""
+
+
+def _is_transactional(records: bytes) -> bool:
+    """Some batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
+    try:
+        return any(batch.transactional for batch in batches(records))
+    except BadBatch:
+        return False
+
+
+def _refusal_at_door(tp: TopicPartition, records: bytes, version: int) -> Error:
+    """Why records of a client are not even shown to the replica."""
+    if tp.topic == TOPIC:
+        return Error.INVALID_TOPIC_EXCEPTION
+    fault = batch_fault(records)
+    if fault is None and version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD:
+        fault = Error.UNSUPPORTED_COMPRESSION_TYPE
+    return fault or Error.NONE
 
 
 def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
