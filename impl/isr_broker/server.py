@@ -24,6 +24,7 @@ from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.core.stamps import Stamped
 from isr_broker.core.topics import Topics
 from isr_broker.environment import Address
+from isr_broker.flow import Flow, Holder
 from isr_broker.links import Channel, Link
 from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
@@ -36,10 +37,14 @@ from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.requests import Requests, as_frame
 
-Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
+Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
+"""Answers to come, in the order of their requests, and whether each is a fetch's."""
 
 IN_FLIGHT: Final = 100
 """Requests of one connection that may wait for their answers; more are not read."""
+
+PIECE: Final = 1 << 16
+"""Bytes that are read or written at once of what is larger."""
 
 
 def clock() -> Millis:
@@ -75,6 +80,7 @@ class Server:
     _end_event: asyncio.Event = attrs.field(factory=asyncio.Event)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event)
     _listener: asyncio.Server | None = None
+    flow: Flow = attrs.field(init=False)
     why: str = ""
 
     # Outside
@@ -148,6 +154,8 @@ class Server:
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)
         self.requests = Requests(self.runtime, GroupRequests(self.runtime))
+        self.flow = Flow(self.settings.insync_in_flight_max_bytes, self.now, self.log)
+        self.requests.fetches.room = self.flow.room
         self._listener = await asyncio.start_server(self._accept, *self.address)
         self._set_timer()
 
@@ -217,7 +225,8 @@ class Server:
             return
         self.connections.add(task)
         replies: Replies = asyncio.Queue(IN_FLIGHT)
-        answering = asyncio.get_running_loop().create_task(_answer_in_order(replies, writer))
+        holder = self.flow.open(writer.transport.abort)
+        answering = asyncio.get_running_loop().create_task(self._answer_in_order(replies, writer, holder))
         # Once the client takes no more answers there is nobody to read for, however many requests are on their way.
         answering.add_done_callback(lambda _: task.cancel())
         try:
@@ -226,7 +235,7 @@ class Server:
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     self.log(f"a frame of {size} bytes: connection closed")
                     return
-                if not await self._take(await reader.readexactly(size), replies):
+                if not await self._take(await self._frame(reader, size, holder), replies, holder):
                     return
                 self._set_timer()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -234,10 +243,28 @@ class Server:
             pass
         finally:
             self.connections.discard(task)
+            self.flow.close(holder)
             answering.cancel()
+            while not replies.empty():
+                # Nobody will take it, so it need not be built.
+                replies.get_nowait()[0].cancel()
             writer.close()
 
-    async def _take(self, frame: bytes, replies: Replies) -> bool:
+    async def _frame(self, reader: asyncio.StreamReader, size: int, holder: Holder) -> bytes:
+        """A frame; of a large one it is counted what has arrived, for a client may announce it and send no more."""
+        if size <= PIECE:
+            return await reader.readexactly(size)
+        pieces: list[bytes] = []
+        while size:
+            piece = await reader.read(min(size, PIECE))
+            if not piece:
+                raise asyncio.IncompleteReadError(b"", size)
+            pieces.append(piece)
+            size -= len(piece)
+            self.flow.arrives(holder, len(piece))
+        return b"".join(pieces)
+
+    async def _take(self, frame: bytes, replies: Replies, holder: Holder) -> bool:
         """One frame; False if the connection is to be closed."""
         if message_json.is_peer(frame):
             try:
@@ -255,24 +282,37 @@ class Server:
         # Until a broker has learned of its own session nobody is served (SocketServer.enableRequestProcessing): its
         # metadata would name no broker, and some clients forget all that they know of and never ask again.
         await self._ready.wait()
+        size, is_fetch = len(frame), request.key == protocol.FETCH
+        await self.flow.admits(holder, size, is_fetch)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        await replies.put(future)
+        await replies.put((future, is_fetch))
+
+        def say(answer: bytes) -> None:
+            self.flow.answers(holder, size, len(answer))
+            future.set_result(answer)
+
         if isinstance(request, protocol.Unsupported):
             said = protocol.unsupported(request)
             if said is not None:
-                future.set_result(said)
+                say(said)
             return said is not None
-        self.requests.serve(request, self.now(), as_frame(request, future.done, future.set_result))
+        self.requests.serve(request, self.now(), as_frame(request, future.done, say))
         return True
 
 
-async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while True:
-            future = await replies.get()
-            if future is not None:
-                writer.write(await future)
-                await writer.drain()
+    async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                future, is_fetch = await replies.get()
+                answer = memoryview(await future)
+                # The next answer may be long in coming: this one is not kept for so long.
+                del future
+                while answer:
+                    writer.write(answer[:PIECE])
+                    await writer.drain()
+                    self.flow.sends(holder, len(answer[:PIECE]))
+                    answer = answer[PIECE:]
+                self.flow.has_sent(holder, is_fetch)
 
 
 def run(

@@ -59,6 +59,7 @@ class FetchRequests:
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
     - `timers`: sessions of followers whose fetch is due once it has waited long enough.
+    - `room`: how many bytes of records a consumer's fetch may have now.
     """
 
     runtime: Runtime
@@ -68,9 +69,11 @@ class FetchRequests:
     due: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
     timers: set[Session] = attrs.field(factory=set[Session])
+    room: Callable[[], int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
+        self.room = lambda: settings.fetch_max_bytes
         self.cache = SessionCache(
             settings.max_incremental_fetch_session_cache_slots,
             first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
@@ -128,8 +131,8 @@ class FetchRequests:
 
     def _opens(self, session: Session, request: Request, reply: Reply, full: bool, now: Millis) -> Fetch:
         body, most = request.body, self.runtime.settings.fetch_max_bytes
-        limit = max(min(body.number("max_bytes", most), most), 0)
         wait, consumer = body.number("max_wait"), not session.is_privileged
+        limit = max(min(body.number("max_bytes", most), most, self.room() if consumer else most), 0)
         session.wait, session.fetch = (
             wait,
             Fetch(
