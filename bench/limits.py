@@ -331,7 +331,9 @@ def figures(name: str, port: int, pid: int) -> dict[str, float | str]:
 def prepare(port: int) -> None:
     """The topics, and 60 MB of records in one of them."""
     assigned = [{"partition_index": 0, "broker_ids": [1, 2, 3]}]
-    topics = [{"name": n, "num_partitions": -1, "replication_factor": -1, "assignments": assigned} for n in (BYSTANDER, LARGE)]
+    topics = [
+        {"name": n, "num_partitions": -1, "replication_factor": -1, "assignments": assigned} for n in (BYSTANDER, LARGE)
+    ]
     wide = [{"partition_index": n, "broker_ids": [1, 2, 3]} for n in range(WIDTH)]
     topics.append({"name": WIDE, "num_partitions": -1, "replication_factor": -1, "assignments": wide})
     with Client(port) as client:

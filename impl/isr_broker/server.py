@@ -196,7 +196,8 @@ class Server:
             self._ready.set()
         if self._timer is not None:
             self._timer.cancel()
-        times = [self.runtime.deadline(), self.requests.groups.deadline(), self.requests.fetches.deadline()]
+        parts = (self.runtime, self.requests.groups, self.requests.fetches, self.requests.turns)
+        times = [part.deadline() for part in parts]
         wanted = [at for at in times if at is not None]
         if wanted and self.runtime.running:
             delay = max(0, min(wanted) - self.now()) / 1000
@@ -207,6 +208,7 @@ class Server:
             self.runtime.tick(self.now())
             self.requests.groups.tick(self.now())
             self.requests.fetches.tick(self.now())
+            self.requests.turns.tick(self.now())
         except Exception as error:
             # Without its timers the broker would serve clients, and never notice that it leads no more.
             self.runtime.running = False
@@ -299,20 +301,23 @@ class Server:
         self.requests.serve(request, self.now(), as_frame(request, future.done, say))
         return True
 
-
     async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:
         with contextlib.suppress(ConnectionError):
             while True:
                 future, is_fetch = await replies.get()
-                answer = memoryview(await future)
+                await self._write(future, writer, holder)
                 # The next answer may be long in coming: this one is not kept for so long.
                 del future
-                while answer:
-                    writer.write(answer[:PIECE])
-                    await writer.drain()
-                    self.flow.sends(holder, len(answer[:PIECE]))
-                    answer = answer[PIECE:]
                 self.flow.has_sent(holder, is_fetch)
+
+    async def _write(self, future: asyncio.Future[bytes], writer: asyncio.StreamWriter, holder: Holder) -> None:
+        """Write an answer once it is there, a piece at a time: it is not copied, and it is known what is left."""
+        answer = memoryview(await future)
+        while answer:
+            piece, answer = answer[:PIECE], answer[PIECE:]
+            writer.write(piece)
+            await writer.drain()
+            self.flow.sends(holder, len(piece))
 
 
 def run(

@@ -41,7 +41,15 @@ from isr_processes.process_state import (
 from isr_replay import canonical_form
 from isr_replay.environment import COMMITS_BEFORE_PROPOSAL
 from isr_replay.inputs import repeated_fetch_commits
-from isr_replay.system_state import TP, AlterAnswered, AlterRequested, FetchAnswered, FetchRequested, batch_of, record_in
+from isr_replay.system_state import (
+    TP,
+    AlterAnswered,
+    AlterRequested,
+    FetchAnswered,
+    FetchRequested,
+    batch_of,
+    record_in,
+)
 
 METADATA_BEHIND = "a broker gets its session back only when it has learned what was decided until it registered"
 NO_SECOND_FETCH = "the follower's last fetch cannot arrive a second time: there is none, or the next one asks the same"

@@ -9,7 +9,16 @@ import attrs
 from isr_broker.core.batch_records import newest_timestamp
 from isr_broker.core.log_view import Producers
 from isr_broker.core.messages import Error, Offset
-from isr_broker.core.record_batch import BASE_OFFSET_BYTES, HEADER_BYTES, LENGTH_ENDS, MAGIC, BadBatch, Batch, header, is_whole
+from isr_broker.core.record_batch import (
+    BASE_OFFSET_BYTES,
+    HEADER_BYTES,
+    LENGTH_ENDS,
+    MAGIC,
+    BadBatch,
+    Batch,
+    header,
+    is_whole,
+)
 
 _MAGIC_AT: Final = 16
 _LEAST_LENGTH: Final = 14

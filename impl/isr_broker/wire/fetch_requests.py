@@ -187,7 +187,7 @@ class FetchRequests:
         looks = fetch.stage is Stage.LOOKS
         # A replica that had nothing, or no more than before, has waited as long as it was to.
         is_late = not looks and (not answer.news or answer.watermark <= part.more_than)
-        if is_late or (answer.news and _suffices(session, fetch)):
+        if is_late or (not looks and answer.news and _is_enough(session, fetch, answer)):
             fetch.due = True
             self.due.append(session)
         elif not looks:
@@ -258,6 +258,11 @@ class FetchRequests:
 def _waits_as_one(session: Session) -> bool:
     """Whether the session waits for its partitions, and not each replica: no question has a stamp, or all have one."""
     return all(part.stamp is None for part in islice(session.parts.values(), 1))
+
+
+def _is_enough(session: Session, fetch: Fetch, answer: PartAnswer) -> bool:
+    """As `_suffices`, once one more has answered: most often that answer alone says it."""
+    return not answer.size or answer.size >= fetch.least or session.size >= fetch.least
 
 
 def _suffices(session: Session, fetch: Fetch) -> bool:
