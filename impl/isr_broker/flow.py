@@ -35,7 +35,7 @@ class Holder:
 
     - `partial`: of a request that has not arrived as a whole; `requests`: of those that are not answered.
     - `answers`: made, and not taken; `fetches`: how many fetches have no answer that was taken.
-    - `moved_at`: when it last sent or took something.
+    - `moved_at`: when it last sent or took something; `peak`: the most bytes that it had.
     """
 
     abort: Callable[[], None]
@@ -44,6 +44,7 @@ class Holder:
     requests: int = 0
     answers: int = 0
     fetches: int = 0
+    peak: int = 0
     is_open: bool = True
     wake: asyncio.Event = attrs.field(factory=asyncio.Event)
 
@@ -88,7 +89,7 @@ class Flow:
         holder.moved_at = self.now()
         if holder.is_open:
             holder.partial += size
-            self._grows(size)
+            self._grows(holder, size)
 
     async def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
         """A request is here, of so many bytes; returns when it may be served."""
@@ -106,7 +107,7 @@ class Flow:
             holder.requests -= request
             holder.answers += answer
             holder.wake.set()
-            self._grows(answer - request)
+            self._grows(holder, answer - request)
 
     def sends(self, holder: Holder, size: int) -> None:
         """Some bytes of an answer were taken."""
@@ -125,8 +126,9 @@ class Flow:
         """Bytes of records for a consumer's next fetch: the less is left in all the less, but always a batch."""
         return max((self.limit - self.size) // _SHARE, _LEAST_FETCH)
 
-    def _grows(self, size: int) -> None:
+    def _grows(self, holder: Holder, size: int) -> None:
         self.size += size
+        holder.peak = max(holder.peak, holder.size)
         while self.size > self.limit and self.holders:
             now = self.now()
             worst = max(self.holders, key=lambda holder: holder.size * (now - holder.moved_at + 1))

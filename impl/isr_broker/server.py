@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker import memory
 from isr_broker.conversations import Conversations
 from isr_broker.core import message_json
 from isr_broker.core.effects import CONTROLLER
@@ -42,6 +43,11 @@ Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
 
 IN_FLIGHT: Final = 100
 """Requests of one connection that may wait for their answers; more are not read."""
+
+MUCH: Final = 1 << 20
+"""Bytes held for a client that are given back to the system when it is gone; of less than that others have a use."""
+_LATER: Final = 1.0
+"""Seconds after which nothing refers to them."""
 
 PIECE: Final = 1 << 16
 """Bytes that are read or written at once of what is larger."""
@@ -246,6 +252,8 @@ class Server:
         finally:
             self.connections.discard(task)
             self.flow.close(holder)
+            if holder.peak > MUCH:
+                asyncio.get_running_loop().call_later(_LATER, memory.give_back)
             answering.cancel()
             while not replies.empty():
                 # Nobody will take it, so it need not be built.
@@ -302,13 +310,16 @@ class Server:
         return True
 
     async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:
-        with contextlib.suppress(ConnectionError):
+        try:
             while True:
                 future, is_fetch = await replies.get()
                 await self._write(future, writer, holder)
                 # The next answer may be long in coming: this one is not kept for so long.
                 del future
                 self.flow.has_sent(holder, is_fetch)
+        except ConnectionError as error:
+            # The stream keeps the error, which would keep all that was to be written.
+            error.__traceback__ = None
 
     async def _write(self, future: asyncio.Future[bytes], writer: asyncio.StreamWriter, holder: Holder) -> None:
         """Write an answer once it is there, a piece at a time: it is not copied, and it is known what is left."""
