@@ -221,11 +221,11 @@ def unsent(port: int) -> None:
 
 
 def partitions(key: int, version: int, fields: Callable[[list[dict[str, int]]], Answer]) -> Callable[[int], None]:
-    """A request that names 90,000 partitions that are not there."""
+    """A request that names 45,000 partitions that are not there."""
 
     def load(port: int) -> None:
         row = {"timestamp": 1, "partition_max_bytes": 1_000_000, "fetch_offset": 0}
-        rows = [{**row, "partition": n, "partition_index": n, "index": n} for n in range(90_000)]
+        rows = [{**row, "partition": n, "partition_index": n, "index": n} for n in range(45_000)]
         with Client(port) as client:
             try:
                 client.wait(key, version, fields(rows))
@@ -237,7 +237,7 @@ def partitions(key: int, version: int, fields: Callable[[list[dict[str, int]]], 
 
 def topics(port: int) -> None:
     """CreateTopics with 6,000 names, then DeleteTopics with these and as many that are not there."""
-    new = [{"name": f"n{n:04}", "num_partitions": 1, "replication_factor": 3} for n in range(6_000)]
+    new = [{"name": f"n{n:04}", "num_partitions": 1, "replication_factor": 3} for n in range(4_900)]
     with Client(port) as client:
         client.wait(protocol.CREATE_TOPICS, 4, {"topics": new, "timeout": 60_000})
         client.wait(protocol.DELETE_TOPICS, 4, {"topic_names": [f"n{n:04}" for n in range(12_000)], "timeout": 60_000})

@@ -81,6 +81,8 @@ def decode(frame: bytes) -> list[Parcel]:
         rows = cast(
             "list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", json.loads(frame[_HEAD.size : at])
         )
+        if len(rows) > MOST_MESSAGES:
+            raise BadMessage(f"{len(rows):,} messages in one frame, a broker sends {MOST_MESSAGES} at most")
         for source, to, behind, body, *stamp in rows:
             message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
             if isinstance(message, FetchResponse) and behind:

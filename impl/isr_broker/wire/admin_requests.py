@@ -423,10 +423,12 @@ def _with_number(request: Admin, number: int) -> Admin:
     return attrs.evolve(request, request=number)
 
 
+_ERROR_NAMES: Final = {error.value: error.name for error in Error}
+
+
 def _error(code: int) -> Answer:
     """An error code, and its name for those who read; no text where there is no error."""
-    names = {error.value: error.name for error in Error}
-    return {"error_code": code, "error_message": names.get(code) if code else None}
+    return {"error_code": code, "error_message": _ERROR_NAMES.get(code) if code else None}
 
 
 def _bad_config(topic: Fields) -> str:

@@ -2,7 +2,7 @@
 
 The schemas are the codec's (`kio`); its own reader is not used here, because it reserves memory for as many elements as
 a frame claims to have, and ends the process when there is none. This one believes no length that exceeds the frame,
-takes no more items than a cluster could mean, and skips tagged fields that it does not know, as Kafka does (KIP-482).
+takes no more items of a request than a client could mean, and skips tagged fields that it does not know, as Kafka does (KIP-482).
 """
 
 from __future__ import annotations
@@ -97,8 +97,12 @@ _UUID_BYTES: Final = 16
 _LONGEST_VARINT: Final = 5
 
 
-MOST_ITEMS: Final = 100_000
-"""In all arrays of a frame, and tagged fields, together: two bytes can be one, which takes a hundred times as much."""
+MAX_INT: Final = 2**31 - 1
+MOST_ITEMS: Final = 50_000
+"""In all arrays of a request, and tagged fields, together: two bytes can be one, which takes a hundred times as much.
+
+Half a second of a processor, for most requests. An answer is from a broker that was asked, and has as many as it needs.
+"""
 
 
 @attrs.define
@@ -107,7 +111,7 @@ class Cursor:
 
     data: bytes
     at: int = 0
-    items_left: int = MOST_ITEMS
+    items_left: int = MAX_INT
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
