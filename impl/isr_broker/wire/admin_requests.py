@@ -115,7 +115,13 @@ class AdminRequests:
         """Ask the controller for each of several things; `then` gets its answers in their order."""
         self.turns.begin(self._asks(requests, now, then))
 
-    def _asks(self, requests: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> Work:
+    def _asks(
+        self,
+        requests: Sequence[Admin],
+        now: Millis,
+        then: Callable[[list[AdminAnswer]], None],
+        at_once: int = _ASKS_AT_ONCE,
+    ) -> Work:
         answers: dict[int, AdminAnswer] = {}
 
         def collect_answer(number: int, answer: ClientAnswer, records: bytes) -> None:
@@ -124,10 +130,10 @@ class AdminRequests:
             if len(answers) == len(requests):
                 then([answers[n] for n in range(len(requests))])
 
-        for first in range(0, len(requests), _ASKS_AT_ONCE):
+        for first in range(0, len(requests), at_once):
             if first:
                 now = yield
-            some = enumerate(requests[first : first + _ASKS_AT_ONCE], first)
+            some = enumerate(requests[first : first + at_once], first)
             self.runtime.ask_all(((partial(_with_number, make), partial(collect_answer, n)) for n, make in some), now)
         if not requests:
             then([])
@@ -191,10 +197,9 @@ class AdminRequests:
     def _auto_create(self, names: Sequence[str], now: Millis) -> None:
         """Have some of the topics created that a client has asked for and that are not there."""
         new_names, partitions = self.auto_creation.begin(names), self.runtime.settings.num_partitions
-        for first in range(0, len(new_names), _CREATED_AT_ONCE):
-            some = new_names[first : first + _CREATED_AT_ONCE]
-            requests = [CreateTopic(request=0, topic=name, partitions=partitions) for name in some]
-            self._each(requests, now, partial(self._has_created, some))
+        requests = [CreateTopic(request=0, topic=name, partitions=partitions) for name in new_names]
+        if requests:
+            self.turns.begin(self._asks(requests, now, partial(self._has_created, new_names), _CREATED_AT_ONCE))
 
     def _has_created(self, names: Sequence[str], answers: list[AdminAnswer]) -> None:
         for name in names:
