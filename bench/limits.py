@@ -120,10 +120,16 @@ def produced(port: int, topic: str, batch: bytes, count: int = 1) -> int:
 # The bystander
 
 
-def stands_by(port: int) -> None:
+def processor_seconds(pid: int) -> float:
+    """What a process has used of a processor so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stands_by(port: int, pid: int) -> None:
     """Write until the standard input ends, then say what each write took, and how many were refused."""
     os.set_blocking(0, False)
-    durations, errors, batch = list[float](), 0, new_batch(record(100))
+    durations, turns, errors, batch = list[float](), list[float](), 0, new_batch(record(100))
     with Client(port) as client:
         rows = [{"index": 0, "records": batch}]
         fields: Answer = {"acks": -1, "timeout": 30_000, "topic_data": [{"name": BYSTANDER, "partition_data": rows}]}
@@ -133,7 +139,7 @@ def stands_by(port: int) -> None:
                     break
             except BlockingIOError:
                 pass
-            began = time.perf_counter()
+            began, used = time.perf_counter(), processor_seconds(pid)
             try:
                 answer = client.ask(protocol.PRODUCE, 7, fields)
             except OSError:
@@ -141,9 +147,10 @@ def stands_by(port: int) -> None:
                 errors += 1
                 break
             durations.append(time.perf_counter() - began)
+            turns.append(processor_seconds(pid) - used)
             errors += answer.body.all("responses")[0].all("partition_responses")[0].number("error_code") != 0
             time.sleep(0.01)
-    print(json.dumps({"durations": durations, "errors": errors}))
+    print(json.dumps({"durations": durations, "turns": turns, "errors": errors}))
 
 
 # What is done to the broker
@@ -288,7 +295,8 @@ def resident(pid: int) -> int:
 @contextmanager
 def watched(pid: int) -> Iterator[list[int]]:
     """What a process has of memory, every 50 ms, by a process that this one's GIL does not hold up."""
-    program = f"import time\nwhile True:\n print(next(l for l in open('/proc/{pid}/status') if 'VmRSS' in l).split()[1])\n time.sleep(.05)"
+    line = f"print(next(l for l in open('/proc/{pid}/status') if 'VmRSS' in l).split()[1])"
+    program = f"import time\nwhile True:\n {line}\n time.sleep(.05)"
     samples: list[int] = []
     watcher = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)
     try:
@@ -301,7 +309,7 @@ def watched(pid: int) -> Iterator[list[int]]:
 def figures(name: str, port: int, pid: int) -> dict[str, float | str]:
     """One load, with a bystander beside it."""
     before = resident(pid)
-    command = [sys.executable, __file__, "--bystander", str(port)]
+    command = [sys.executable, __file__, "--bystander", str(port), str(pid)]
     bystander = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     time.sleep(2)
     began = time.perf_counter()
@@ -321,6 +329,7 @@ def figures(name: str, port: int, pid: int) -> dict[str, float | str]:
         "writes": len(durations),
         "median ms": round(1e3 * statistics.median(durations), 1),
         "longest ms": round(1e3 * max(durations)),
+        "of the broker's processor ms": round(1e3 * max(seen["turns"], default=0)),
         "refused": seen["errors"],
         "MB before": round(before / 1e6),
         "MB most": round(max(samples) / 1e6),
@@ -353,10 +362,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=list(LOADS))
     parser.add_argument("--json", action="store_true", help="one line of JSON for each load")
-    parser.add_argument("--bystander", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--bystander", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bystander:
-        stands_by(options.bystander)
+        stands_by(*options.bystander)
         return
     defaults = Settings.from_properties({"min.insync.replicas": "2", "default.replication.factor": "3"})
     for name in options.only or LOADS:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import socket
 import sys
@@ -129,13 +130,17 @@ class Requests:
 
 @attrs.define
 class Figures:
-    """What a run has seen: times in seconds, memory in bytes."""
+    """What a run has seen: times in seconds, memory in bytes.
+
+    `processor` is what a broker used of a processor during one write at most, whoever else wants the processor.
+    """
 
     frames: Counter[int] = attrs.field(factory=Counter[int])
     sent: int = 0
     closed: int = 0
     alone: float = 0.0
     beside: float = 0.0
+    processor: float = 0.0
     writes: int = 0
     refused: int = 0
     before: int = 0
@@ -149,7 +154,7 @@ class Figures:
             f"{sum(self.frames.values()):,} frames, {self.sent / 1e6:,.1f} MB, of {len(self.frames)} APIs; the broker "
             f"closed {self.closed:,} connections",
             f"{self.writes:,} writes of a bystander, {self.refused} refused; the longest {1e3 * self.beside:.0f} ms, "
-            f"{1e3 * self.alone:.0f} ms alone",
+            f"{1e3 * self.alone:.0f} ms alone; of a broker's processor {1e3 * self.processor:.0f} ms",
             f"memory of the largest broker: {self.before / 1e6:.0f} MB, {self.peak / 1e6:.0f} MB at most, "
             f"{self.after / 1e6:.0f} MB afterwards",
             *self.ended,
@@ -188,18 +193,27 @@ def resident(brokers: Processes) -> int:
     return max(1024 * int(text.split("VmRSS:")[1].split()[0]) for text in texts if "VmRSS:" in text)
 
 
-def _stands_by(port: int, figures: Figures, over: Callable[[], bool]) -> float:
+def processor_seconds(brokers: Processes) -> list[float]:
+    """What each broker has used of a processor so far."""
+    stats = [Path(f"/proc/{running.process.pid}/stat").read_text() for running in brokers.running.values()]
+    fields = [stat.rsplit(")", 1)[1].split() for stat in stats]
+    return [(int(each[11]) + int(each[12])) / os.sysconf("SC_CLK_TCK") for each in fields]
+
+
+def _stands_by(brokers: Processes, figures: Figures, over: Callable[[], bool]) -> float:
     """The longest write until it is over."""
     longest, batch = 0.0, new_batch(b"x" * 100)
-    with socket.create_connection((HOST, port), timeout=120) as connection:
+    with socket.create_connection((HOST, brokers.ports[1]), timeout=120) as connection:
         while not over():
-            began = time.monotonic()
+            began, used = time.monotonic(), processor_seconds(brokers)
             try:
                 figures.refused += _write(connection, batch) != 0
             except OSError:
                 figures.refused += 1
                 return max(longest, time.monotonic() - began)
             longest = max(longest, time.monotonic() - began)
+            turns = (now - before for now, before in zip(processor_seconds(brokers), used, strict=True))
+            figures.processor = max(figures.processor, *turns)
             figures.writes += 1
             time.sleep(0.005)
     return longest
@@ -262,6 +276,10 @@ def prepare(port: int) -> None:
             time.sleep(0.2)
 
 
+def _note_longest(longest: list[float], brokers: Processes, figures: Figures, over: Callable[[], bool]) -> None:
+    longest.append(_stands_by(brokers, figures, over))
+
+
 def campaign(seconds: float, seed: int, root: Path, clients: int = 3) -> Figures:
     """So many clients for so long."""
     settings = Settings.from_properties({"min.insync.replicas": "2", "default.replication.factor": "3"})
@@ -284,7 +302,7 @@ def campaign(seconds: float, seed: int, root: Path, clients: int = 3) -> Figures
             for thread in threads:
                 thread.start()
             longest: list[float] = []
-            bystander = threading.Thread(target=lambda over=over: longest.append(_stands_by(port, figures, over)))
+            bystander = threading.Thread(target=_note_longest, args=(longest, brokers, figures, over))
             bystander.start()
             while bystander.is_alive():
                 figures.peak = max(figures.peak, resident(brokers))
