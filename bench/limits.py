@@ -111,10 +111,12 @@ def produced(port: int, topic: str, batch: bytes, count: int = 1) -> int:
     """The last error code of so many writes of a batch."""
     rows = [{"index": 0, "records": batch}]
     fields: Answer = {"acks": -1, "timeout": 30_000, "topic_data": [{"name": topic, "partition_data": rows}]}
+    error = -1
     with Client(port) as client:
         for _ in range(count):
             answer = client.ask(protocol.PRODUCE, 7, fields)
-    return answer.body.all("responses")[0].all("partition_responses")[0].number("error_code")
+            error = answer.body.all("responses")[0].all("partition_responses")[0].number("error_code")
+    return error
 
 
 # The bystander

@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 from tests.isr_broker.test_wire import asked, one_broker, said
 from tests.support.clusters import QUICK, Cluster, three_processes
 
-from isr_broker.core import batch_records
+from isr_broker.core import batch_records, message_json
 from isr_broker.core.batch_records import newest_timestamp
 from isr_broker.core.log_view import LogView
-from isr_broker.core.messages import Error, TopicPartition
+from isr_broker.core.message_json import MOST_MESSAGES, BadMessage
+from isr_broker.core.messages import Error, Heartbeat, TopicPartition
 from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import (
     BadBatch,
@@ -312,6 +313,14 @@ def test_partitions_that_are_not_there_cost_little(alone: Requests) -> None:
     assert time.process_time() - began < 10
 
 
+def test_a_frame_of_too_many_messages_is_none() -> None:
+    """A broker sends less in one; to read 100 MB of JSON takes seconds."""
+    parcels = [(1, 0, Heartbeat(broker=1, broker_epoch=n, metadata_offset=0)) for n in range(MOST_MESSAGES + 1)]
+    assert [len(message_json.decode(frame[4:])) for frame in message_json.frames(parcels)] == [MOST_MESSAGES, 1]
+    with pytest.raises(BadMessage, match="501 messages"):
+        message_json.decode(message_json.encode(parcels)[4:])
+
+
 # Bytes in flight
 
 
@@ -525,11 +534,12 @@ def test_answers_that_nobody_reads_take_little_and_are_given_back(processes: Pro
 def test_the_table_of_limits_says_what_holds_and_by_which_test() -> None:
     section = DOC.read_text().split("## What one client can cost")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
-    limits = [row for row in rows if len(row) == 4 and row[3].startswith("`test_")]
-    assert len(limits) >= 12
+    limits = [row for row in rows if len(row) == 5 and row[4].startswith("`test_")]
+    assert len(limits) >= 20
     sources = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    for _, default, _, test in limits:
+    for _, default, setting, _, test in limits:
         assert f"def {test.strip('`')}(" in sources, test
+        assert setting.strip("`") in ("", *Settings().properties())
         for number in re.findall(r"\d[\d,]{3,}", default):
             assert int(number.replace(",", "")) in KNOWN, number
 

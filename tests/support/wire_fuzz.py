@@ -30,6 +30,7 @@ from typing import Final, cast
 
 import attrs
 from kio.index import load_request_schema
+from kio.static.protocol import Entity
 from tests.support.clusters import three_processes
 
 from isr_broker.core.record_batch import batch_around, crc32c, new_batch
@@ -65,7 +66,7 @@ class Requests:
                 frame[self.chance.randrange(4, len(frame))] = self.chance.choice((0, 1, 0x7F, 0x80, 0xFF))
         return key, bytes(frame)
 
-    def entity(self, schema: type[object], most: int) -> Answer:
+    def entity(self, schema: type[Entity], most: int) -> Answer:
         """Fields of an entity, with up to so many items in an array."""
         fields = (field for field in shape(schema) if field.tag is None or self.chance.random() < 0.5)
         return {field.name: self.value(field, most) for field in fields}
@@ -106,7 +107,7 @@ class Requests:
         if name in ("max_wait", "timeout", "rebalance_timeout"):
             return self.chance.choice((-1, 0, 1, 100))
         bits = _BITS[letter]
-        most, least = (2**bits - 1, -(2**bits)) if letter.islower() else (2**bits - 1, 0)
+        most, least = (1 << bits) - 1, -(1 << bits) if letter.islower() else 0
         number = self.chance.choice((*_NUMBERS, most, least))
         return min(max(number, least), most)
 

@@ -53,18 +53,18 @@ def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admiss
     ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator, analyzeAndValidateProducerState,
     in this order; what each refusal is called is in docs/broker.md.
     """
-    error = batch_fault(records) or batch_fault(records, after_first=True)
-    if error is not None:
-        return Admission(error=error)
+    fault = batch_fault(records) or batch_fault(records, after_first=True)
+    if fault is not None:
+        return Admission(error=fault)
     size = _size_at(records, 0)
-    error, newest = _damage(records, size, max_bytes), None
-    if error is Error.NONE:
-        try:
-            batch = header(records, 0)
-        except BadBatch:
-            # Offsets or a count that cannot be.
-            return Admission(error=Error.INVALID_RECORD)
-        error, newest = _fault(records, batch)
+    if (error := _damage(records, size, max_bytes)) is not Error.NONE:
+        return Admission(error=error)
+    try:
+        batch = header(records, 0)
+    except BadBatch:
+        # Offsets or a count that cannot be.
+        return Admission(error=Error.INVALID_RECORD)
+    error, newest = _fault(records, batch)
     if error is not Error.NONE:
         return Admission(error=error)
     admission = _in_order(producers, batch) if batch.idempotent else Admission(count=batch.count)

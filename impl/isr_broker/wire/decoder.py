@@ -2,7 +2,8 @@
 
 The schemas are the codec's (`kio`); its own reader is not used here, because it reserves memory for as many elements as
 a frame claims to have, and ends the process when there is none. This one believes no length that exceeds the frame,
-takes no more items of a request than a client could mean, and skips tagged fields that it does not know, as Kafka does (KIP-482).
+takes no more items of a request than a client could mean, and skips tagged fields that it does not know, as Kafka does
+(KIP-482).
 """
 
 from __future__ import annotations

@@ -82,13 +82,14 @@ class GroupRequests:
             reply(self._list_groups(body, now))
             return
         if request.key == protocol.DESCRIBE_GROUPS:
-            reply({"groups": [self._describe_group(name, request.version, now) for name in dict.fromkeys(body.texts("groups"))]})
+            names = dict.fromkeys(body.texts("groups"))
+            reply({"groups": [self._describe_group(name, request.version, now) for name in names]})
             return
         if request.key == protocol.DELETE_GROUPS:
             self._deletes(body.texts("groups_names"), now, reply)
             return
-        names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
-        groups_by_name = {name: self._groups_of(name, now) for name in names}
+        group_ids = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
+        groups_by_name = {name: self._groups_of(name, now) for name in group_ids}
         errors = {name: groups for name, groups in groups_by_name.items() if isinstance(groups, int)}
         if request.key == protocol.OFFSET_FETCH:
             reply(_fetches(groups_by_name, body))
