@@ -1,6 +1,7 @@
 """A minute of random requests against three processes, with somebody beside them who writes.
 
-`tests.support.wire_fuzz` says what they are. Without it a request that nobody thought of could take a broker's memory, or hold up everybody else.
+`tests.support.wire_fuzz` says what they are. Without it a request that nobody thought of could take a broker's memory,
+or hold up everybody else.
 """
 
 from __future__ import annotations
