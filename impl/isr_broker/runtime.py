@@ -183,6 +183,8 @@ class Runtime:
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
     _busy: bool = False
+    _asks_more: bool = False
+    """Another question to the controller follows at once."""
     _timeless: bool = False
     """What must not be: it goes on, and its timers do not (designs.PLANTED)."""
     after_turn: Callable[[Millis], None] = _nothing
@@ -341,7 +343,18 @@ class Runtime:
         else:
             self._admin[self.requests] = now + self.settings.controller_socket_timeout_ms
             self._send(CONTROLLER, self.me, request)
-            self._drain(now)
+            if not self._asks_more:
+                self._drain(now)
+
+    def ask_all(self, asks: Iterable[tuple[Callable[[int], Admin], Then]], now: Millis) -> None:
+        """Ask the controller for several things, which are durable with one flush if it is here."""
+        self._asks_more = True
+        try:
+            for make, then in asks:
+                self.ask(make, then, now)
+        finally:
+            self._asks_more = False
+        self._drain(now)
 
     def _answer_client(self, answer: ClientAnswer, records: bytes) -> None:
         self._admin.pop(answer.request, None)

@@ -46,6 +46,7 @@ DOCUMENTATION: Final = {
     "insync.design": "Which protocol of Kafka's history the broker replicates by.",
     "insync.follower.reads": "Whether followers serve consumers (KIP-392).",
     "insync.waits.for.joiners": "Whether the high watermark waits for replicas that are about to join the ISR.",
+    "insync.in.flight.max.bytes": "Bytes of requests without an answer, and of answers that nobody has taken.",
     "insync.trace.dir": "Where the process writes down which actions of the model it takes; empty for nowhere.",
     "insync.trace.snapshots": "Whether the trace has the states, too.",
     "insync.flush.record": "A file that notes what each flush made durable; empty for none.",

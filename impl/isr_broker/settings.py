@@ -90,6 +90,9 @@ class Settings:
     insync_follower_reads: bool = False
     insync_waits_for_joiners: bool = True
 
+    # Ours: bytes of all connections that are neither answered nor taken (`flow`)
+    insync_in_flight_max_bytes: int = 268_435_456
+
     # Ours: where each process writes which actions it took, and whether with states (docs/trace-format.md)
     insync_trace_dir: str = ""
     insync_trace_snapshots: bool = True
@@ -174,6 +177,7 @@ _LOWEST: Final = {
     "producer_id_expiration_ms": 1,
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
+    "insync_in_flight_max_bytes": 1_048_576,
 }
 
 

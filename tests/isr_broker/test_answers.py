@@ -45,7 +45,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.producers import admission_of
-from isr_broker.core.record_batch import crc32c, new_batch, stamped
+from isr_broker.core.record_batch import batch_around, crc32c, new_batch, stamped
 from isr_broker.core.replica_state import Step, leading
 from isr_broker.designs import KIP_966
 from isr_broker.settings import Settings
@@ -207,7 +207,7 @@ def timed(disk: MemoryDisk) -> Log:
         (record(0, 0), 2_000, 2_000),
     ):
         count = len(records) // len(record(0, 0))
-        batch = bytearray(new_batch(records, count=count, timestamp=at))
+        batch = bytearray(batch_around(records, count=count, timestamp=at))
         struct.pack_into(">q", batch, 35, newest)
         made.append(stamped(bytes(batch), made.view.end, 0))
     assert len(made.segments) == 2
@@ -230,7 +230,7 @@ def test_a_record_is_found_by_its_time_without_reading_what_comes_before() -> No
     times: list[int] = []
     for number in range(400):
         times.append(1_000 + 10 * number - chance.choice((0, 0, 0, 95)))
-        made.append(stamped(new_batch(record(0, 0), timestamp=times[-1]), number, 0))
+        made.append(stamped(batch_around(record(0, 0), timestamp=times[-1]), number, 0))
     bytes_read = [0]
 
     def counted(path: str, found: bytes) -> bytes:

@@ -230,7 +230,7 @@ def test_no_length_is_believed_that_the_frame_does_not_have(claimed: int) -> Non
         protocol.parse(frame)
 
 
-def test_a_frame_of_more_items_than_a_cluster_could_mean_is_refused() -> None:
+def test_a_frame_of_more_items_than_a_client_could_mean_is_refused() -> None:
     """Two bytes are a topic without a name: 600 KB of them would be 58 MB of objects."""
 
     def frame(topics: int) -> bytes:
@@ -240,7 +240,7 @@ def test_a_frame_of_more_items_than_a_cluster_could_mean_is_refused() -> None:
         return struct.pack(">hhih", protocol.METADATA, 9, 1, -1) + b"\0" + body
 
     assert isinstance(protocol.parse(frame(MOST_ITEMS)), protocol.Request)
-    with pytest.raises(BadFrame, match="more than 100,000 items"):
+    with pytest.raises(BadFrame, match="more than 50,000 items"):
         protocol.parse(frame(MOST_ITEMS + 1))
 
 

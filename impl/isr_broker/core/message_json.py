@@ -82,6 +82,8 @@ def decode(frame: bytes, cluster: str) -> list[Parcel]:
         if whose != cluster:
             raise BadMessage(f"a message of a broker of the cluster {str(whose)[:40]!r}, not of {cluster!r}")
         rows = cast("list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", listed)
+        if len(rows) > MOST_MESSAGES:
+            raise BadMessage(f"{len(rows):,} messages in one frame, a broker sends {MOST_MESSAGES} at most")
         for source, to, behind, body, *stamp in rows:
             message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
             if isinstance(message, FetchResponse) and behind:

@@ -399,15 +399,22 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
         elif partition.partition in partitions:
             partitions = partitions.delete(partition.partition)
     node = attrs.evolve(node, metadata_offset=news.offset, brokers=brokers, partitions=partitions)
-    step = NodeStep(node)
+    effects: list[Effect] = []
     for p in news.partitions:
         if p.partition in node.replicas and (not p.replicas or _is_of_another_topic(node, p)):
-            step = _also(step, _drops(step.core, p.partition))
-    step = _opens(step, news.partitions)
+            step = _drops(node, p.partition)
+            node = step.core
+            effects += step.effects
+    step = _opens(NodeStep(node), news.partitions)
+    node = step.core
+    effects += step.effects
     told = {p.partition for p in news.partitions if node.me in p.replicas}
-    told |= _led_with(step.core, {b.broker for b in news.brokers})
-    for tp in sorted(told & set(step.core.replicas)):
-        step = _also(step, _tell_replica(step.core, tp, _news(step.core, partitions[tp]), now))
+    told |= _led_with(node, {b.broker for b in news.brokers})
+    for tp in sorted(tp for tp in told if tp in node.replicas):
+        step = _tell_replica(node, tp, _news(node, partitions[tp]), now)
+        node = step.core
+        effects += step.effects
+    step = NodeStep(node, tuple(effects))
     step = _then(step, _polls, now)
     return _then(step, _calls, now) if behind and step.core.metadata_offset >= step.core.broker_epoch else step
 

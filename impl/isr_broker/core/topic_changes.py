@@ -37,7 +37,7 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
     error = Error.NONE
     if not may_be_called(request.topic):
         error = Error.INVALID_TOPIC_EXCEPTION
-    elif any(tp.topic == request.topic for tp in controller.partitions):
+    elif TopicPartition(request.topic, 0) in controller.partitions:
         error = Error.TOPIC_ALREADY_EXISTS
     elif not all(_assignable(controller, replicas) for replicas in request.assignments):
         error = Error.INVALID_REPLICA_ASSIGNMENT
@@ -58,6 +58,14 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
     return decides(
         controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
     )
+
+
+def _partitions_of(controller: Controller, topic: str) -> list[PartitionMetadata]:
+    """The partitions of a topic, in their order: they have the numbers from 0 on."""
+    partitions: list[PartitionMetadata] = []
+    while (partition := controller.partitions.get(TopicPartition(topic, len(partitions)))) is not None:
+        partitions.append(partition)
+    return partitions
 
 
 def _new_partitions(
@@ -109,7 +117,7 @@ def _place_replicas(controller: Controller, partitions: int, copies: int) -> lis
 
 def creates_partitions(controller: Controller, source: BrokerId, request: CreatePartitions) -> ControllerStep:
     """A topic gets more partitions, with as many replicas as its first has (createPartitions)."""
-    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    old = _partitions_of(controller, request.topic)
     more, error = request.count - len(old), Error.NONE
     if not old:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -135,7 +143,7 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
 
     Where unclean election is allowed now, partitions without a leader may get one.
     """
-    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    old = _partitions_of(controller, request.topic)
     error = Error.NONE if old else Error.UNKNOWN_TOPIC_OR_PARTITION
     answer = AdminAnswer(request=request.request, error=error)
     if not old or request.only_asks:
@@ -154,12 +162,13 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
 
 def deletes_topic(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
     """A topic is no more, and its brokers remove the logs (deleteTopics)."""
-    deleted_partitions = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
+    deleted_partitions = [p.partition for p in _partitions_of(controller, request.topic)]
     error = Error.NONE if deleted_partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
     refused = controller.refused_requests
     if not controller.settings.insync_design.refusals_outlive_topics:
         # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
-        refused = Map({tp: request for tp, request in refused.items() if tp not in deleted_partitions})
+        deleted = set(deleted_partitions)
+        refused = Map({tp: request for tp, request in refused.items() if tp not in deleted})
     controller = attrs.evolve(controller, due=controller.due - set(deleted_partitions), refused_requests=refused)
     return decides(
         controller,

@@ -61,6 +61,7 @@ class FetchRequests:
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
     - `timers`: sessions of followers whose fetch is due once it has waited long enough.
+    - `room`: how many bytes of records a consumer's fetch may have now.
     """
 
     runtime: Runtime
@@ -70,9 +71,11 @@ class FetchRequests:
     due: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
     timers: set[Session] = attrs.field(factory=set[Session])
+    room: Callable[[], int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
+        self.room = lambda: settings.fetch_max_bytes
         self.cache = SessionCache(
             settings.max_incremental_fetch_session_cache_slots,
             first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
@@ -133,8 +136,8 @@ class FetchRequests:
 
     def _opens(self, session: Session, request: Request, reply: Reply, full: bool, now: Millis) -> Fetch:
         body, most = request.body, self.runtime.settings.fetch_max_bytes
-        limit = max(min(body.number("max_bytes", most), most), 0)
         wait, consumer = body.number("max_wait"), not session.is_privileged
+        limit = max(min(body.number("max_bytes", most), most, self.room() if consumer else most), 0)
         session.wait, session.fetch = (
             wait,
             Fetch(
@@ -190,7 +193,7 @@ class FetchRequests:
         looks = fetch.stage is Stage.LOOKS
         # A replica that had nothing, or no more than before, has waited as long as it was to.
         is_late = not looks and (not answer.news or answer.watermark <= part.more_than)
-        if is_late or (answer.news and _suffices(session, fetch)):
+        if is_late or (not looks and answer.news and _is_enough(session, fetch, answer)):
             fetch.due = True
             self.due.append(session)
         elif not looks:
@@ -281,6 +284,11 @@ class FetchRequests:
 def _waits_as_one(session: Session) -> bool:
     """Whether the session waits for its partitions, and not each replica: no question has a stamp, or all have one."""
     return all(part.stamp is None for part in islice(session.parts.values(), 1))
+
+
+def _is_enough(session: Session, fetch: Fetch, answer: PartAnswer) -> bool:
+    """As `_suffices`, once one more has answered: most often that answer alone says it."""
+    return not answer.size or answer.size >= fetch.least or session.size >= fetch.least
 
 
 def _suffices(session: Session, fetch: Fetch) -> bool:

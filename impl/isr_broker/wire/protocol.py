@@ -17,7 +17,7 @@ import attrs
 from kio.index import load_request_schema, load_response_schema
 from kio.static.protocol import Entity
 
-from isr_broker.wire.decoder import BadFrame, Cursor, Plain, entity, tagged_fields
+from isr_broker.wire.decoder import MOST_ITEMS, BadFrame, Cursor, Plain, entity, tagged_fields
 from isr_broker.wire.encoder import Answer as Answer
 from isr_broker.wire.encoder import tags, writer
 
@@ -200,7 +200,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     low, high = SERVED_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:
         return Unsupported(key, version, correlation)
-    schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size)
+    schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size, MOST_ITEMS)
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
     client = cursor.take(max(size, 0)).decode(errors="replace")

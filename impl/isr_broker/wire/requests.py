@@ -6,6 +6,7 @@ is answered as soon as any has something to say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, cast
@@ -25,7 +26,8 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import BadBatch
+from isr_broker.core.producers import batch_fault
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, batches, codec_at
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.watermark import epoch_error
@@ -41,6 +43,7 @@ from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.turns import Turns, Work
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
@@ -65,10 +68,11 @@ class Requests:
     epochs: EpochRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
     cluster: ClusterRequests = attrs.field(init=False)
+    turns: Turns = attrs.field(factory=Turns)
     producer_ids: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.admin = AdminRequests(self.runtime)
+        self.admin = AdminRequests(self.runtime, self.turns)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
@@ -107,9 +111,9 @@ class Requests:
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
                 self.epochs.serve(request, now, reply)
             case protocol.LIST_OFFSETS:
-                reply({"topics": self._per_partition(body, self._offset)})
+                self.turns.begin(self._per_partition(body, self._offset, reply))
             case protocol.OFFSET_FOR_LEADER_EPOCH:
-                reply({"topics": self._per_partition(body, self._epoch_end)})
+                self.turns.begin(self._per_partition(body, self._epoch_end, reply))
             case protocol.INIT_PRODUCER_ID:
                 reply(self._producer_id(body))
             case _:
@@ -140,19 +144,25 @@ class Requests:
             for p in topic.all("partition_data"):
                 records_by_partition[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
         answers: dict[TopicPartition, Answer] = {}
+        expected, without_id = len(records_by_partition), not body.has("transactional_id")
         if acks == 0:
             reply(None)
 
         def collect_answer(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
             answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
-            if acks != 0 and len(answers) == len(records_by_partition):
+            if acks != 0 and len(answers) == expected:
                 leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
                 reply({"responses": _by_topic(answers, "partition_responses"), "node_endpoints": leaders})
 
+        if without_id and any(_is_transactional(records) for records in records_by_partition.values()):
+            for tp in records_by_partition:
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=_NO_TRANSACTION), b"")
+            return
         for tp, records in records_by_partition.items():
-            if tp.topic == TOPIC:
-                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+            error = self._refusal_at_door(tp, records, request.version)
+            if error is not Error.NONE:
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=error), b"")
                 continue
             told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
@@ -165,6 +175,21 @@ class Requests:
         hints = {tp: leader_hint(node, tp) for tp, said in answers.items() if said["error_code"] in PRODUCE_ERRORS}
         answers.update({tp: {**answers[tp], "current_leader": hint} for tp, hint in hints.items()})
         return endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))
+
+    def _refusal_at_door(self, tp: TopicPartition, records: bytes, version: int) -> Error:
+        """Why records of a client are not even shown to a replica, of which a request may name very many."""
+        if tp.topic == TOPIC:
+            return Error.INVALID_TOPIC_EXCEPTION
+        if not self._is_there(tp):
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        fault = batch_fault(records)
+        if fault is None and version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD:
+            fault = Error.UNSUPPORTED_COMPRESSION_TYPE
+        return fault or Error.NONE
+
+    def _is_there(self, tp: TopicPartition) -> bool:
+        """The partition is known here, or has a replica."""
+        return tp in self.runtime.node.replicas or tp in self.runtime.node.partitions
 
     def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
         """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
@@ -184,8 +209,10 @@ class Requests:
                 reply({"topics": _by_topic(answers, "partitions")})
 
         for tp, offset in offsets.items():
-            if tp.topic == TOPIC:
-                collect_answer(tp, AnswerDelete(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+            internal = tp.topic == TOPIC
+            if internal or not self._is_there(tp):
+                error = Error.INVALID_TOPIC_EXCEPTION if internal else Error.UNKNOWN_TOPIC_OR_PARTITION
+                collect_answer(tp, AnswerDelete(request=0, partition=tp, error=error), b"")
                 continue
             told = DeleteRecords(request=0, partition=tp, offset=offset, timeout_ms=timeout)
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
@@ -194,9 +221,13 @@ class Requests:
 
     # Offsets
 
-    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer]) -> list[Answer]:
-        """An answer of each partition's leader, or an error."""
+    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer], reply: Reply) -> Work:
+        """An answer of each partition's leader, or an error, some in each turn; one that is named twice is refused.
+
+        ListOffsetsRequest.duplicatePartitions.
+        """
         topics: list[Answer] = []
+        pieces, named = 0, _named_twice(body)
         for topic in body.all("topics"):
             name = topic.text("name") or topic.text("topic")
             answers: list[Answer] = []
@@ -204,10 +235,16 @@ class Requests:
                 number = p.number("partition_index", p.number("partition"))
                 replica = self.runtime.node.replicas.get(TopicPartition(name, number))
                 error = _refusal(replica, p.number("current_leader_epoch"))
+                if (name, number) in named:
+                    error = Error.INVALID_REQUEST
                 said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
                 answers.append({"partition_index": number, "partition": number, **said})
+                pieces += _PIECES_OF_LOOKUP if replica is not None and p.number("timestamp") >= 0 else 1
+                if pieces >= _PIECES_AT_ONCE:
+                    pieces = 0
+                    yield
             topics.append({"name": name, "topic": name, "partitions": answers})
-        return topics
+        reply({"topics": topics})
 
     def _offset(self, replica: Replica, fields: Fields) -> Answer:
         """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
@@ -246,6 +283,37 @@ class Requests:
 
 
 _COORDINATOR_NOT_AVAILABLE: Final = 15
+
+
+_PIECES_AT_ONCE: Final = 2_000
+"""Partitions that are answered in one turn."""
+_PIECES_OF_LOOKUP: Final = 200
+"""What a look for a time counts as: a batch is read from the disk, and its records."""
+
+
+def _named_twice(body: Fields) -> set[tuple[str, int]]:
+    """Partitions that a request names more than once."""
+    named = Counter(
+        (topic.text("name") or topic.text("topic"), p.number("partition_index", p.number("partition")))
+        for topic in body.all("topics")
+        for p in topic.all("partitions")
+    )
+    return {key for key, count in named.items() if count > 1}
+
+
+_NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+"""Records of a transaction in a request that names none (KafkaApis.handleProduceRequest)."""
+_ZSTD: Final = 4
+_WITH_ZSTD: Final = 7
+"""The first version of Produce that may have records that zstd compressed (ProduceRequest.validateRecords)."""
+
+
+def _is_transactional(records: bytes) -> bool:
+    """Some batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
+    try:
+        return any(batch.transactional for batch in batches(records))
+    except BadBatch:
+        return False
 
 
 def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
