@@ -30,12 +30,12 @@ class _Layout:
     """Which bytes of a record are what, counted from its beginning.
 
     - `time`, `number`: the bytes of its timestamp and of its offset, both relative to the batch.
-    - `fixed`: the bytes that say how long it and its parts are.
+    - `structure`: the bytes that say how long it and its parts are.
     """
 
     time: range
     number: range
-    fixed: Sequence[int]
+    structure: Sequence[int]
 
 
 def newest_timestamp(data: bytes, batch: Batch) -> int:
@@ -96,24 +96,24 @@ def _layout(data: bytes, at: int) -> _Layout:
     _, body = zigzag(data, at)
     _, number_at = zigzag(data, body + 1)
     _, here = zigzag(data, number_at)
-    fixed, number = [*range(body - at)], range(number_at - at, here - at)
+    structure, number = [*range(body - at)], range(number_at - at, here - at)
     for _ in ("key", "value"):
         length, past = zigzag(data, here)
-        fixed += range(here - at, past - at)
+        structure += range(here - at, past - at)
         here = past + max(length, 0)
     headers, past = zigzag(data, here)
-    fixed += range(here - at, past - at)
+    structure += range(here - at, past - at)
     for _ in range(2 * headers):
         length, after = zigzag(data, past)
-        fixed += range(past - at, after - at)
+        structure += range(past - at, after - at)
         past = after + max(length, 0)
-    return _Layout(range(body + 1 - at, number_at - at), number, fixed)
+    return _Layout(range(body + 1 - at, number_at - at), number, structure)
 
 
 def _alike(data: bytes, at: int, length: int, layout: _Layout, number: int, rows: int) -> bool:
     """Whether so many records from one on are laid out as the one before it, and have the numbers that follow."""
     end = at + rows * length
-    for place in layout.fixed:
+    for place in layout.structure:
         if data[at + place : end : length] != data[at - length + place : at - length + place + 1] * rows:
             return False
     last = len(layout.number) - 1

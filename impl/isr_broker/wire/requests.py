@@ -213,7 +213,7 @@ class Requests:
         ListOffsetsRequest.duplicatePartitions.
         """
         topics: list[Answer] = []
-        pieces, named = 0, _named_twice(body)
+        pieces, duplicates = 0, _duplicates(body)
         for topic in body.all("topics"):
             name = topic.text("name") or topic.text("topic")
             answers: list[Answer] = []
@@ -221,7 +221,7 @@ class Requests:
                 number = p.number("partition_index", p.number("partition"))
                 replica = self.runtime.node.replicas.get(TopicPartition(name, number))
                 error = _refusal(replica, p.number("current_leader_epoch"))
-                if (name, number) in named:
+                if (name, number) in duplicates:
                     error = Error.INVALID_REQUEST
                 said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
                 answers.append({"partition_index": number, "partition": number, **said})
@@ -277,14 +277,14 @@ _PIECES_OF_LOOKUP: Final = 200
 """What a look for a time counts as: a batch is read from the disk, and its records."""
 
 
-def _named_twice(body: Fields) -> set[tuple[str, int]]:
+def _duplicates(body: Fields) -> set[tuple[str, int]]:
     """Partitions that a request names more than once."""
-    named = Counter(
+    counts = Counter(
         (topic.text("name") or topic.text("topic"), p.number("partition_index", p.number("partition")))
         for topic in body.all("topics")
         for p in topic.all("partitions")
     )
-    return {key for key, count in named.items() if count > 1}
+    return {key for key, count in counts.items() if count > 1}
 
 
 _NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
