@@ -49,7 +49,7 @@ MUCH: Final = 1 << 20
 _LATER: Final = 1.0
 """Seconds after which nothing refers to them."""
 
-PIECE: Final = 1 << 16
+PIECE: Final = 1 << 18
 """Bytes that are read or written at once of what is larger."""
 
 
@@ -327,7 +327,13 @@ class Server:
 
     async def _write(self, future: asyncio.Future[bytes], writer: asyncio.StreamWriter, holder: Holder) -> None:
         """Write an answer once it is there, a piece at a time: it is not copied, and it is known what is left."""
-        answer = memoryview(await future)
+        whole = await future
+        if len(whole) <= PIECE:
+            writer.write(whole)
+            await writer.drain()
+            self.flow.sends(holder, len(whole))
+            return
+        answer = memoryview(whole)
         while answer:
             piece, answer = answer[:PIECE], answer[PIECE:]
             writer.write(piece)

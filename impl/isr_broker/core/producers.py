@@ -21,6 +21,7 @@ from isr_broker.core.record_batch import (
 )
 
 _MAGIC_AT: Final = 16
+_MAGIC_BYTE: Final = bytes([MAGIC])
 _LEAST_LENGTH: Final = 14
 """LegacyRecord.RECORD_OVERHEAD_V0."""
 
@@ -53,10 +54,12 @@ def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admiss
     ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator, analyzeAndValidateProducerState,
     in this order; what each refusal is called is in docs/broker.md.
     """
-    fault = batch_fault(records) or batch_fault(records, after_first=True)
-    if fault is not None:
-        return Admission(error=fault)
     size = _size_at(records, 0)
+    if size != len(records) or records[_MAGIC_AT : _MAGIC_AT + 1] != _MAGIC_BYTE:
+        # Not just one batch, as nearly always.
+        fault = batch_fault(records) or batch_fault(records, after_first=True)
+        if fault is not None:
+            return Admission(error=fault)
     if (error := _damage(records, size, max_bytes)) is not Error.NONE:
         return Admission(error=error)
     try:

@@ -26,8 +26,7 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.producers import batch_fault
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, batches, codec_at
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, codec_at, is_transactional
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.watermark import epoch_error
@@ -168,10 +167,8 @@ class Requests:
             return Error.INVALID_TOPIC_EXCEPTION
         if not self._is_there(tp):
             return Error.UNKNOWN_TOPIC_OR_PARTITION
-        fault = batch_fault(records)
-        if fault is None and version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD:
-            fault = Error.UNSUPPORTED_COMPRESSION_TYPE
-        return fault or Error.NONE
+        too_new = version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD
+        return Error.UNSUPPORTED_COMPRESSION_TYPE if too_new else Error.NONE
 
     def _is_there(self, tp: TopicPartition) -> bool:
         """The partition is known here, or has a replica."""
@@ -295,11 +292,8 @@ _WITH_ZSTD: Final = 7
 
 
 def _is_transactional(records: bytes) -> bool:
-    """Some batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
-    try:
-        return any(batch.transactional for batch in batches(records))
-    except BadBatch:
-        return False
+    """The batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
+    return len(records) >= HEADER_BYTES and is_transactional(records)
 
 
 def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
