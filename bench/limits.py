@@ -149,6 +149,8 @@ def stands_by(port: int, pid: int) -> None:
                 errors += 1
                 break
             durations.append(time.perf_counter() - began)
+            if not turns:
+                print("writes", flush=True)
             turns.append(processor_seconds(pid) - used)
             errors += answer.body.all("responses")[0].all("partition_responses")[0].number("error_code") != 0
             time.sleep(0.01)
@@ -183,19 +185,19 @@ def tagged(port: int) -> None:
             return
 
 
-def damaged(port: int) -> None:
+def damaged_batches(port: int) -> None:
     """Batches that say what they are not, and ListOffsets by time over whatever was taken."""
     good = new_batch(b"\xff" * 39)
     many = bytearray(new_batch(b"\1" * 39, timestamp=1))
     struct.pack_into(">i", many, 23, 29_999_999)
     struct.pack_into(">i", many, 57, 30_000_000)
     struct.pack_into(">I", many, 17, crc32c(bytes(many[21:])))
-    taken = [produced(port, LARGE, bytes(batch)) == 0 for batch in (many, good)]
+    verdicts = [produced(port, LARGE, bytes(batch)) == 0 for batch in (many, good)]
     rows = [{"partition_index": 0, "timestamp": 10**13}, {"partition_index": 0, "timestamp": 1}]
     with Client(port) as client:
         for row in rows:
             client.wait(protocol.LIST_OFFSETS, 1, {"replica_id": -1, "topics": [{"name": LARGE, "partitions": [row]}]})
-    print(f"    batches taken: {sum(taken)} of 2")
+    print(f"    batches taken: {sum(verdicts)} of 2")
 
 
 def fetch_fields(offset: int = 0) -> Answer:
@@ -264,7 +266,7 @@ LOADS: Final[dict[str, Callable[[int], None]]] = {
     "unknown-names": unknown_names,
     "same-name": same_name,
     "tagged-fields": tagged,
-    "damaged-batches": damaged,
+    "damaged-batches": damaged_batches,
     "unread-answers": unread,
     "unsent-frames": unsent,
     "fetch-of-many": partitions(
@@ -295,7 +297,7 @@ def resident(pid: int) -> int:
 
 
 @contextmanager
-def watched(pid: int) -> Iterator[list[int]]:
+def memory_samples(pid: int) -> Iterator[list[int]]:
     """What a process has of memory, every 50 ms, by a process that this one's GIL does not hold up."""
     line = f"print(next(l for l in open('/proc/{pid}/status') if 'VmRSS' in l).split()[1])"
     program = f"import time\nwhile True:\n {line}\n time.sleep(.05)"
@@ -313,26 +315,28 @@ def figures(name: str, port: int, pid: int) -> dict[str, float | str]:
     before = resident(pid)
     command = [sys.executable, __file__, "--bystander", str(port), str(pid)]
     bystander = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert bystander.stdout is not None
+    assert bystander.stdout.readline() == "writes\n"
     time.sleep(2)
     began = time.perf_counter()
-    with watched(pid) as samples:
+    with memory_samples(pid) as samples:
         try:
             LOADS[name](port)
             took, end = time.perf_counter() - began, ""
         except (OSError, BadFrame) as error:
             took, end = time.perf_counter() - began, f" {error}"
         time.sleep(3)
-    seen = json.loads(bystander.communicate(timeout=2 * PATIENCE)[0])
+    report = json.loads(bystander.communicate(timeout=2 * PATIENCE)[0])
     after = resident(pid)
-    durations = cast("list[float]", seen["durations"])
+    durations = cast("list[float]", report["durations"])
     return {
         "load": name + end,
         "answered after s": round(took, 2),
         "writes": len(durations),
         "median ms": round(1e3 * statistics.median(durations), 1),
         "longest ms": round(1e3 * max(durations)),
-        "of the broker's processor ms": round(1e3 * max(seen["turns"], default=0)),
-        "refused": seen["errors"],
+        "of the broker's processor ms": round(1e3 * max(report["turns"], default=0)),
+        "refused": report["errors"],
         "MB before": round(before / 1e6),
         "MB most": round(max(samples) / 1e6),
         "MB after": round(after / 1e6),

@@ -10,7 +10,6 @@ asked to (queued.max.request.bytes). Here requests of one connection overlap, an
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
@@ -31,7 +30,7 @@ _LEAST_FETCH: Final = 1 << 20
 
 @attrs.define(eq=False)
 class Holder:
-    """A connection, and the bytes that are there for it; `abort` closes it at once.
+    """A connection, and the bytes that are there for it; `abort` closes it at once, `wake` says that it may have room.
 
     - `partial`: of a request that has not arrived as a whole; `requests`: of those that are not answered.
     - `answers`: made, and not taken; `fetches`: how many fetches have no answer that was taken.
@@ -39,6 +38,7 @@ class Holder:
     """
 
     abort: Callable[[], None]
+    wake: Callable[[], None]
     moved_at: Millis
     partial: int = 0
     requests: int = 0
@@ -46,7 +46,6 @@ class Holder:
     fetches: int = 0
     peak: int = 0
     is_open: bool = True
-    wake: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     @property
     def size(self) -> int:
@@ -70,9 +69,9 @@ class Flow:
     size: int = 0
     holders: set[Holder] = attrs.field(factory=set[Holder])
 
-    def open(self, abort: Callable[[], None]) -> Holder:
+    def open(self, abort: Callable[[], None], wake: Callable[[], None]) -> Holder:
         """A new connection."""
-        holder = Holder(abort, self.now())
+        holder = Holder(abort, wake, self.now())
         self.holders.add(holder)
         return holder
 
@@ -82,7 +81,7 @@ class Flow:
             holder.is_open = False
             self.holders.discard(holder)
             self.size -= holder.size
-            holder.wake.set()
+            holder.wake()
 
     def arrives(self, holder: Holder, size: int) -> None:
         """Some bytes of a request."""
@@ -91,11 +90,8 @@ class Flow:
             holder.partial += size
             self._grows(holder, size)
 
-    async def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
-        """A request is here, of so many bytes; returns when it may be served."""
-        while holder.is_open and not holder.has_room(size, is_fetch):
-            holder.wake.clear()
-            await holder.wake.wait()
+    def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
+        """A request of so many bytes, for which there is room, is served."""
         if holder.is_open:
             self.size += size - holder.partial
             holder.partial, holder.requests = 0, holder.requests + size
@@ -106,7 +102,7 @@ class Flow:
         if holder.is_open:
             holder.requests -= request
             holder.answers += answer
-            holder.wake.set()
+            holder.wake()
             self._grows(holder, answer - request)
 
     def sends(self, holder: Holder, size: int) -> None:
@@ -115,12 +111,12 @@ class Flow:
         if holder.is_open:
             holder.answers -= size
             self.size -= size
-            holder.wake.set()
+            holder.wake()
 
     def has_sent(self, holder: Holder, is_fetch: bool) -> None:
         """An answer was taken as a whole."""
         holder.fetches -= is_fetch
-        holder.wake.set()
+        holder.wake()
 
     def room(self) -> int:
         """Bytes of records for a consumer's next fetch: the less is left in all the less, but always a batch."""

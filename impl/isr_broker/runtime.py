@@ -93,7 +93,7 @@ Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
 
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 32
 """Logs that are opened, or told of a new epoch, in one turn; each costs flushes, and others want their turn."""
 
 _ROUNDS: Final = 1_000

@@ -49,7 +49,7 @@ MUCH: Final = 1 << 20
 _LATER: Final = 1.0
 """Seconds after which nothing refers to them."""
 
-PIECE: Final = 1 << 16
+PIECE: Final = 1 << 18
 """Bytes that are read or written at once of what is larger."""
 
 
@@ -237,7 +237,8 @@ class Server:
             return
         self.connections.add(task)
         replies: Replies = asyncio.Queue(IN_FLIGHT)
-        holder = self.flow.open(writer.transport.abort)
+        room = asyncio.Event()
+        holder = self.flow.open(writer.transport.abort, room.set)
         answering = asyncio.get_running_loop().create_task(self._answer_in_order(replies, writer, holder))
         # Once the client takes no more answers there is nobody to read for, however many requests are on their way.
         answering.add_done_callback(lambda _: task.cancel())
@@ -247,7 +248,7 @@ class Server:
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     self.log(f"a frame of {size} bytes: connection closed")
                     return
-                if not await self._take(await self._frame(reader, size, holder), replies, holder):
+                if not await self._take(await self._frame(reader, size, holder), replies, holder, room):
                     return
                 self._set_timer()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -278,7 +279,7 @@ class Server:
             self.flow.arrives(holder, len(piece))
         return b"".join(pieces)
 
-    async def _take(self, frame: bytes, replies: Replies, holder: Holder) -> bool:
+    async def _take(self, frame: bytes, replies: Replies, holder: Holder, room: asyncio.Event) -> bool:
         """One frame; False if the connection is to be closed."""
         if message_json.is_peer(frame):
             try:
@@ -297,7 +298,10 @@ class Server:
         # metadata would name no broker, and some clients forget all that they know of and never ask again.
         await self._ready.wait()
         size, is_fetch = len(frame), request.key == protocol.FETCH
-        await self.flow.admits(holder, size, is_fetch)
+        while holder.is_open and not holder.has_room(size, is_fetch):
+            room.clear()
+            await room.wait()
+        self.flow.admits(holder, size, is_fetch)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         await replies.put((future, is_fetch))
 
@@ -327,7 +331,13 @@ class Server:
 
     async def _write(self, future: asyncio.Future[bytes], writer: asyncio.StreamWriter, holder: Holder) -> None:
         """Write an answer once it is there, a piece at a time: it is not copied, and it is known what is left."""
-        answer = memoryview(await future)
+        whole = await future
+        if len(whole) <= PIECE:
+            writer.write(whole)
+            await writer.drain()
+            self.flow.sends(holder, len(whole))
+            return
+        answer = memoryview(whole)
         while answer:
             piece, answer = answer[:PIECE], answer[PIECE:]
             writer.write(piece)

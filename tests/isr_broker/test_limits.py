@@ -6,7 +6,6 @@ bytes could cost a broker seconds, or its memory.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 import struct
@@ -330,7 +329,7 @@ def flow(limit: int) -> tuple[Flow, list[int]]:
 
 
 def opened(of: Flow, gone: list[str], name: str) -> Holder:
-    return of.open(lambda: gone.append(name))
+    return of.open(lambda: gone.append(name), lambda: None)
 
 
 def test_beyond_the_bytes_in_flight_who_holds_much_and_does_not_move_is_closed() -> None:
@@ -351,29 +350,27 @@ def test_beyond_the_bytes_in_flight_who_holds_much_and_does_not_move_is_closed()
 
 def test_a_connection_is_served_no_further_than_it_takes() -> None:
     bytes_in_flight, _ = flow(2**40)
-    holder = bytes_in_flight.open(lambda: None)
-
-    async def run() -> None:
-        await bytes_in_flight.admits(holder, 100, is_fetch=True)
-        assert holder.has_room(100, is_fetch=False)
-        assert not holder.has_room(100, is_fetch=True), "one fetch after the other"
-        bytes_in_flight.answers(holder, 100, MOST_UNSENT + 1)
-        assert not holder.has_room(100, is_fetch=False)
-        waiting = asyncio.ensure_future(bytes_in_flight.admits(holder, 100, is_fetch=True))
-        await asyncio.sleep(0)
-        bytes_in_flight.sends(holder, MOST_UNSENT + 1)
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        bytes_in_flight.has_sent(holder, is_fetch=True)
-        await asyncio.wait_for(waiting, 1)
-        assert not holder.has_room(MOST_UNANSWERED, is_fetch=False), "with the one that waits for its answer"
-
-    asyncio.run(run())
+    woken: list[int] = []
+    holder = bytes_in_flight.open(lambda: None, lambda: woken.append(1))
+    bytes_in_flight.admits(holder, 100, is_fetch=True)
+    assert holder.has_room(100, is_fetch=False)
+    assert not holder.has_room(100, is_fetch=True), "one fetch after the other"
+    bytes_in_flight.answers(holder, 100, MOST_UNSENT + 1)
+    assert not holder.has_room(100, is_fetch=False)
+    woken.clear()
+    bytes_in_flight.sends(holder, MOST_UNSENT + 1)
+    assert woken
+    assert holder.has_room(100, is_fetch=False)
+    assert not holder.has_room(100, is_fetch=True)
+    bytes_in_flight.has_sent(holder, is_fetch=True)
+    assert holder.has_room(100, is_fetch=True)
+    bytes_in_flight.admits(holder, 100, is_fetch=False)
+    assert not holder.has_room(MOST_UNANSWERED, is_fetch=False), "with the one that waits for its answer"
 
 
 def test_a_fetch_gets_the_less_the_less_is_left() -> None:
     bytes_in_flight, _ = flow(256 << 20)
-    holder = bytes_in_flight.open(lambda: None)
+    holder = bytes_in_flight.open(lambda: None, lambda: None)
     assert bytes_in_flight.room() == 16 << 20
     bytes_in_flight.arrives(holder, 128 << 20)
     assert bytes_in_flight.room() == 8 << 20

@@ -2,8 +2,8 @@
 
     python -m tests.support.wire_fuzz [--seconds N] [--seed N]
 
-Three processes with Kafka's default settings. Clients send random requests of every API that is a client's; some frames
-have flipped bytes, some are cut, some are sent on and on without reading an answer. Beside them a bystander writes with
+Three processes with Kafka's default settings, but for longer sessions. Clients send random requests of every API that
+is a client's. Some frames have flipped bytes, some are cut, some are sent on and on without reading an answer. Beside them a bystander writes with
 acks=all, first alone, then beside the clients, then alone again. It is told how long its longest write took, whether
 one was refused, and what the brokers have of memory. A run of one seed sends the same frames.
 
@@ -143,6 +143,7 @@ class Figures:
     beside: float = 0.0
     processor: float = 0.0
     writes: int = 0
+    errors: Counter[int] = attrs.field(factory=Counter[int])
     refused: int = 0
     before: int = 0
     peak: int = 0
@@ -154,7 +155,8 @@ class Figures:
         return [
             f"{sum(self.frames.values()):,} frames, {self.sent / 1e6:,.1f} MB, of {len(self.frames)} APIs; the broker "
             f"closed {self.closed:,} connections",
-            f"{self.writes:,} writes of a bystander, {self.refused} refused; the longest {1e3 * self.beside:.0f} ms, "
+            f"{self.writes:,} writes of a bystander, {self.refused} refused {dict(self.errors)}; "
+            f"the longest {1e3 * self.beside:.0f} ms, "
             f"{1e3 * self.alone:.0f} ms alone; of a broker's processor {1e3 * self.processor:.0f} ms",
             f"memory of the largest broker: {self.before / 1e6:.0f} MB, {self.peak / 1e6:.0f} MB at most, "
             f"{self.after / 1e6:.0f} MB afterwards",
@@ -208,7 +210,9 @@ def _stands_by(brokers: Processes, figures: Figures, over: Callable[[], bool]) -
         while not over():
             began, used = time.monotonic(), processor_seconds(brokers)
             try:
-                figures.refused += _write(connection, batch) != 0
+                if (error := _write(connection, batch)) != 0:
+                    figures.refused += 1
+                    figures.errors[error] += 1
             except OSError:
                 figures.refused += 1
                 return max(longest, time.monotonic() - began)
@@ -283,7 +287,9 @@ def _note_longest(longest: list[float], brokers: Processes, figures: Figures, ov
 
 def campaign(seconds: float, seed: int, root: Path, clients: int = 3) -> Figures:
     """So many clients for so long."""
-    settings = Settings.from_properties({"min.insync.replicas": "2", "default.replication.factor": "3"})
+    # A busy machine that lets no broker speak for nine seconds is not what is looked for.
+    patient = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "60000"}
+    settings = Settings.from_properties({"min.insync.replicas": "2", "default.replication.factor": "3", **patient})
     brokers, figures = three_processes(root, settings), Figures()
     try:
         brokers.start_all()

@@ -19,6 +19,9 @@ from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, base_tim
 _FEW: Final = 8
 """So many records are tried first: where they are not alike, little was lost."""
 _MOST_ROWS: Final = 512
+_ONE_DIGIT: Final = 64
+"""Numbers below are written as one byte, which is read here without a call, as that of no key is."""
+_NO_KEY: Final = 1
 _ASCII, _EVEN = bytes(range(0x80)), bytes(range(0, 0x100, 2))
 _FIRST_DIGITS: Final = {more: bytes(value | more for value in range(0, 0x80, 2)) * 10 for more in (0, 0x80)}
 """The first bytes of the numbers from 0 on, as they are written, with and without more to come."""
@@ -30,12 +33,12 @@ class _Layout:
     """Which bytes of a record are what, counted from its beginning.
 
     - `time`, `number`: the bytes of its timestamp and of its offset, both relative to the batch.
-    - `fixed`: the bytes that say how long it and its parts are.
+    - `structure`: the bytes that say how long it and its parts are.
     """
 
     time: range
     number: range
-    fixed: Sequence[int]
+    structure: Sequence[int]
 
 
 def newest_timestamp(data: bytes, batch: Batch) -> int:
@@ -48,15 +51,18 @@ def newest_timestamp(data: bytes, batch: Batch) -> int:
         length, rows = after - at, min(batch.count - number, (end - after) // (after - at), _MOST_ROWS)
         if layout is None and not wait and rows >= _FEW:
             layout = _layout(data, at)
-            if not _alike(data, after, length, layout, number, _FEW):
-                wait, pause, layout = 2 * pause + 1, min(2 * pause + 1, _LONGEST_PAUSE), None
-        while layout is not None and rows and not _alike(data, after, length, layout, number, rows):
+            if pause and not _alike(data, after, length, layout, number, _FEW):
+                layout = None
+        while layout is not None and not _alike(data, after, length, layout, number, rows):
             rows //= 2
-        if layout is not None and rows:
+            layout = layout if rows else None
+        if layout is not None:
             newest = max(newest, _largest(data, after, length, layout, rows))
             at, after, number, pause = after + (rows - 1) * length, after + rows * length, number + rows, 0
             continue
-        wait, layout = max(wait - 1, 0), None
+        if not wait:
+            wait = pause = min(2 * pause + 1, _LONGEST_PAUSE)
+        wait -= 1
         at, (after, delta) = after, _record(data, after, end, number)
         newest, number = max(newest, delta), number + 1
     if after != end:
@@ -71,12 +77,22 @@ def _record(data: bytes, at: int, end: int, number: int) -> tuple[int, int]:
     if size < 1 or after > end:
         raise BadBatch(f"at byte {at}: a record of {size} bytes, {end - body} are left")
     delta, here = zigzag(data, body + 1)
-    offset, here = zigzag(data, here)
-    if offset != number:
-        raise BadBatch(f"at byte {at}: record {number} has offset {offset}")
-    key, here = zigzag(data, here)
-    value, here = zigzag(data, here + key if key > 0 else here)
-    headers, here = zigzag(data, here + value if value > 0 else here)
+    if here < after and number < _ONE_DIGIT and data[here] == 2 * number:
+        here += 1
+    else:
+        offset, here = zigzag(data, here)
+        if offset != number:
+            raise BadBatch(f"at byte {at}: record {number} has offset {offset}")
+    if here < after and data[here] == _NO_KEY:
+        here += 1
+    else:
+        key, here = zigzag(data, here)
+        here += max(key, 0)
+    value, here = zigzag(data, here)
+    here += max(value, 0)
+    if here == after - 1 and data[here] == 0:
+        return after, delta
+    headers, here = zigzag(data, here)
     if not 0 <= headers <= max(after - here, 0):
         raise BadBatch(f"at byte {at}: {headers} headers in {after - here} bytes")
     for place in range(2 * headers):
@@ -96,24 +112,24 @@ def _layout(data: bytes, at: int) -> _Layout:
     _, body = zigzag(data, at)
     _, number_at = zigzag(data, body + 1)
     _, here = zigzag(data, number_at)
-    fixed, number = [*range(body - at)], range(number_at - at, here - at)
+    structure, number = [*range(body - at)], range(number_at - at, here - at)
     for _ in ("key", "value"):
         length, past = zigzag(data, here)
-        fixed += range(here - at, past - at)
+        structure += range(here - at, past - at)
         here = past + max(length, 0)
     headers, past = zigzag(data, here)
-    fixed += range(here - at, past - at)
+    structure += range(here - at, past - at)
     for _ in range(2 * headers):
         length, after = zigzag(data, past)
-        fixed += range(past - at, after - at)
+        structure += range(past - at, after - at)
         past = after + max(length, 0)
-    return _Layout(range(body + 1 - at, number_at - at), number, fixed)
+    return _Layout(range(body + 1 - at, number_at - at), number, structure)
 
 
 def _alike(data: bytes, at: int, length: int, layout: _Layout, number: int, rows: int) -> bool:
     """Whether so many records from one on are laid out as the one before it, and have the numbers that follow."""
     end = at + rows * length
-    for place in layout.fixed:
+    for place in layout.structure:
         if data[at + place : end : length] != data[at - length + place : at - length + place + 1] * rows:
             return False
     last = len(layout.number) - 1

@@ -21,6 +21,7 @@ from isr_broker.core.record_batch import (
 )
 
 _MAGIC_AT: Final = 16
+_MAGIC_BYTE: Final = bytes([MAGIC])
 _LEAST_LENGTH: Final = 14
 """LegacyRecord.RECORD_OVERHEAD_V0."""
 
@@ -53,10 +54,12 @@ def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admiss
     ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator, analyzeAndValidateProducerState,
     in this order; what each refusal is called is in docs/broker.md.
     """
-    fault = batch_fault(records) or batch_fault(records, after_first=True)
-    if fault is not None:
-        return Admission(error=fault)
     size = _size_at(records, 0)
+    if size != len(records) or records[_MAGIC_AT : _MAGIC_AT + 1] != _MAGIC_BYTE:
+        # Not just one batch, as nearly always.
+        fault = batch_fault(records) or batch_fault(records, after_first=True)
+        if fault is not None:
+            return Admission(error=fault)
     if (error := _damage(records, size, max_bytes)) is not Error.NONE:
         return Admission(error=error)
     try:
@@ -81,19 +84,19 @@ def batch_fault(records: bytes, after_first: bool = False) -> Error | None:
     With `after_first` it is asked of what follows the first, which should be no batch.
     """
     at = _size_at(records, 0) if after_first else 0
-    left = len(records) - at
+    bytes_left = len(records) - at
     nothing = None if after_first else Error.INVALID_RECORD
-    if left < LENGTH_ENDS:
+    if bytes_left < LENGTH_ENDS:
         return nothing
     size = _size_at(records, at)
     if size < _LEAST_LENGTH + LENGTH_ENDS:
         return Error.CORRUPT_MESSAGE
-    if left <= _MAGIC_AT:
+    if bytes_left <= _MAGIC_AT:
         return nothing
     magic = int.from_bytes(records[at + _MAGIC_AT : at + _MAGIC_AT + 1], "big", signed=True)
     if not 0 <= magic <= MAGIC:
         return Error.CORRUPT_MESSAGE
-    if size > left:
+    if size > bytes_left:
         return nothing
     return Error.INVALID_RECORD if after_first or magic != MAGIC else None
 

@@ -197,6 +197,11 @@ def codec_at(data: bytes) -> int:
     return data[_CRC_FROM + 1] & _CODEC
 
 
+def is_transactional(data: bytes) -> bool:
+    """The first batch belongs to a transaction."""
+    return bool(data[_CRC_FROM + 1] & _TRANSACTIONAL)
+
+
 def leader_epoch_of(data: bytes) -> LeaderEpoch:
     """The leader epoch of the first batch."""
     return int.from_bytes(data[12:16], "big", signed=True)

@@ -164,12 +164,14 @@ def deletes_topic(controller: Controller, source: BrokerId, request: DeleteTopic
     """A topic is no more, and its brokers remove the logs (deleteTopics)."""
     deleted_partitions = [p.partition for p in _partitions_of(controller, request.topic)]
     error = Error.NONE if deleted_partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
-    refused = controller.refused_requests
+    refused_requests = controller.refused_requests
     if not controller.settings.insync_design.refusals_outlive_topics:
         # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
         deleted = set(deleted_partitions)
-        refused = Map({tp: request for tp, request in refused.items() if tp not in deleted})
-    controller = attrs.evolve(controller, due=controller.due - set(deleted_partitions), refused_requests=refused)
+        refused_requests = Map({tp: request for tp, request in refused_requests.items() if tp not in deleted})
+    controller = attrs.evolve(
+        controller, due=controller.due - set(deleted_partitions), refused_requests=refused_requests
+    )
     return decides(
         controller,
         map(removed, deleted_partitions),

@@ -26,8 +26,7 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.producers import batch_fault
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, batches, codec_at
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, codec_at, is_transactional
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.watermark import epoch_error
@@ -182,10 +181,8 @@ class Requests:
             return Error.INVALID_TOPIC_EXCEPTION
         if not self._is_there(tp):
             return Error.UNKNOWN_TOPIC_OR_PARTITION
-        fault = batch_fault(records)
-        if fault is None and version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD:
-            fault = Error.UNSUPPORTED_COMPRESSION_TYPE
-        return fault or Error.NONE
+        too_new = version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD
+        return Error.UNSUPPORTED_COMPRESSION_TYPE if too_new else Error.NONE
 
     def _is_there(self, tp: TopicPartition) -> bool:
         """The partition is known here, or has a replica."""
@@ -227,7 +224,7 @@ class Requests:
         ListOffsetsRequest.duplicatePartitions.
         """
         topics: list[Answer] = []
-        pieces, named = 0, _named_twice(body)
+        pieces, duplicates = 0, _duplicates(body)
         for topic in body.all("topics"):
             name = topic.text("name") or topic.text("topic")
             answers: list[Answer] = []
@@ -235,7 +232,7 @@ class Requests:
                 number = p.number("partition_index", p.number("partition"))
                 replica = self.runtime.node.replicas.get(TopicPartition(name, number))
                 error = _refusal(replica, p.number("current_leader_epoch"))
-                if (name, number) in named:
+                if (name, number) in duplicates:
                     error = Error.INVALID_REQUEST
                 said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
                 answers.append({"partition_index": number, "partition": number, **said})
@@ -291,14 +288,14 @@ _PIECES_OF_LOOKUP: Final = 200
 """What a look for a time counts as: a batch is read from the disk, and its records."""
 
 
-def _named_twice(body: Fields) -> set[tuple[str, int]]:
+def _duplicates(body: Fields) -> set[tuple[str, int]]:
     """Partitions that a request names more than once."""
-    named = Counter(
+    counts = Counter(
         (topic.text("name") or topic.text("topic"), p.number("partition_index", p.number("partition")))
         for topic in body.all("topics")
         for p in topic.all("partitions")
     )
-    return {key for key, count in named.items() if count > 1}
+    return {key for key, count in counts.items() if count > 1}
 
 
 _NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -309,11 +306,8 @@ _WITH_ZSTD: Final = 7
 
 
 def _is_transactional(records: bytes) -> bool:
-    """Some batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
-    try:
-        return any(batch.transactional for batch in batches(records))
-    except BadBatch:
-        return False
+    """The batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
+    return len(records) >= HEADER_BYTES and is_transactional(records)
 
 
 def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
