@@ -454,9 +454,8 @@ def made_pair(changed: Mapping[str, str] | None = None) -> Pair:
     """Its session is open, and both partitions are idle."""
     client = Client(one_broker(changed=changed), 17)
     runtime = client.requests.runtime
-    runtime.receive_messages(
-        [(2, CONTROLLER, RegisterBroker(broker=2, incarnation=7, host="there", port=2))], client.now
-    )
+    request = RegisterBroker(broker=2, incarnation=7, host="there", port=2, cluster=runtime.cluster)
+    runtime.receive_messages([(2, CONTROLLER, request)], client.now)
     client.tick()
     epoch = runtime.node.brokers[2].epoch
     beat = Heartbeat(broker=2, broker_epoch=epoch, metadata_offset=runtime.node.metadata_offset)
