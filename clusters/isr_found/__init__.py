@@ -110,7 +110,7 @@ BUGS: Final = {
             "a record that was acknowledged with acks=all",
             "a leader learns in one step that another led and that it leads again: it commits at positions from before",
             "KeptPositions",
-            ("positions-reset", "positions-reset-after-gap"),
+            ("positions-reset-after-gap", "positions-reset"),
             {"classes": 5, "brokers": 12},
         ),
         KafkaBug(

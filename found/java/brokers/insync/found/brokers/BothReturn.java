@@ -14,9 +14,9 @@ import org.apache.kafka.common.protocol.ApiKeys;
 /**
  * A leader forgets a proposal that is still on its way, on three real brokers:
  * found/forgotten-proposal, the way in which both followers were out of the ISR and come back one
- * after the other. The fetches of both wait for longer than replica.lag.time.max.ms; then those of
- * r2 go through, and one of r3. r1's metadata fetches wait while the first expansion is answered,
- * and its second expansion waits. With --control the metadata come before r3's fetch.
+ * after the other. The fetches of both wait for longer than replica.lag.time.max.ms; then one of
+ * each goes through. r1's metadata fetches wait while the first expansion is answered, and its
+ * second expansion waits while r2 fetches on. With --control the metadata come before r3's fetch.
  */
 public final class BothReturn {
   /** More than replica.lag.time.max.ms and replica.socket.timeout.ms, both 30 s. */
@@ -35,10 +35,11 @@ public final class BothReturn {
 
   private static Story.Outcome run(Cluster cluster, boolean control) throws Exception {
     BlockingQueue<String> answers = cluster.alterPartitionAnswers();
-    DelayingProxy.Hold ofR2 = cluster.toBroker1().hold(Requests.fetchesOf(2));
+    DelayingProxy.Hold ofR2 = cluster.toBroker1().holdOne(Requests.fetchesOf(2));
     DelayingProxy.Hold ofR3 = cluster.toBroker1().holdOne(Requests.fetchesOf(3));
     ofR2.awaitCaught("r2's fetch from r1", 60);
     ofR3.awaitCaught("r3's fetch from r1", 60);
+    DelayingProxy.Hold moreOfR2 = cluster.toBroker1().hold(Requests.fetchesOf(2));
     cluster.toBroker1().hold(Requests.fetchesOf(3));
     Story.step("the fetches of r2 and r3 from r1 are slow, their heartbeats are not");
     Thread.sleep(LAG_MS);
@@ -53,6 +54,7 @@ public final class BothReturn {
       Story.step("r1 drops both; answer: %s", dropped);
       cluster.show();
       DelayingProxy.Hold expansion = bothReturn(cluster, control, ofR2, ofR3, answers);
+      moreOfR2.release();
       boolean acknowledged = Cluster.acknowledged(answer, 3);
       return ForgottenProposal.acceptThenElectR3(cluster, expansion, answers, acknowledged);
     }
@@ -71,7 +73,7 @@ public final class BothReturn {
     int before = ForgottenProposal.heard(cluster);
     ofR2.release();
     Story.step(
-        "r2's fetches come through, from the watermark on; r1 proposes r2; answer: %s",
+        "a fetch of r2 comes through, from the watermark on: r1 proposes r2; answer: %s",
         answers.poll(60, TimeUnit.SECONDS));
     Cluster.await(
         "r1 knows that r2 is back",
