@@ -29,8 +29,7 @@ public final class BothReturn {
     Story.play(
         BothReturn.class,
         arguments,
-        control ->
-            Cluster.play(2, List.of(1, 2, 3), cluster -> run(cluster, control)));
+        control -> Cluster.play(2, List.of(1, 2, 3), cluster -> run(cluster, control)));
   }
 
   private static Story.Outcome run(Cluster cluster, boolean control) throws Exception {

@@ -67,8 +67,8 @@ public final class Reports {
     return change.isPresent() && ((PartitionChangeRecord) change.get().message()).leader() == 1;
   }
 
-  private static PartitionChangeBuilder builder(PartitionRegistration partition, IntPredicate leader)
-      throws ReflectiveOperationException {
+  private static PartitionChangeBuilder builder(
+      PartitionRegistration partition, IntPredicate leader) throws ReflectiveOperationException {
     return builder(partition, leader, 1);
   }
 
@@ -78,7 +78,8 @@ public final class Reports {
       throws ReflectiveOperationException {
     Constructor<?> constructor = PartitionChangeBuilder.class.getConstructors()[0];
     List<Object> given = new ArrayList<>();
-    given.addAll(List.of(partition, new Uuid(2, 2), 0, leader, MetadataVersion.latestTesting(), minimum));
+    given.addAll(
+        List.of(partition, new Uuid(2, 2), 0, leader, MetadataVersion.latestTesting(), minimum));
     if (constructor.getParameterCount() == given.size() + 1) {
       given.add(true);
     }
