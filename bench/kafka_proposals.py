@@ -44,12 +44,12 @@ def main() -> int:
     kafka_jars, more = jars(options.kafka), tools()
     classes = build([JAVA_ROOT / root for root in ROOTS], options.kafka, beside=more)
     with tempfile.TemporaryDirectory() as temporary:
-        changed, watch = Path(temporary) / "changed", Path(temporary) / "watch"
-        changed.mkdir()
+        byte_code, watch = Path(temporary) / "byte-code", Path(temporary) / "watch"
+        byte_code.mkdir()
         plain = classpath(classes, kafka_jars, more)
-        instrument = ["insync.found.likely.Instrument", str(changed), "proposals"]
+        instrument = ["insync.found.likely.Instrument", str(byte_code), "proposals"]
         subprocess.run([java(), *JVM, "-cp", plain, *instrument], check=True)
-        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(changed, classes, kafka_jars, more)]
+        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(byte_code, classes, kafka_jars, more)]
         numbers = (options.controllers, options.partitions, options.minutes, options.per_second, options.acks_1)
         ran = subprocess.run([*command, "insync.found.likely.FollowersReturn", *map(str, numbers)])
         lines = [line.split() for file in sorted(Path(temporary).glob("watch.*")) for line in file.open()]
