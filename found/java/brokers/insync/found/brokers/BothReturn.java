@@ -54,7 +54,7 @@ public final class BothReturn {
       cluster.show();
       DelayingProxy.Hold expansion = bothReturn(cluster, control, ofR2, ofR3, answers);
       moreOfR2.release();
-      boolean acknowledged = Cluster.acknowledged(answer, 3);
+      boolean acknowledged = Cluster.acknowledged(answer, ForgottenProposal.patience(control));
       return ForgottenProposal.acceptThenElectR3(cluster, expansion, answers, acknowledged);
     }
   }

@@ -59,7 +59,7 @@ public final class ForgottenProposal {
         Story.step("a producer sends A with acks=all to r1; r2's fetches are slow, too, for now");
         dropR3AndProposeIt();
         ofR2.release();
-        boolean acknowledged = Cluster.acknowledged(answer, 3);
+        boolean acknowledged = Cluster.acknowledged(answer, patience(control));
         return acceptThenElectR3(cluster, expansion, answers, acknowledged);
       }
     }
@@ -100,6 +100,14 @@ public final class ForgottenProposal {
         Story.detail("r1 waits for %s", waitsFor(cluster));
       }
     }
+  }
+
+  /**
+   * Seconds for the producer's answer: less than controller.socket.timeout.ms, for r1's request is
+   * on its way. With --control there will be none.
+   */
+  static int patience(boolean control) {
+    return control ? 3 : 20;
   }
 
   /** Metadata that say one change more reach r1. */
