@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from isr_found import JAVA_ROOT, JVM, our_classes
-from isr_kafka import Unavailable, build, classpath, jars, java, javac
+from isr_found import JAVA_ROOT, JVM, fixed_classes, our_classes
+from isr_kafka import Unavailable, build, classpath, jars, java, javac, tools
+from isr_kafka.system import DRIVEN_RELEASES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reports.md"
 ROW = re.compile(r"^\| (KAFKA-\d+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
@@ -59,3 +60,29 @@ def test_to_set_the_minimum_leaves_nobody_to_wait_for(release: str, arguments: t
     done = ran(lambda: our_classes("classes", release), release, "insync.found.classes.ClearedElr", *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1] == f"leads: {leads}"
+
+
+IN_THE_ELR = ("4.4.0", "4.3.1", "4.3.0")
+"""The releases with KAFKA-19975 and without a mend of found/removed-replica: its page says so."""
+
+
+@pytest.mark.parametrize("release", [*DRIVEN_RELEASES, "3.9.1"])
+def test_a_replica_that_is_replaced_under_the_minimum_stays_in_the_elr_from_4_3_on(release: str) -> None:
+    done = ran(lambda: build([JAVA_ROOT / "reports"], release), release, "org.apache.kafka.controller.ElrOfRemoved")
+    assert done.returncode == 0, done.stderr
+    expected = "in the ELR" if release in IN_THE_ELR else "still a replica"
+    assert done.stdout.splitlines()[-1] == f"removed: {expected}"
+
+
+@pytest.mark.parametrize("release", IN_THE_ELR)
+def test_with_the_fix_it_does_not(release: str, tmp_path: Path) -> None:
+    try:
+        _ = java(), javac(), tools()
+        before = fixed_classes("elr-of-replicas", release, None, tmp_path)
+    except Unavailable as missing:
+        pytest.skip(str(missing))
+    path = classpath(*before, build([JAVA_ROOT / "reports"], release), jars(release))
+    command = [java(), *JVM, "-cp", path, "org.apache.kafka.controller.ElrOfRemoved"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "removed: not in the ELR"

@@ -22,7 +22,7 @@ insync found
 insync found kept-positions
 insync found kept-positions --control
 insync found overtaken-request --on brokers --kafka 4.3.1 --fixed
-insync found removed-replica --way as-many"""
+insync found removed-replica --way fewer"""
 USAGE = Usage(
     "found",
     "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code. "

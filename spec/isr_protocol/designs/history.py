@@ -57,8 +57,8 @@ from isr_protocol.promises.safety import (
 )
 from isr_protocol.state import REPLICAS, Replica, State
 
-# Before 3.6 (KAFKA-15021) every removal from the ISR also began a new leader epoch of the same leader; here it does
-# not, which fences less.
+# Below metadata.version 3.6, on any release, every removal from the ISR also begins a new leader epoch of the same
+# leader (KAFKA-15021; PartitionChangeBuilder of 3.3.0 to 4.3.1); here it does not, which fences less.
 # Before eligible leader replicas: the ISR keeps its last member, and a returning member is trusted.
 
 

@@ -59,7 +59,7 @@ def one_spare(new: Moving, first: Replica, spare: Replica) -> Step:
 def completes(
     s: Moving, isr: Set[Replica], replicas: Set[Replica], adding: Set[Replica], removing: Set[Replica]
 ) -> Bool:
-    """With all target replicas in sync (3.8.0 to 4.1.1)."""
+    """With all target replicas in sync (3.8.0 to 4.2.2)."""
     return (replicas - removing) <= isr
 
 
@@ -75,7 +75,7 @@ def completes_with_added(
 def completes_with_added_or_all(
     s: Moving, isr: Set[Replica], replicas: Set[Replica], adding: Set[Replica], removing: Set[Replica]
 ) -> Bool:
-    """With all that it adds in sync or, where there will be fewer replicas, with all that stay (4.3.1)."""
+    """With all that it adds in sync or, where there will be fewer replicas, with all that stay (from 4.3.0 on)."""
     fewer = adding.size() < removing.size()
     all_that_stay = (replicas - removing) <= isr
     return (adding <= isr) & ~(isr - removing).is_empty() & (~fewer | all_that_stay)
@@ -104,6 +104,7 @@ def ends(
     """The removed are replicas no more, in a new leader epoch; one that led is replaced by a member that stays.
 
     PartitionChangeBuilder.completeReassignmentIfNeeded, triggerLeaderEpochBumpForReplicaReassignmentIfNeeded (4.3.1).
+    In 4.3.1 the removed stay in the ELR (maybePopulateTargetElr, found/removed-replica): here they leave it.
     """
     remaining_isr = isr - removing
     stays = old.controller_leader == leader
@@ -235,7 +236,7 @@ KAFKA_19975 = (
     _reassigning()
     .replacing(
         "kafka-19975",
-        "KIP-966 where a reassignment is complete when all target replicas are in sync, as in Kafka 3.8 to 4.1",
+        "KIP-966 where a reassignment is complete when all target replicas are in sync, as in Kafka 3.8 to 4.2",
         because="it waits for a replica that it neither adds nor removes, and that may never be back.",
     )
     .with_defaults(replicas=3, crashes=0, sessions_lost=1, epochs=1, isr_changes=3)

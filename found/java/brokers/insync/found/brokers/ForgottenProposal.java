@@ -42,7 +42,6 @@ public final class ForgottenProposal {
     private DelayingProxy.Hold ofR3;
     private DelayingProxy.Hold ofR2;
     private DelayingProxy.Hold expansion;
-    private int before;
 
     private Scenario(Cluster cluster, boolean control) {
       this.cluster = cluster;
@@ -60,17 +59,8 @@ public final class ForgottenProposal {
         Story.step("a producer sends A with acks=all to r1; r2's fetches are slow, too, for now");
         dropR3AndProposeIt();
         ofR2.release();
-        boolean acknowledged = Cluster.acknowledged(answer, 3);
-        cluster.show();
-        expansion.release();
-        Story.step(
-            "r1's proposal reaches the controller; answer: %s", answers.poll(60, TimeUnit.SECONDS));
-        Cluster.await(
-            "r1 hears that r3 is in the ISR",
-            60,
-            () -> heard() == before + 2 && waitsFor().equals(Set.of("1", "2", "3")));
-        cluster.show();
-        return electR3(acknowledged);
+        boolean acknowledged = Cluster.acknowledged(answer, patience(control));
+        return acceptThenElectR3(cluster, expansion, answers, acknowledged);
       }
     }
 
@@ -89,52 +79,77 @@ public final class ForgottenProposal {
       shrink.awaitCaught("r1's AlterPartition", 30);
       DelayingProxy.Hold metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);
-      before = heard();
+      int before = heard(cluster);
       expansion = cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
       shrink.release();
       Story.step(
           "r1 drops r3; answer: %s, before its metadata do", answers.poll(60, TimeUnit.SECONDS));
-      Cluster.await("r1 drops r3", 60, () -> waitsFor().equals(Set.of("1", "2")));
+      Cluster.await("r1 drops r3", 60, () -> waitsFor(cluster).equals(Set.of("1", "2")));
       if (control) {
-        hear(metadata);
+        hear(cluster, metadata, before);
         Story.step("(control: now the metadata of this change reach r1)");
       }
       ofR3.release();
       expansion.awaitCaught("r1's AlterPartition", 60);
       Story.step("a fetch of r3 comes through, from the watermark: r1 proposes r3; that is slow");
-      Story.detail("r1 waits for %s", waitsFor());
+      Story.detail("r1 waits for %s", waitsFor(cluster));
       if (!control) {
-        hear(metadata);
+        hear(cluster, metadata, before);
         Story.step("the metadata that say what the answer said reach r1");
         cluster.show();
-        Story.detail("r1 waits for %s", waitsFor());
+        Story.detail("r1 waits for %s", waitsFor(cluster));
       }
     }
+  }
 
-    private void hear(DelayingProxy.Hold metadata) throws Exception {
-      metadata.release();
-      Cluster.await("r1 hears the metadata", 60, () -> heard() == before + 1);
-      Thread.sleep(200); // from its metadata cache to ReplicaManager.applyDelta
-    }
+  /**
+   * Seconds for the producer's answer: less than controller.socket.timeout.ms, for r1's request is
+   * on its way. With --control there will be none.
+   */
+  static int patience(boolean control) {
+    return control ? 3 : 20;
+  }
 
-    private Story.Outcome electR3(boolean acknowledged) throws Exception {
-      if (!cluster.electPreferred()) {
-        throw new NotTried("r3 was not elected");
-      }
-      cluster.awaitR3WithoutRecord();
-      Story.step("preferred election: r3 leads, and the others truncate");
-      cluster.show();
-      return Story.outcome(acknowledged, cluster.holdsRecord(3), "the log of the leader, r3");
-    }
+  /** Metadata that say one change more reach r1. */
+  static void hear(Cluster cluster, DelayingProxy.Hold metadata, int before) throws Exception {
+    metadata.release();
+    Cluster.await("r1 hears the metadata", 60, () -> heard(cluster) == before + 1);
+    Thread.sleep(200); // from its metadata cache to ReplicaManager.applyDelta
+  }
 
-    /** The maximal ISR of r1. */
-    private Set<String> waitsFor() throws Exception {
-      return new TreeSet<>(List.of(cluster.node(1).state("maximal").split(" ")));
+  /** The proposal is accepted, r1 hears so from its metadata, and r3 is elected. */
+  static Story.Outcome acceptThenElectR3(
+      Cluster cluster,
+      DelayingProxy.Hold proposal,
+      BlockingQueue<String> answers,
+      boolean acknowledged)
+      throws Exception {
+    int before = heard(cluster);
+    cluster.show();
+    proposal.release();
+    Story.step(
+        "r1's proposal reaches the controller; answer: %s", answers.poll(60, TimeUnit.SECONDS));
+    Cluster.await(
+        "r1 hears that r3 is in the ISR",
+        60,
+        () -> heard(cluster) == before + 1 && waitsFor(cluster).equals(Set.of("1", "2", "3")));
+    cluster.show();
+    if (!cluster.electPreferred()) {
+      throw new NotTried("r3 was not elected");
     }
+    cluster.awaitR3WithoutRecord();
+    Story.step("preferred election: r3 leads, and the others truncate");
+    cluster.show();
+    return Story.outcome(acknowledged, cluster.holdsRecord(3), "the log of the leader, r3");
+  }
 
-    /** The partition epoch in r1's metadata. */
-    private int heard() throws Exception {
-      return Integer.parseInt(cluster.node(1).state("heard"));
-    }
+  /** The maximal ISR of r1. */
+  static Set<String> waitsFor(Cluster cluster) throws Exception {
+    return new TreeSet<>(List.of(cluster.node(1).state("maximal").split(" ")));
+  }
+
+  /** The partition epoch in r1's metadata. */
+  static int heard(Cluster cluster) throws Exception {
+    return Integer.parseInt(cluster.node(1).state("heard"));
   }
 }

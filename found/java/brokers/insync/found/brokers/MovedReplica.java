@@ -5,9 +5,10 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * The same with a reassignment that keeps the replication factor, on four real brokers:
- * found/removed-replica, the second way. The partition is moved from r2 to r1 while the other two
- * replicas are down, and back. r2's fetches are slow. With --control they are not: r2 catches up.
+ * A replica that was removed stays in the ELR, and is elected from it when it is added again, on
+ * four real brokers: found/removed-replica. The reassignment keeps the replication factor: the
+ * partition is moved from r2 to r1 while the other two replicas are down, and back. r2's fetches
+ * are slow. With --control they are not: r2 catches up.
  */
 public final class MovedReplica {
   private MovedReplica() {}

@@ -7,9 +7,9 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * A replica that was removed stays in the ELR, and is elected from it when it is added again, on
- * three real brokers: found/removed-replica, the first way. Only r2's fetches are slow: it has yet
- * to catch up. With --control it is another broker that was removed.
+ * The same with a reassignment to fewer replicas than min.insync.replicas, on three real brokers:
+ * found/removed-replica, the way "fewer". Only r2's fetches are slow: it has yet to catch up. With
+ * --control it is another broker that was removed.
  */
 public final class RemovedReplica {
   private RemovedReplica() {}

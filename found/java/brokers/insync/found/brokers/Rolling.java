@@ -35,31 +35,48 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** A cluster whose brokers are restarted one after the other, and nothing is delayed on purpose. */
 public final class Rolling implements AutoCloseable {
   private static final String TOPIC = "many";
+  private static final int BROKERS = 3;
   private static final int CONTROLLER = 100;
 
   private final Path folder = Files.createTempDirectory("insync-rolling-");
   private final int partitions;
-  private final Node[] nodes = new Node[4];
-  private final Path[] files = new Path[4];
+  private final int controllers;
+
+  /** The controllers first. */
+  private final Node[] nodes;
+
+  private final Path[] files;
   private final String bootstrap;
   private final Admin admin;
   private final Map<TopicPartition, Map<Long, String>> acknowledged = new ConcurrentHashMap<>();
   private final AtomicLong acknowledgements = new AtomicLong();
   private final AtomicLong failures = new AtomicLong();
 
+  /** As the other, with one controller. */
+  public Rolling(int partitions) throws Exception {
+    this(partitions, 1);
+  }
+
   /**
    * Started, with one topic of that many partitions: replication factor 3, min.insync.replicas 2.
    */
-  public Rolling(int partitions) throws Exception {
+  public Rolling(int partitions, int controllers) throws Exception {
     this.partitions = partitions;
-    Story.step("starting a controller and three brokers, Kafka %s", AppInfo.version());
-    int[] ports = new int[4];
-    for (int i = 0; i < 4; i++) {
+    this.controllers = controllers;
+    nodes = new Node[controllers + BROKERS];
+    files = new Path[nodes.length];
+    Story.step("starting %d controller(s) and 3 brokers, Kafka %s", controllers, AppInfo.version());
+    int[] ports = new int[nodes.length];
+    for (int i = 0; i < ports.length; i++) {
       ports[i] = freePort();
     }
+    String voters =
+        IntStream.range(0, controllers)
+            .mapToObj(i -> CONTROLLER + i + "@localhost:" + ports[i])
+            .collect(Collectors.joining(","));
     String clusterId = Uuid.randomUuid().toString();
-    for (int i = 0; i < 4; i++) {
-      files[i] = properties(i == 0 ? CONTROLLER : i, ports[i], ports[0]);
+    for (int i = 0; i < nodes.length; i++) {
+      files[i] = properties(id(i), ports[i], voters);
       Cluster.format(clusterId, files[i]);
       nodes[i] = start(i);
     }
@@ -67,7 +84,7 @@ public final class Rolling implements AutoCloseable {
       node.awaitUp();
     }
     bootstrap =
-        IntStream.rangeClosed(1, 3)
+        IntStream.range(controllers, nodes.length)
             .mapToObj(i -> "localhost:" + ports[i])
             .collect(Collectors.joining(","));
     admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
@@ -84,12 +101,17 @@ public final class Rolling implements AutoCloseable {
     }
   }
 
-  private Path properties(int id, int port, int controllerPort) throws IOException {
-    boolean controller = id == CONTROLLER;
+  /** 100 and more for controllers, 1 and more for brokers. */
+  private int id(int i) {
+    return i < controllers ? CONTROLLER + i : i - controllers + 1;
+  }
+
+  private Path properties(int id, int port, String voters) throws IOException {
+    boolean controller = id >= CONTROLLER;
     Properties properties = new Properties();
     properties.put("node.id", Integer.toString(id));
     properties.put("process.roles", controller ? "controller" : "broker");
-    properties.put("controller.quorum.voters", CONTROLLER + "@localhost:" + controllerPort);
+    properties.put("controller.quorum.voters", voters);
     properties.put("controller.listener.names", "CONTROLLER");
     properties.put("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT");
     properties.put("listeners", (controller ? "CONTROLLER" : "PLAINTEXT") + "://localhost:" + port);
@@ -105,7 +127,7 @@ public final class Rolling implements AutoCloseable {
 
   private Node start(int i) throws IOException {
     String watch = System.getProperty("insync.watch", "watch") + "." + i;
-    return new Node(i == 0 ? CONTROLLER : i, files[i], "-Xmx768m", "-Dinsync.watch=" + watch);
+    return new Node(id(i), files[i], "-Xmx768m", "-Dinsync.watch=" + watch);
   }
 
   /**
@@ -114,8 +136,46 @@ public final class Rolling implements AutoCloseable {
    * @param inARow how often each broker is restarted before the next one is
    */
   public void run(Duration time, int rate, int inARow) throws Exception {
+    int[] restarts = {0};
+    run(
+        time,
+        rate,
+        () -> {
+          int broker = restarts[0] / inARow % BROKERS;
+          restart(broker);
+          report(++restarts[0], "r" + (broker + 1));
+        });
+  }
+
+  /**
+   * The same with two brokers at a time, all but one in turn.
+   *
+   * @param unsafe records a second with acks=1, a thousand bytes each, for which nobody looks
+   */
+  public void runInPairs(Duration time, int rate, int unsafe) throws Exception {
     long end = System.nanoTime() + time.toNanos();
-    int restarts = 0;
+    if (unsafe > 0) {
+      Thread writer = new Thread(() -> writeUnsafe(unsafe, end), "unsafe");
+      writer.setDaemon(true);
+      writer.start();
+    }
+    int[] restarts = {0};
+    run(
+        time,
+        rate,
+        () -> {
+          int stays = restarts[0] % BROKERS;
+          restart((stays + 1) % BROKERS, (stays + 2) % BROKERS);
+          report(++restarts[0], "all but r" + (stays + 1));
+        });
+  }
+
+  private interface Round {
+    void run() throws Exception;
+  }
+
+  private void run(Duration time, int rate, Round round) throws Exception {
+    long end = System.nanoTime() + time.toNanos();
     try (KafkaProducer<String, String> producer =
         new KafkaProducer<>(
             Map.of("bootstrap.servers", bootstrap),
@@ -125,24 +185,36 @@ public final class Rolling implements AutoCloseable {
       writer.setDaemon(true);
       writer.start();
       while (System.nanoTime() < end) {
-        int broker = 1 + restarts / inARow % 3;
-        nodes[broker].shutDown();
-        nodes[broker].awaitEnd();
-        nodes[broker] = start(broker);
-        nodes[broker].awaitUp();
-        awaitInSync();
-        long elected = electPreferred();
-        restarts++;
-        Story.step(
-            "restart %d (r%d); %d preferred elections; %d records acknowledged, %d refused",
-            restarts, broker, elected, acknowledgements.get(), failures.get());
+        round.run();
       }
       writer.join();
       producer.flush();
     }
     awaitInSync();
-    System.out.printf(
-        "restarts %d, acknowledged %d, missing %d%n", restarts, acknowledgements.get(), missing());
+    System.out.printf("acknowledged %d, missing %d%n", acknowledgements.get(), missing());
+  }
+
+  /** Stops these brokers in order, starts them again, and waits until all is in sync. */
+  private void restart(int... brokers) throws Exception {
+    for (int broker : brokers) {
+      nodes[controllers + broker].shutDown();
+    }
+    for (int broker : brokers) {
+      nodes[controllers + broker].awaitEnd();
+    }
+    for (int broker : brokers) {
+      nodes[controllers + broker] = start(controllers + broker);
+    }
+    for (int broker : brokers) {
+      nodes[controllers + broker].awaitUp();
+    }
+    awaitInSync();
+  }
+
+  private void report(int restarts, String who) throws Exception {
+    Story.step(
+        "restart %d (%s); %d preferred elections; %d records acknowledged, %d refused",
+        restarts, who, electPreferred(), acknowledgements.get(), failures.get());
   }
 
   private void write(KafkaProducer<String, String> producer, int rate, long end) {
@@ -168,6 +240,23 @@ public final class Rolling implements AutoCloseable {
       } catch (InterruptedException e) {
         return;
       }
+    }
+  }
+
+  private void writeUnsafe(int rate, long end) {
+    Random random = new Random(2);
+    String value = "x".repeat(1000);
+    Map<String, Object> configuration = Map.of("bootstrap.servers", bootstrap, "acks", "1");
+    try (KafkaProducer<String, String> producer =
+        new KafkaProducer<>(configuration, new StringSerializer(), new StringSerializer())) {
+      while (System.nanoTime() < end) {
+        for (int n = 0; n < Math.max(1, rate / 100); n++) {
+          producer.send(new ProducerRecord<>(TOPIC, random.nextInt(partitions), null, value));
+        }
+        Thread.sleep(10);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 

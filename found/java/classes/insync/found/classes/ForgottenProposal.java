@@ -32,6 +32,12 @@ public final class ForgottenProposal {
       Story.step("the metadata that say what the answer said reach r1");
       all.show();
     }
+    return committedThenAccepted(all, 1);
+  }
+
+  /** r2 fetches A, the request with this number is accepted, and r3 is elected. */
+  static Story.Outcome committedThenAccepted(Replicas all, int request) throws Exception {
+    Replica r1 = all.r1;
     all.r2.fetchFrom(r1);
     all.r2.askAt(r1);
     boolean acknowledged = r1.answer() == Errors.NONE;
@@ -39,7 +45,7 @@ public final class ForgottenProposal {
         "r2 fetches A; the producer %s", acknowledged ? "is told that A is committed" : "waits");
     all.show();
 
-    Story.step("the request reaches the controller: %s", r1.deliver(1));
+    Story.step("the request reaches the controller: %s", r1.deliver(request));
     all.all().forEach(Replica::learn);
     all.show();
     all.controller.elect(false);

@@ -67,12 +67,19 @@ public final class Reports {
     return change.isPresent() && ((PartitionChangeRecord) change.get().message()).leader() == 1;
   }
 
+  private static PartitionChangeBuilder builder(
+      PartitionRegistration partition, IntPredicate leader) throws ReflectiveOperationException {
+    return builder(partition, leader, 1);
+  }
+
   /** Whether the ELR is on is a setter before 4.3, and an argument since. */
-  private static PartitionChangeBuilder builder(PartitionRegistration partition, IntPredicate leader)
+  static PartitionChangeBuilder builder(
+      PartitionRegistration partition, IntPredicate leader, int minimum)
       throws ReflectiveOperationException {
     Constructor<?> constructor = PartitionChangeBuilder.class.getConstructors()[0];
     List<Object> given = new ArrayList<>();
-    given.addAll(List.of(partition, new Uuid(2, 2), 0, leader, MetadataVersion.latestTesting(), 1));
+    given.addAll(
+        List.of(partition, new Uuid(2, 2), 0, leader, MetadataVersion.latestTesting(), minimum));
     if (constructor.getParameterCount() == given.size() + 1) {
       given.add(true);
     }
