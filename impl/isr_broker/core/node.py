@@ -70,6 +70,7 @@ from isr_broker.core.messages import (
     removed,
 )
 from isr_broker.core.replica_state import Replica
+from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import fetch_refusal, refuses_fetch
 from isr_broker.settings import MAX_LONG, Settings
 
@@ -179,7 +180,7 @@ def _tell_replica(node: Node, tp: TopicPartition, replica_input: ReplicaInput, n
     """
     replica = node.replicas.get(tp)
     if replica is None:
-        return NodeStep(node, _unknown_partition(node.me, replica_input))
+        return NodeStep(node, _without_replica(node, replica_input))
     inbox = node.inboxes.get(tp, ())
     if not isinstance(replica_input, replicas.DISK_DONE) and (replica.pending_operation is not None or inbox):
         return NodeStep(_with(node, replica, (*inbox, replica_input)))
@@ -210,18 +211,28 @@ def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
     return attrs.evolve(node, replicas=node.replicas.set(tp, replica), inboxes=inboxes, wake=wake)
 
 
-def _unknown_partition(me: BrokerId, replica_input: ReplicaInput) -> tuple[Effect, ...]:
+def error_without_replica(node: Node, tp: TopicPartition) -> Error:
+    """Why a broker without a replica does not answer: another broker has the partition, or nobody has.
+
+    Who hears the first looks into the metadata again, and asks there (ReplicaManager.getPartitionOrError).
+    """
+    return Error.NOT_LEADER_OR_FOLLOWER if tp in node.partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _without_replica(node: Node, replica_input: ReplicaInput) -> tuple[Effect, ...]:
     """The answer of a broker that holds no replica of the partition."""
-    error = Error.UNKNOWN_TOPIC_OR_PARTITION
     match replica_input:
-        case Produce():
-            return (AnswerProduce(request=replica_input.request, partition=replica_input.partition, error=error),)
-        case Consume():
-            return (AnswerConsume(request=replica_input.request, partition=replica_input.partition, error=error),)
-        case DeleteRecords():
-            return (AnswerDelete(request=replica_input.request, partition=replica_input.partition, error=error),)
-        case FetchRequest():
-            return (AnswerFetch(to=replica_input.replica, response=fetch_refusal(me, replica_input, error)),)
+        case Produce(request=request, partition=tp):
+            return (AnswerProduce(request=request, partition=tp, error=error_without_replica(node, tp)),)
+        case Consume(request=request, partition=tp):
+            return (AnswerConsume(request=request, partition=tp, error=error_without_replica(node, tp)),)
+        case DeleteRecords(request=request, partition=tp):
+            return (AnswerDelete(request=request, partition=tp, error=error_without_replica(node, tp)),)
+        case FetchRequest(partition=tp, replica=to):
+            refusal = fetch_refusal(node.me, replica_input, error_without_replica(node, tp))
+            return (AnswerFetch(to=to, response=refusal),)
+        case OffsetForLeaderEpochRequest(partition=tp):
+            return (refuses_to_say(node.me, replica_input, error_without_replica(node, tp)),)
         case _:
             return ()
 
@@ -255,7 +266,7 @@ def _drops(node: Node, tp: TopicPartition) -> NodeStep:
     waiting: list[Effect] = []
     waiting += steps_down(node.replicas[tp])
     for told in node.inboxes.get(tp, ()):
-        waiting += _unknown_partition(node.me, told)
+        waiting += _without_replica(node, told)
     held, ids = node.replicas.delete(tp), node.topic_ids.delete(tp)
     wake = node.wake.delete(tp) if tp in node.wake else node.wake
     inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes

@@ -15,20 +15,15 @@ import attrs
 from isr_broker.core.effects import AnswerDelete, AnswerProduce
 from isr_broker.core.inputs import DeleteRecords, Produce
 from isr_broker.core.messages import (
-    NO_EPOCH,
     BrokerId,
     Error,
     FetchResponse,
-    LeaderEpoch,
     Message,
     Millis,
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import BadBatch
-from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
-from isr_broker.core.watermark import epoch_error
 from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
@@ -37,15 +32,12 @@ from isr_broker.wire.broker_requests import BrokerRequests
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.offset_requests import OffsetRequests
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
 
-_LATEST: Final = -1
-_EARLIEST: Final = -2
-_MAX_TIMESTAMP: Final = -3
-"""The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
 _ELR: Final = "eligible.leader.replicas.version"
 _SINCE_LEVEL_0: Final = 4
@@ -61,6 +53,7 @@ class Requests:
     admin: AdminRequests = attrs.field(init=False)
     fetches: FetchRequests = attrs.field(init=False)
     epochs: EpochRequests = attrs.field(init=False)
+    offsets: OffsetRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
     producer_ids: int = 0
 
@@ -68,6 +61,7 @@ class Requests:
         self.admin = AdminRequests(self.runtime)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
+        self.offsets = OffsetRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
 
     def answers_broker(self, to: BrokerId, envelope: Message | Stamped) -> None:
@@ -101,9 +95,9 @@ class Requests:
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
                 self.epochs.serve(request, now, reply)
             case protocol.LIST_OFFSETS:
-                reply({"topics": self._per_partition(body, self._offset)})
+                reply(self.offsets.list_offsets(body, request.version))
             case protocol.OFFSET_FOR_LEADER_EPOCH:
-                reply({"topics": self._per_partition(body, self._epoch_end)})
+                reply(self.offsets.epoch_ends(body))
             case protocol.INIT_PRODUCER_ID:
                 reply(self._producer_id(body))
             case _:
@@ -177,48 +171,6 @@ class Requests:
         if not offsets:
             reply({"topics": []})
 
-    # Offsets
-
-    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer]) -> list[Answer]:
-        """An answer of each partition's leader, or an error."""
-        topics: list[Answer] = []
-        for topic in body.all("topics"):
-            name = topic.text("name") or topic.text("topic")
-            answers: list[Answer] = []
-            for p in topic.all("partitions"):
-                number = p.number("partition_index", p.number("partition"))
-                replica = self.runtime.node.replicas.get(TopicPartition(name, number))
-                error = _refusal(replica, p.number("current_leader_epoch"))
-                said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
-                answers.append({"partition_index": number, "partition": number, **said})
-            topics.append({"name": name, "topic": name, "partitions": answers})
-        return topics
-
-    def _offset(self, replica: Replica, fields: Fields) -> Answer:
-        """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
-        assert isinstance(replica.role, Leading)
-        at = fields.number("timestamp")
-        answer: Answer = {"error_code": 0, "timestamp": -1, "leader_epoch": replica.leader_epoch}
-        if at == _EARLIEST:
-            return {**answer, "offset": replica.log.start}
-        if replica.high_watermark < replica.role.epoch_start:
-            return {**answer, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
-        if at == _LATEST:
-            return {**answer, "offset": replica.high_watermark}
-        try:
-            log = self.runtime.logs.logs[replica.partition]
-            there = log.newest_record() if at == _MAX_TIMESTAMP else log.first_record_since(at)
-        except (OSError, BadBatch):
-            return _nowhere(Error.KAFKA_STORAGE_ERROR)
-        if there is None or there.offset >= replica.high_watermark:
-            return {**answer, "offset": -1}
-        return {**answer, "offset": there.offset, "timestamp": there.timestamp, "leader_epoch": there.epoch}
-
-    def _epoch_end(self, replica: Replica, fields: Fields) -> Answer:
-        """OffsetForLeaderEpoch (KIP-320), for consumers that want to know whether their log was truncated."""
-        end = replica.log.epochs.end_of(fields.number("leader_epoch"), replica.log.end)
-        return {"error_code": 0, "leader_epoch": end.epoch, "end_offset": end.end}
-
     # Producers
 
     def _producer_id(self, body: Fields) -> Answer:
@@ -241,20 +193,6 @@ def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], 
             say(b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields))
 
     return reply
-
-
-def _refusal(replica: Replica | None, epoch: LeaderEpoch) -> Error:
-    """Why a replica here does not answer as the leader; an epoch that was named is judged before the role."""
-    if replica is None:
-        return Error.UNKNOWN_TOPIC_OR_PARTITION
-    wrong = Error.NONE if epoch == NO_EPOCH else epoch_error(replica, epoch)
-    leads = isinstance(replica.role, Leading)
-    return wrong if wrong is not Error.NONE or leads else Error.NOT_LEADER_OR_FOLLOWER
-
-
-def _nowhere(error: Error) -> Answer:
-    """An error, and no offset."""
-    return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
 
 
 def _request_maker(request: ClientRequest) -> Callable[[int], ClientRequest]:
