@@ -34,6 +34,7 @@ from isr_broker.core.effects import (
     Effect,
     Halt,
     OpenLog,
+    PartitionHalt,
     Send,
     Slice,
     StopProcess,
@@ -405,6 +406,8 @@ class Runtime:
             case StopProcess(epoch, watermarks):
                 self.logs.close(epoch, watermarks)
                 self._ends("stopped in order")
+            case PartitionHalt(tp, why):
+                self.outside.log(f"{tp}: this follower waits for a new leader epoch: {why}")
             case Halt(why):
                 self._ends(f"halted: {why}")
             case AppendMetadata():

@@ -16,6 +16,8 @@ from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
 
 Value: TypeAlias = int | bool | str | Design
 
+MAX_SHORT: Final = 2**15 - 1
+MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 
 
@@ -100,10 +102,15 @@ class Settings:
     insync_dropped_records: bool = False
 
     def __attrs_post_init__(self) -> None:
-        for name, low in _LOWEST.items():
-            value = getattr(self, name)
-            if value < low:
-                raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+        _check_numbers(self)
+        if self.log_retention_ms == 0:
+            raise BadSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        wait = self.replica_fetch_wait_max_ms
+        for name in ("replica_socket_timeout_ms", "replica_lag_time_max_ms"):
+            if wait > getattr(self, name):
+                raise BadSetting(
+                    f"replica.fetch.wait.max.ms={wait}: it must be at most {_spelling(name)}={getattr(self, name)}"
+                )
         if self.replica_selector_class not in ("", RACK_AWARE):
             raise BadSetting(f"replica.selector.class={self.replica_selector_class}: it must be {RACK_AWARE}, or empty")
 
@@ -153,15 +160,17 @@ _LOWEST: Final = {
     "min_insync_replicas": 1,
     "default_replication_factor": 1,
     "num_partitions": 1,
+    "socket_request_max_bytes": 1,
     "max_connections": 1,
     "replica_lag_time_max_ms": 1,
-    "replica_fetch_wait_max_ms": 0,
     "replica_fetch_max_bytes": 1,
     "replica_fetch_response_max_bytes": 1,
-    "max_incremental_fetch_session_cache_slots": 0,
     "replica_fetch_backoff_ms": 1,
+    "replica_socket_timeout_ms": 1,
+    "controller_socket_timeout_ms": 1,
     "broker_session_timeout_ms": 1,
     "broker_heartbeat_interval_ms": 1,
+    "leader_imbalance_check_interval_seconds": 1,
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,
@@ -173,6 +182,56 @@ _LOWEST: Final = {
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
 }
+"""The least number of a setting, where it is not 0."""
+
+_LONGS: Final = frozenset(
+    {
+        "replica_lag_time_max_ms",
+        "leader_imbalance_check_interval_seconds",
+        "log_flush_interval_messages",
+        "log_retention_ms",
+        "log_retention_bytes",
+        "log_retention_check_interval_ms",
+        "replica_high_watermark_checkpoint_interval_ms",
+        "metadata_log_max_record_bytes_between_snapshots",
+    }
+)
+"""Numbers of 64 bits in Kafka; the others have 32."""
+
+_HIGHEST: Final = {
+    "offsets_topic_replication_factor": MAX_SHORT,
+    "default_replication_factor": MAX_SHORT,
+    **dict.fromkeys(_LONGS, MAX_LONG),
+}
+
+
+def _check_numbers(settings: Settings) -> None:
+    """BadSetting if a number is out of its range (KafkaConfig, ServerLogConfigs, ReplicationConfigs)."""
+    for field in attrs.fields(type(settings)):
+        value, name = getattr(settings, field.name), field.name
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        low, high = _LOWEST.get(name, 0), _HIGHEST.get(name, MAX_INT)
+        if value < low:
+            raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+        if value > high:
+            raise BadSetting(f"{_spelling(name)}={value}: it must be at most {high}")
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text says, with blanks around it or not; None if it says none (ConfigDef.parseType)."""
+    bare = text.strip()
+    digits = bare[1:] if bare[:1] in ("+", "-") else bare
+    return int(bare) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
+
+
+_MOST_DIGITS: Final = 30
+"""More than any number has that is in a range; a longer one takes long to read."""
+
+
+def truth(text: str) -> bool | None:
+    """The truth value that a text says, in any case; None if it says none (ConfigDef.parseType)."""
+    return {"true": True, "false": False}.get(text.strip().lower())
 
 
 def _parsed(name: str, text: str, default: object) -> Value:
@@ -180,19 +239,20 @@ def _parsed(name: str, text: str, default: object) -> Value:
         case str():
             return text
         case bool():
-            if text.lower() not in ("true", "false"):
+            said = truth(text)
+            if said is None:
                 raise BadSetting(f"{name}={text}: it must be true or false")
-            return text.lower() == "true"
+            return said
         case Design():
             known = DESIGNS | PLANTED
             if text not in known:
                 raise BadSetting(f"{name}={text}: it must be one of {', '.join(DESIGNS)}")
             return known[text]
         case _:
-            try:
-                return int(text)
-            except ValueError:
-                raise BadSetting(f"{name}={text}: it must be a whole number") from None
+            number = whole_number(text)
+            if number is None:
+                raise BadSetting(f"{name}={text}: it must be a whole number")
+            return number
 
 
 def _printed(value: Value) -> str:

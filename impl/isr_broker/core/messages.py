@@ -33,8 +33,10 @@ class Error(Enum):
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
     INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
     KAFKA_STORAGE_ERROR = 56
@@ -73,6 +75,9 @@ Millis: TypeAlias = int
 
 NO_EPOCH: Final = -1
 """The leader epoch of nothing: of the last record of an empty log, of a replica that has not learned any."""
+
+NO_BROKER_EPOCH: Final = -1
+"""The broker epoch of a follower whose version of Fetch does not say it (before KIP-903)."""
 
 
 @attrs.frozen(order=True, cache_hash=True)
@@ -475,11 +480,13 @@ class ElectUncleanLeader:
 
 @attrs.frozen(kw_only=True)
 class AdminAnswer:
-    """The answer to an admin's request; `topic_id` of the topic that was created."""
+    """The answer to an admin's request; of a topic that was created its id, and how many partitions and replicas."""
 
     request: int
     error: Error = Error.NONE
     topic_id: int = 0
+    partitions: int = -1
+    replication_factor: int = -1
 
 
 ToController: TypeAlias = (

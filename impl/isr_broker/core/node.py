@@ -50,6 +50,7 @@ from isr_broker.core.inputs import (
 )
 from isr_broker.core.leader import steps_down
 from isr_broker.core.messages import (
+    NO_BROKER_EPOCH,
     AlterPartitionResponse,
     BrokerId,
     BrokerMetadata,
@@ -320,7 +321,7 @@ def _fetched(node: Node, fetch: FetchRequest, now: Millis) -> NodeStep:
     """A follower's fetch; not one of an incarnation that this broker knows to be over (updateFetchStateOrThrow)."""
     known, replica = node.brokers.get(fetch.replica), node.replicas.get(fetch.partition)
     compares = node.settings.insync_design.compares_broker_epochs
-    if compares and replica is not None and known is not None and fetch.broker_epoch < known.epoch:
+    if compares and replica is not None and known is not None and NO_BROKER_EPOCH != fetch.broker_epoch < known.epoch:
         return NodeStep(node, (refuses_fetch(replica, fetch, Error.NOT_LEADER_OR_FOLLOWER),))
     return _tell_replica(node, fetch.partition, fetch, now)
 
