@@ -124,17 +124,17 @@ def _takes_batches(replica: Replica, answer: FetchResponse, now: Millis) -> Step
     (UnifiedLog.append: OffsetsOutOfOrderException, UnexpectedAppendOffsetException). Kafka does not look at the epochs.
     """
     try:
-        found = list(batches(answer.records, check=True))
+        fetched_batches = list(batches(answer.records, check=True))
     except BadBatch:
         return _tries_later(replica, now)
-    log, design, first = replica.log, replica.settings.insync_design, found[0]
+    log, design, first = replica.log, replica.settings.insync_design, fetched_batches[0]
     if log.start == log.end and first.base_offset < log.end <= first.last_offset:
         # The leader's log starts within this batch: an empty log takes the whole of it.
         awaited = FollowerTruncation(first.base_offset, anew=True, batches=answer)
         anew = TruncateLog(partition=replica.partition, offset=first.base_offset, anew=True)
         return Step(attrs.evolve(replica, pending_operation=awaited), (anew,))
     expected, epoch, size = log.end, log.last_epoch, 0
-    for batch in found:
+    for batch in fetched_batches:
         if design.fences_fetches and batch.leader_epoch > replica.leader_epoch:
             break
         if batch.base_offset < expected:
