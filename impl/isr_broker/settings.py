@@ -83,6 +83,10 @@ class Settings:
     offsets_topic_num_partitions: int = 50
     offsets_topic_replication_factor: int = 3
     group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    offset_metadata_max_bytes: int = 4_096
 
     # Ours: the version of the protocol; whether a follower serves consumers (KIP-392), as it must if they are sent to
     # one; and whether the watermark waits
@@ -179,6 +183,7 @@ _LOWEST: Final = {
     "log_retention_bytes": -1,
     "log_retention_check_interval_ms": 1,
     "producer_id_expiration_ms": 1,
+    "group_max_size": 1,
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
 }

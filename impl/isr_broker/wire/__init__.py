@@ -3,7 +3,7 @@
 Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and the versions that are served).
 
 - What a broker is asked: `requests` (picks the module), `fetch_requests` with `fetch_sessions` and `fetch_questions`,
-  `admin_requests` with `admin_refusals`, `group_requests` with `groups` and `committed_offsets`, `broker_requests` (of
-  brokers to the controller), `epoch_requests`, `offset_requests`.
+  `admin_requests` with `admin_refusals`, `group_requests` with `groups`, `group_state` and `committed_offsets`,
+  `broker_requests` (of brokers to the controller), `epoch_requests`, `offset_requests`.
 - What a broker asks: `fetcher` (of a leader), `controller_channels` (of the controller).
 """
