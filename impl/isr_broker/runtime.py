@@ -65,6 +65,7 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     RegisterBroker,
     TopicPartition,
+    peer_address,
 )
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.stamps import Stamped, bare
@@ -180,6 +181,8 @@ class Runtime:
     wall: Callable[[], Millis] | None = None
     """The time that producers write into batches; without it nothing gets too old."""
     _next_retention: Millis = 0
+    peers_at: Address | None = None
+    """Where brokers find it, if that is not where clients do."""
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
         """Recover the logs, and register; `incarnation` is unique to this process."""
@@ -196,7 +199,9 @@ class Runtime:
                 self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
-        self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack), now)
+        peer_host, peer_port = self.peers_at or ("", 0)
+        start = Start(incarnation, clean_epoch, host, port, self.settings.broker_rack)
+        self.tell(attrs.evolve(start, peer_host=peer_host, peer_port=peer_port), now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
 
     # Inputs
@@ -212,7 +217,7 @@ class Runtime:
         for source, to, sent in parcels:
             message = bare(sent)
             if isinstance(message, RegisterBroker):
-                self.addresses[source] = (message.host, message.port)
+                self.addresses[source] = peer_address(message)
             self._deliver(source, to, sent, now)
         self._drain(now)
         self.after_turn(now)
@@ -484,7 +489,7 @@ class Runtime:
         here = self.controller is not None if to == CONTROLLER else to == self.me
         if here:
             if to == CONTROLLER and isinstance(message, RegisterBroker):
-                self.addresses[source] = (message.host, message.port)
+                self.addresses[source] = peer_address(message)
             self._inbox.append((source if to == CONTROLLER else CONTROLLER, envelope))
             return
         if isinstance(message, AnswersOfController):
@@ -495,9 +500,9 @@ class Runtime:
             self.outside.send(to, address, source, envelope)
 
     def address_of(self, broker: BrokerId) -> Address | None:
-        """Where a broker listens, as far as is known."""
+        """Where a broker listens for brokers, as far as is known."""
         known = self.node.brokers.get(broker)
-        return (known.host, known.port) if known is not None else self.addresses.get(broker)
+        return peer_address(known) if known is not None else self.addresses.get(broker)
 
     def _drain(self, now: Millis) -> None:
         """Messages that this process sent to itself, and what the controller has to write."""

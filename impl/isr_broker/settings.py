@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
+from isr_broker.listener_names import SSL, BadListener, ListenerSettings
 
 Value: TypeAlias = int | bool | str | Design
 
@@ -67,6 +68,17 @@ class Settings:
     broker_heartbeat_interval_ms: int = 2_000
     controller_socket_timeout_ms: int = 30_000
 
+    # Where it listens, and TLS there
+    listeners: str = ""
+    advertised_listeners: str = ""
+    listener_security_protocol_map: str = ""
+    inter_broker_listener_name: str = ""
+    controller_listener_names: str = ""
+    ssl_keystore_location: str = ""
+    ssl_truststore_location: str = ""
+    ssl_client_auth: str = "none"
+    ssl_endpoint_identification_algorithm: str = "https"
+
     # The log
     log_segment_bytes: int = 1_073_741_824
     log_index_interval_bytes: int = 4_096
@@ -117,6 +129,18 @@ class Settings:
                 )
         if self.replica_selector_class not in ("", RACK_AWARE):
             raise BadSetting(f"replica.selector.class={self.replica_selector_class}: it must be {RACK_AWARE}, or empty")
+
+        _check_listeners(self)
+
+    def listener_settings(self) -> ListenerSettings:
+        """What is said of listeners."""
+        return ListenerSettings(
+            listeners=self.listeners,
+            advertised=self.advertised_listeners,
+            protocols=self.listener_security_protocol_map,
+            inter_broker=self.inter_broker_listener_name,
+            controllers=self.controller_listener_names,
+        )
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Settings:
@@ -221,6 +245,29 @@ def _check_numbers(settings: Settings) -> None:
             raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
         if value > high:
             raise BadSetting(f"{_spelling(name)}={value}: it must be at most {high}")
+
+
+def _check_listeners(settings: Settings) -> None:
+    """BadSetting if there cannot be such listeners (KafkaConfig.validateValues, SslConfigs)."""
+    said = settings.listener_settings()
+    try:
+        named = said.all()
+        said.advertised_places()
+        tls = any(one.tls for one in named) or any(said.protocol_of(n) == SSL for n in said.controller_names)
+    except BadListener as error:
+        raise BadSetting(str(error)) from None
+    if settings.ssl_client_auth not in _CLIENT_AUTH:
+        allowed = ", ".join(_CLIENT_AUTH)
+        raise BadSetting(f"ssl.client.auth={settings.ssl_client_auth}: it must be one of {allowed}")
+    if settings.ssl_endpoint_identification_algorithm not in ("https", ""):
+        raise BadSetting("ssl.endpoint.identification.algorithm: it must be https, or empty")
+    if tls and not settings.ssl_keystore_location:
+        raise BadSetting("a listener speaks TLS: ssl.keystore.location has to name a PEM file, a key and certificates")
+    if tls and settings.ssl_client_auth != "none" and not settings.ssl_truststore_location:
+        raise BadSetting("clients are to show certificates, so ssl.truststore.location has to name a PEM file")
+
+
+_CLIENT_AUTH: Final = ("none", "requested", "required")
 
 
 def whole_number(text: str) -> int | None:

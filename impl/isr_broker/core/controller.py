@@ -171,6 +171,8 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         host=request.host,
         port=request.port,
         rack=request.rack,
+        peer_host=request.peer_host,
+        peer_port=request.peer_port,
     )
     changes = [
         Change(partition_after_restart(partition, broker, clean or has_session, design), "broker_restarts", broker)

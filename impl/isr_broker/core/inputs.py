@@ -191,6 +191,8 @@ class Start:
     host: str = ""
     port: int = 0
     rack: str = ""
+    peer_host: str = ""
+    peer_port: int = 0
 
 
 @attrs.frozen

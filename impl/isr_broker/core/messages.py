@@ -280,7 +280,8 @@ class AlterPartitionResponse:
 class RegisterBroker:
     """A starting broker registers; `incarnation` is unique to the process (KIP-631).
 
-    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966).
+    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966). Clients
+    find it at `host`, brokers at `peer_host`, which is empty if that is the same.
     """
 
     broker: BrokerId
@@ -289,6 +290,8 @@ class RegisterBroker:
     host: str = ""
     port: int = 0
     rack: str = ""
+    peer_host: str = ""
+    peer_port: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -372,6 +375,13 @@ class BrokerMetadata:
     host: str = ""
     port: int = 0
     rack: str = ""
+    peer_host: str = ""
+    peer_port: int = 0
+
+
+def peer_address(broker: BrokerMetadata | RegisterBroker) -> tuple[str, int]:
+    """Where brokers find a broker."""
+    return (broker.peer_host, broker.peer_port) if broker.peer_host else (broker.host, broker.port)
 
 
 def removed(tp: TopicPartition) -> PartitionMetadata:

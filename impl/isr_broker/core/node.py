@@ -428,6 +428,8 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             host=start.host,
             port=start.port,
             rack=start.rack,
+            peer_host=start.peer_host,
+            peer_port=start.peer_port,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
     heartbeat = Heartbeat(

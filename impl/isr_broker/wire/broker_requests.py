@@ -30,7 +30,7 @@ from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire import protocol
-from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of
+from isr_broker.wire.controller_channels import ATTEMPTS, PEER_LISTENER, incarnation_of
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 
 Reply: TypeAlias = Callable[[Answer], None]
@@ -59,6 +59,9 @@ class BrokerRequests:
             # The controller's own broker talks to it within the process: whoever else takes its number is not it.
             error = Error.NOT_CONTROLLER if self.runtime.controller is None else Error.STALE_BROKER_EPOCH
             reply({"error_code": error.value, "is_fenced": True})
+            return
+        if broker < 0:
+            reply({"error_code": Error.INVALID_REQUEST.value, "is_fenced": True})
             return
         stamps = stamps_in(request.tags)
         match request.key:
@@ -92,6 +95,7 @@ class BrokerRequests:
     def _registers(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
         listeners = body.all("listeners")
         where = listeners[0] if listeners else Fields({})
+        peers = next((one for one in listeners if one.text("name") == PEER_LISTENER), Fields({}))
         message = RegisterBroker(
             broker=broker,
             incarnation=incarnation_of(body.data("incarnation_id") or b""),
@@ -99,6 +103,8 @@ class BrokerRequests:
             host=where.text("host"),
             port=max(where.number("port"), 0),
             rack=body.text("rack"),
+            peer_host=peers.text("host"),
+            peer_port=max(peers.number("port"), 0),
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:

@@ -7,7 +7,7 @@ and one that keeps the broker registered and alive (BrokerLifecycleManager).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -41,6 +41,8 @@ the first (docs/adr/0007)."""
 
 CLUSTER: Final = "insync"
 LISTENER: Final = "PLAINTEXT"
+PEER_LISTENER: Final = "BROKERS"
+"""The name under which a registration tells where brokers find a broker, whatever its listener is called."""
 
 _INCARNATION_BYTES: Final = 16
 
@@ -221,14 +223,18 @@ def _registration(message: RegisterBroker) -> Answer:
         "broker_id": message.broker,
         "cluster_id": CLUSTER,
         "incarnation_id": incarnation_id(message.incarnation),
-        "listeners": _listeners([(message.host, message.port)]),
+        "listeners": _listeners(message),
         "rack": message.rack or None,
         "previous_broker_epoch": message.previous_broker_epoch,
     }
 
 
-def _listeners(addresses: Iterable[tuple[str, int]]) -> list[Answer]:
-    return [{"name": LISTENER, "host": host, "port": port, "security_protocol": 0} for host, port in addresses]
+def _listeners(message: RegisterBroker) -> list[Answer]:
+    """Where clients find it, and where brokers do if that is elsewhere."""
+    places = {LISTENER: (message.host, message.port)}
+    if message.peer_host:
+        places[PEER_LISTENER] = (message.peer_host, message.peer_port)
+    return [{"name": name, "host": host, "port": port, "security_protocol": 0} for name, (host, port) in places.items()]
 
 
 def _heartbeat(message: Heartbeat) -> Answer:

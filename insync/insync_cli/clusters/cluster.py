@@ -19,8 +19,8 @@ from insync_cli.options import Usage, argument, group, option, positive, require
 from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
-from isr_cluster.ports import HOST, in_use
-from isr_cluster.processes import Mishap, Processes, System
+from isr_cluster.ports import HOST, free_ports, in_use
+from isr_cluster.processes import Mishap, Processes, System, apart
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092
@@ -94,8 +94,28 @@ def prepare_system(invocation: Options) -> System:
         if in_use(port):
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
     if ours:
-        return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
+        return _ours(root, ports, properties, cluster or f"insync-{time.time_ns():x}")
     return _not_ours(invocation, ports, properties, cluster)
+
+
+def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str) -> System:
+    """Brokers that find each other, and the controller, on ports of their own, which only this machine reaches."""
+    chosen = sorted(LISTENER_SETTINGS & set(properties))
+    if chosen:
+        raise UsageError(f"{chosen[0]} is chosen here; `insync broker --set {chosen[0]}=...` takes it")
+    controller = free_ports(1)[0]
+    return Processes(
+        root, ports, properties, cluster, _say, own=apart(ports, controller), controller=(HOST, controller)
+    )
+
+
+LISTENER_SETTINGS = {
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "controller.listener.names",
+}
 
 
 def _not_ours(
