@@ -30,7 +30,7 @@ from isr_broker.links import Channel, Link
 from isr_broker.listener_names import SSL, Listener
 from isr_broker.listeners import admits, client_context, everything, refusal, rights, server_context, serves, visible
 from isr_broker.runtime import Runtime
-from isr_broker.settings import BadSetting, Settings
+from isr_broker.settings import MAX_INT, BadSetting, Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import open_data_directory, open_folder
 from isr_broker.storage.meta_properties import Claim, claim
@@ -351,6 +351,8 @@ def run(
     if clients would not find it at `address`.
     """
 
+    if not 0 <= me <= MAX_INT:
+        raise BadSetting(f"the broker's number is {me}: it must be from 0 to {MAX_INT}")
     named = settings.listener_settings().all()
     if named and address not in [(one.host, one.port) for one in named if one.clients]:
         places = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in named)
