@@ -15,6 +15,7 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # pyright: ignore[reportPrivateImportUsage]
 from tests.isr_broker.test_wire import one_broker, said
 from tests.support import clients
 from tests.support.clusters import QUICK, Cluster
@@ -336,7 +337,7 @@ def test_brokers_and_clients_show_certificates_where_that_is_required(certificat
             "ssl.key.location": str(certificates / "client.key"),
         }
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": cluster.bootstrap, **known})
-        (future,) = admin.create_topics([confluent_kafka.admin.NewTopic("t", 1, 3)]).values()
+        (future,) = admin.create_topics([NewTopic("t", 1, 3)]).values()
         future.result(30)
         cluster.in_sync("t")
         producer = clients.Confluent(cluster.bootstrap, {"acks": "all", **known})
