@@ -28,6 +28,14 @@ insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace tr
 insync cluster up --system apache-kafka --data kafka-data"""
 
 MOST_BROKERS = 50
+LISTENER_SETTINGS = {
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "controller.listener.names",
+}
+"""Where brokers listen, and for whom, which `cluster up` says itself."""
 
 
 USAGE = Usage(
@@ -83,6 +91,8 @@ def prepare_system(invocation: Options) -> System:
         )
     ours = invocation.under_test.is_ours
     chosen = invocation.settings.properties() if ours else invocation.settings.not_ours()
+    for name in sorted(LISTENER_SETTINGS & set(chosen)) if ours else ():
+        raise UsageError(f"{name} is chosen by `cluster up`; `insync broker --set {name}=...` takes it")
     properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
         cluster = cluster_of(root, brokers, ours) if invocation.under_test.file is None else None
@@ -100,22 +110,10 @@ def prepare_system(invocation: Options) -> System:
 
 def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str) -> System:
     """Brokers that find each other, and the controller, on ports of their own, which only this machine reaches."""
-    chosen = sorted(LISTENER_SETTINGS & set(properties))
-    if chosen:
-        raise UsageError(f"{chosen[0]} is chosen here; `insync broker --set {chosen[0]}=...` takes it")
     controller = free_ports(1)[0]
     return Processes(
         root, ports, properties, cluster, _say, own=apart(ports, controller), controller=(HOST, controller)
     )
-
-
-LISTENER_SETTINGS = {
-    "listeners",
-    "advertised.listeners",
-    "listener.security.protocol.map",
-    "inter.broker.listener.name",
-    "controller.listener.names",
-}
 
 
 def _not_ours(
