@@ -221,13 +221,34 @@ class System:
         return {broker: code for broker, code in found.items() if code is not None}
 
 
+def apart(ports: Mapping[int, int], controller: int) -> dict[int, dict[str, str]]:
+    """Settings of brokers that listen for clients on `ports`, and for each other and the controller elsewhere.
+
+    Brokers tell each other, with their registration, which free ports they have. All of it is on HOST.
+    """
+    protocols = ",".join(f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "BROKERS", "CONTROLLER"))
+    common = {
+        "inter.broker.listener.name": "BROKERS",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": protocols,
+    }
+    listeners = {b: f"PLAINTEXT://{HOST}:{port},BROKERS://{HOST}:0" for b, port in ports.items()}
+    listeners[CONTROLLER_BROKER] += f",CONTROLLER://{HOST}:{controller}"
+    return {broker: {"listeners": named, **common} for broker, named in listeners.items()}
+
+
 @attrs.define
 class Processes(System):
-    """Our brokers. Ctrl-C of whoever started them does not reach them, and they end with it, however that ends."""
+    """Our brokers. Ctrl-C of whoever started them does not reach them, and they end with it, however that ends.
+
+    `controller` is where the controller listens, if that is not where its broker does.
+    """
+
+    controller: Address | None = None
 
     def command(self, broker: int) -> list[str]:
         """The broker as a program (`python -m isr_broker`)."""
-        (host, port), controller = self.listens_at(broker), self.found_at(CONTROLLER_BROKER)
+        (host, port), controller = self.listens_at(broker), self.controller or self.found_at(CONTROLLER_BROKER)
         command = [*python_module("isr_broker"), "--id", str(broker), "--host", host, "--port", str(port)]
         command += ["--data", str(self.data(broker)), "--cluster", self.cluster, "--tied"]
         command += ["--controller", "{}:{}".format(*controller)]

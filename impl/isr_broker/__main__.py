@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     try:
         cluster, tied = (str(options.cluster) if options.cluster is not None else None), bool(options.tied)
         why = run(int(options.id), settings, data, address, controller_at, cluster, tied=tied, advertised=advertised)
-    except (InUse, NotOurs, DamagedMetadata) as error:
+    except (InUse, NotOurs, DamagedMetadata, BadSetting) as error:
         print(f"isr_broker: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Final
 
@@ -53,6 +54,7 @@ class Link(_Task):
     cluster: str
     report_loss: Callable[[list[Parcel]], None]
     waiting: list[Parcel] = attrs.field(factory=list[Parcel])
+    tls: ssl.SSLContext | None = None
 
     def put(self, parcel: Parcel) -> None:
         """Send a message soon, or lose it."""
@@ -63,7 +65,7 @@ class Link(_Task):
     async def _run(self) -> None:
         while True:
             try:
-                reader, writer = await asyncio.open_connection(*self.address)
+                reader, writer = await asyncio.open_connection(*self.address, ssl=self.tls)
             except OSError:
                 await asyncio.sleep(0.05)
                 parcels, self.waiting = self.waiting, []
@@ -107,12 +109,13 @@ class Channel(_Task):
     longest: int
     deliver_answers: Callable[[list[Parcel]], None]
     report_loss: Callable[[list[Parcel]], None]
+    tls: ssl.SSLContext | None = None
 
     async def _run(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(self.patience / 1000):
-                    reader, writer = await asyncio.open_connection(*self.address)
+                    reader, writer = await asyncio.open_connection(*self.address, ssl=self.tls)
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.05)
                 self.wake.clear()

@@ -34,6 +34,7 @@ from isr_broker.core.effects import (
     Effect,
     Halt,
     OpenLog,
+    PartitionHalt,
     Send,
     Slice,
     StopProcess,
@@ -65,6 +66,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
     UnregisterBroker,
+    peer_address,
 )
 from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.stamps import Stamped, bare
@@ -194,6 +196,8 @@ class Runtime:
     wall: Callable[[], Millis] | None = None
     """The time that producers write into batches; without it nothing gets too old."""
     _next_retention: Millis = 0
+    peers_at: Address | None = None
+    """Where brokers find it, if that is not where clients do."""
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
         """Recover the logs, and register; `incarnation` is unique to this process."""
@@ -210,8 +214,10 @@ class Runtime:
                 self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
         host, port = self.mine
+        peer_host, peer_port = self.peers_at or ("", 0)
         rack = self.settings.broker_rack
-        self.tell(Start(incarnation, clean_epoch, host, port, rack, self.cluster, self.directory), now)
+        start = Start(incarnation, clean_epoch, host, port, rack, self.cluster, self.directory)
+        self.tell(attrs.evolve(start, peer_host=peer_host, peer_port=peer_port), now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
 
     # Inputs
@@ -227,7 +233,7 @@ class Runtime:
         for source, to, sent in parcels:
             message = bare(sent)
             if isinstance(message, RegisterBroker):
-                self.addresses[source] = (message.host, message.port)
+                self.addresses[source] = peer_address(message)
             self._deliver(source, to, sent, now)
         self._drain(now)
         self.after_turn(now)
@@ -432,6 +438,8 @@ class Runtime:
             case StopProcess(epoch, watermarks):
                 self.logs.close(epoch, watermarks)
                 self._ends("stopped in order")
+            case PartitionHalt(tp, why):
+                self.outside.log(f"{tp}: this follower waits for a new leader epoch: {why}")
             case Halt(why):
                 self._ends(f"halted: {why}")
             case AppendMetadata():
@@ -508,7 +516,7 @@ class Runtime:
         here = self.controller is not None if to == CONTROLLER else to == self.me
         if here:
             if to == CONTROLLER and isinstance(message, RegisterBroker):
-                self.addresses[source] = (message.host, message.port)
+                self.addresses[source] = peer_address(message)
             self._inbox.append((source if to == CONTROLLER else CONTROLLER, envelope))
             return
         if isinstance(message, AnswersOfController):
@@ -519,9 +527,9 @@ class Runtime:
             self.outside.send(to, address, source, envelope)
 
     def address_of(self, broker: BrokerId) -> Address | None:
-        """Where a broker listens, as far as is known."""
+        """Where a broker listens for brokers, as far as is known."""
         known = self.node.brokers.get(broker)
-        return (known.host, known.port) if known is not None else self.addresses.get(broker)
+        return peer_address(known) if known is not None else self.addresses.get(broker)
 
     def _drain(self, now: Millis) -> None:
         """Messages that this process sent to itself, and what the controller has to write."""

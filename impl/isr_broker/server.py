@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import ssl
 import sys
 import time
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Final, TypeAlias
 
 import attrs
@@ -27,8 +29,10 @@ from isr_broker.core.topics import Topics
 from isr_broker.environment import Address
 from isr_broker.flow import Flow, Holder
 from isr_broker.links import Channel, Link
+from isr_broker.listener_names import SSL, Listener
+from isr_broker.listeners import admits, client_context, everything, refusal, rights, server_context, serves, visible
 from isr_broker.runtime import NO_CLUSTER_ID, Runtime
-from isr_broker.settings import Settings
+from isr_broker.settings import MAX_INT, BadSetting, Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import open_data_directory, open_folder
 from isr_broker.storage.meta_properties import Claim, claim, cluster_in, new_id
@@ -87,8 +91,10 @@ class Server:
     _timer: asyncio.TimerHandle | None = None
     _end_event: asyncio.Event = attrs.field(factory=asyncio.Event)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event)
-    _listener: asyncio.Server | None = None
     flow: Flow = attrs.field(init=False)
+    _open: list[tuple[Listener, asyncio.Server]] = attrs.field(factory=list[tuple[Listener, asyncio.Server]])
+    _tls: tuple[ssl.SSLContext | None, ssl.SSLContext | None] = (None, None)
+    """For connections to the controller, and to other brokers."""
     why: str = ""
 
     # Outside
@@ -101,7 +107,10 @@ class Server:
         channel = self.channels.get(place.key)
         if channel is None:
             longest = self.settings.socket_request_max_bytes
-            channel = Channel(address, place.says, place.patience, longest, self._deliver_answers, self._report_loss)
+            tls = self._tls_to(address)
+            channel = Channel(
+                address, place.says, place.patience, longest, self._deliver_answers, self._report_loss, tls
+            )
             self.channels[place.key] = channel
         channel.wakes()
 
@@ -109,7 +118,7 @@ class Server:
         """Send a message in a frame of our own, which has no answer."""
         link = self.links.get(address)
         if link is None:
-            link = self.links[address] = Link(address, self.cluster, self._report_loss)
+            link = self.links[address] = Link(address, self.cluster, self._report_loss, tls=self._tls_to(address))
         link.put((source, to, message))
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
@@ -152,13 +161,15 @@ class Server:
 
     async def start(self) -> None:
         """Listen, recover, and register with the controller."""
-        mine, topics = self.advertised or self.address, Topics()
+        mine, peers = await self._bind()
+        topics = Topics()
         self.conversations = Conversations(
             self.me, self.settings, self.cluster, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
         )
         self.runtime = self.made_of(
             self.me, self.settings, self.disk, mine, self.controller_at, self, self.cluster, self.directory
         )
+        self.runtime.peers_at = peers
         self.runtime.wall = lambda: time.time_ns() // 1_000_000
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
@@ -166,8 +177,35 @@ class Server:
         self.requests = Requests(self.runtime, GroupRequests(self.runtime))
         self.flow = Flow(self.settings.insync_in_flight_max_bytes, self.now, self.log)
         self.requests.fetches.room = self.flow.room
-        self._listener = await asyncio.start_server(self._accept, *self.address)
+        for _, opened in self._open:
+            await opened.start_serving()
         self._set_timer()
+
+    async def _bind(self) -> tuple[Address, Address | None]:
+        """Take the ports, before anything is read from the disk; where clients find it, and brokers if elsewhere."""
+        said = self.settings.listener_settings()
+        for named in said.all() or (everything(*self.address),):
+            context = server_context(self.settings) if named.tls else None
+            accept = partial(self._accept, named)
+            opened = await asyncio.start_server(accept, named.host, named.port, ssl=context, start_serving=False)
+            port = int(opened.sockets[0].getsockname()[1])
+            self._open.append((attrs.evolve(named, port=port), opened))
+        wanted = [*said.controller_names[:1], said.inter_broker_name]
+        ways = [client_context(self.settings) if said.protocol_of(name) == SSL else None for name in wanted]
+        self._tls = (ways[0], ways[-1]) if said.listeners else (None, None)
+        elsewhere = said.advertised_places()
+        places = {one.name: elsewhere.get(one.name, (one.host, one.port)) for one, _ in self._open}
+        client = next(one for one, _ in self._open if one.clients)
+        peer = next(one for one, _ in self._open if one.brokers)
+        return self.advertised or places[client.name], None if peer is client else places[peer.name]
+
+    def _tls_to(self, address: Address) -> ssl.SSLContext | None:
+        return self._tls[0 if address == self.controller_at else 1]
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Where it listens, with the ports that it has."""
+        return [listener for listener, _ in self._open]
 
     def _trace(self, node: BrokerId) -> Trace | None:
         """Where the steps of a core are noted, if they are to be."""
@@ -193,8 +231,8 @@ class Server:
         self.runtime.running = False
         if self._timer is not None:
             self._timer.cancel()
-        if self._listener is not None:
-            self._listener.close()
+        for _, opened in self._open:
+            opened.close()
         calls: list[Link | Channel] = [*self.links.values(), *self.channels.values()]
         tasks = [*self.connections, *(call.task for call in calls if call.task is not None)]
         for task in tasks:
@@ -228,7 +266,7 @@ class Server:
 
     # Connections
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         if len(self.connections) >= self.settings.max_connections:
@@ -248,7 +286,7 @@ class Server:
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     self.log(f"a frame of {size} bytes: connection closed")
                     return
-                if not await self._take(await self._frame(reader, size, holder), replies, holder, room):
+                if not await self._take(listener, await self._frame(reader, size, holder), replies, holder, room):
                     return
                 self._set_timer()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -279,7 +317,9 @@ class Server:
             self.flow.arrives(holder, len(piece))
         return b"".join(pieces)
 
-    async def _take(self, frame: bytes, replies: Replies, holder: Holder, room: asyncio.Event) -> bool:
+    async def _take(
+        self, listener: Listener, frame: bytes, replies: Replies, holder: Holder, room: asyncio.Event
+    ) -> bool:
         """One frame; False if the connection is to be closed."""
         if message_json.is_peer(frame):
             try:
@@ -287,12 +327,18 @@ class Server:
             except message_json.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
+            if not admits(listener, parcels):
+                self.log(f"a message for {parcels[0][1]} on listener {listener.name}: connection closed")
+                return False
             self.runtime.receive_messages(parcels, self.now())
             return True
         try:
             request = protocol.parse(frame)
         except BadFrame as error:
             self.log(f"{error}: connection closed")
+            return False
+        if not serves(listener, request.key):
+            self.log(f"API {request.key} on listener {listener.name}: connection closed")
             return False
         # Until a broker has learned of its own session nobody is served (SocketServer.enableRequestProcessing): its
         # metadata would name no broker, and some clients forget all that they know of and never ask again.
@@ -314,7 +360,13 @@ class Server:
             if said is not None:
                 say(said)
             return said is not None
-        self.requests.serve(request, self.now(), as_frame(request, future.done, say))
+        reply = as_frame(request, future.done, say)
+        if (refused := refusal(listener, request)) is not None:
+            reply(refused)
+        elif request.key == protocol.API_VERSIONS:
+            self.requests.serve(request, self.now(), lambda answer: reply(answer and visible(listener, answer)))
+        else:
+            self.requests.serve(request, self.now(), reply)
         return True
 
     async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:
@@ -345,6 +397,14 @@ class Server:
             self.flow.sends(holder, len(piece))
 
 
+def _has_controller(settings: Settings, address: Address, controller_at: Address) -> bool:
+    """A process has the controller that has a listener of its own for it, or that is where the controller is."""
+    named = settings.listener_settings().all()
+    if settings.controller_listener_names:
+        return any(one.controller for one in named)
+    return next(((one.host, one.port) for one in named if one.brokers), address) == controller_at
+
+
 def run(
     me: BrokerId,
     settings: Settings,
@@ -359,12 +419,20 @@ def run(
 
     SIGUSR1 has it say what it holds. `cluster` is the id of the cluster, None for that of the folder, or a new one.
 
-    If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone.
+    If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone. BadSetting
+    if clients would not find it at `address`.
     """
+
+    if not 0 <= me <= MAX_INT:
+        raise BadSetting(f"the broker's number is {me}: it must be from 0 to {MAX_INT}")
+    named = settings.listener_settings().all()
+    if named and address not in [(one.host, one.port) for one in named if one.clients]:
+        places = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in named)
+        raise BadSetting(f"listeners={places}: none of them is {address[0]}:{address[1]}, as --host and --port say")
 
     async def go() -> str:
         disk = open_data_directory(data, settings.insync_flush_record)
-        controls = (advertised or address) == controller_at
+        controls = _has_controller(settings, advertised or address, controller_at)
         claims = claim(disk, Claim(me, cluster_in(disk, cluster, controls)))
         server = Server(
             me,
@@ -386,6 +454,7 @@ def run(
         if tied:
             loop.add_reader(sys.stdin.fileno(), server.stopped, "left alone")
         print(f"broker {me} listens on {address[0]}:{address[1]}", flush=True)
+        print(f"broker {me}: whoever connects to {'; to '.join(map(rights, server.listeners))}", flush=True)
         return await server.wait_for_end()
 
     return asyncio.run(go())

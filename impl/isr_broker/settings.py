@@ -13,9 +13,12 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from isr_broker.designs import DESIGNS, KIP_966, PLANTED, Design
+from isr_broker.listener_names import SSL, BadListener, ListenerSettings
 
 Value: TypeAlias = int | bool | str | Design
 
+MAX_SHORT: Final = 2**15 - 1
+MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 
 
@@ -66,6 +69,17 @@ class Settings:
     initial_broker_registration_timeout_ms: int = 60_000
     controller_socket_timeout_ms: int = 30_000
 
+    # Where it listens, and TLS there
+    listeners: str = ""
+    advertised_listeners: str = ""
+    listener_security_protocol_map: str = ""
+    inter_broker_listener_name: str = ""
+    controller_listener_names: str = ""
+    ssl_keystore_location: str = ""
+    ssl_truststore_location: str = ""
+    ssl_client_auth: str = "none"
+    ssl_endpoint_identification_algorithm: str = "https"
+
     # The log
     log_segment_bytes: int = 1_073_741_824
     log_index_interval_bytes: int = 4_096
@@ -82,6 +96,10 @@ class Settings:
     offsets_topic_num_partitions: int = 50
     offsets_topic_replication_factor: int = 3
     group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    offset_metadata_max_bytes: int = 4_096
 
     # Ours: the version of the protocol; whether a follower serves consumers (KIP-392), as it must if they are sent to
     # one; and whether the watermark waits
@@ -104,12 +122,29 @@ class Settings:
     insync_dropped_records: bool = False
 
     def __attrs_post_init__(self) -> None:
-        for name, low in _LOWEST.items():
-            value = getattr(self, name)
-            if value < low:
-                raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+        _check_numbers(self)
+        if self.log_retention_ms == 0:
+            raise BadSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        wait = self.replica_fetch_wait_max_ms
+        for name in ("replica_socket_timeout_ms", "replica_lag_time_max_ms"):
+            if wait > getattr(self, name):
+                raise BadSetting(
+                    f"replica.fetch.wait.max.ms={wait}: it must be at most {_spelling(name)}={getattr(self, name)}"
+                )
         if self.replica_selector_class not in ("", RACK_AWARE):
             raise BadSetting(f"replica.selector.class={self.replica_selector_class}: it must be {RACK_AWARE}, or empty")
+
+        _check_listeners(self)
+
+    def listener_settings(self) -> ListenerSettings:
+        """What is said of listeners."""
+        return ListenerSettings(
+            listeners=self.listeners,
+            advertised=self.advertised_listeners,
+            protocols=self.listener_security_protocol_map,
+            inter_broker=self.inter_broker_listener_name,
+            controllers=self.controller_listener_names,
+        )
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Settings:
@@ -157,16 +192,18 @@ _LOWEST: Final = {
     "min_insync_replicas": 1,
     "default_replication_factor": 1,
     "num_partitions": 1,
+    "socket_request_max_bytes": 1,
     "max_connections": 1,
     "replica_lag_time_max_ms": 1,
-    "replica_fetch_wait_max_ms": 0,
     "replica_fetch_max_bytes": 1,
     "replica_fetch_response_max_bytes": 1,
-    "max_incremental_fetch_session_cache_slots": 0,
     "replica_fetch_backoff_ms": 1,
+    "replica_socket_timeout_ms": 1,
+    "controller_socket_timeout_ms": 1,
     "broker_session_timeout_ms": 1,
     "broker_heartbeat_interval_ms": 1,
     "initial_broker_registration_timeout_ms": 1,
+    "leader_imbalance_check_interval_seconds": 1,
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,
@@ -175,10 +212,84 @@ _LOWEST: Final = {
     "log_retention_bytes": -1,
     "log_retention_check_interval_ms": 1,
     "producer_id_expiration_ms": 1,
+    "group_max_size": 1,
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
     "insync_in_flight_max_bytes": 1_048_576,
 }
+"""The least number of a setting, where it is not 0."""
+
+_LONGS: Final = frozenset(
+    {
+        "replica_lag_time_max_ms",
+        "leader_imbalance_check_interval_seconds",
+        "log_flush_interval_messages",
+        "log_retention_ms",
+        "log_retention_bytes",
+        "log_retention_check_interval_ms",
+        "replica_high_watermark_checkpoint_interval_ms",
+        "metadata_log_max_record_bytes_between_snapshots",
+    }
+)
+"""Numbers of 64 bits in Kafka; the others have 32."""
+
+_HIGHEST: Final = {
+    "offsets_topic_replication_factor": MAX_SHORT,
+    "default_replication_factor": MAX_SHORT,
+    **dict.fromkeys(_LONGS, MAX_LONG),
+}
+
+
+def _check_numbers(settings: Settings) -> None:
+    """BadSetting if a number is out of its range (KafkaConfig, ServerLogConfigs, ReplicationConfigs)."""
+    for field in attrs.fields(type(settings)):
+        value, name = getattr(settings, field.name), field.name
+        if not isinstance(value, int) or isinstance(value, bool):
+            continue
+        low, high = _LOWEST.get(name, 0), _HIGHEST.get(name, MAX_INT)
+        if value < low:
+            raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+        if value > high:
+            raise BadSetting(f"{_spelling(name)}={value}: it must be at most {high}")
+
+
+def _check_listeners(settings: Settings) -> None:
+    """BadSetting if there cannot be such listeners (KafkaConfig.validateValues, SslConfigs)."""
+    said = settings.listener_settings()
+    try:
+        named = said.all()
+        said.advertised_places()
+        tls = any(one.tls for one in named) or any(said.protocol_of(n) == SSL for n in said.controller_names)
+    except BadListener as error:
+        raise BadSetting(str(error)) from None
+    if settings.ssl_client_auth not in _CLIENT_AUTH:
+        allowed = ", ".join(_CLIENT_AUTH)
+        raise BadSetting(f"ssl.client.auth={settings.ssl_client_auth}: it must be one of {allowed}")
+    if settings.ssl_endpoint_identification_algorithm not in ("https", ""):
+        raise BadSetting("ssl.endpoint.identification.algorithm: it must be https, or empty")
+    if tls and not settings.ssl_keystore_location:
+        raise BadSetting("a listener speaks TLS: ssl.keystore.location has to name a PEM file, a key and certificates")
+    if tls and settings.ssl_client_auth != "none" and not settings.ssl_truststore_location:
+        raise BadSetting("clients are to show certificates, so ssl.truststore.location has to name a PEM file")
+
+
+_CLIENT_AUTH: Final = ("none", "requested", "required")
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text says, with blanks around it or not; None if it says none (ConfigDef.parseType)."""
+    bare = text.strip()
+    digits = bare[1:] if bare[:1] in ("+", "-") else bare
+    return int(bare) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
+
+
+_MOST_DIGITS: Final = 30
+"""More than any number has that is in a range; a longer one takes long to read."""
+
+
+def truth(text: str) -> bool | None:
+    """The truth value that a text says, in any case; None if it says none (ConfigDef.parseType)."""
+    return {"true": True, "false": False}.get(text.strip().lower())
 
 
 def _parsed(name: str, text: str, default: object) -> Value:
@@ -186,19 +297,20 @@ def _parsed(name: str, text: str, default: object) -> Value:
         case str():
             return text
         case bool():
-            if text.lower() not in ("true", "false"):
+            said = truth(text)
+            if said is None:
                 raise BadSetting(f"{name}={text}: it must be true or false")
-            return text.lower() == "true"
+            return said
         case Design():
             known = DESIGNS | PLANTED
             if text not in known:
                 raise BadSetting(f"{name}={text}: it must be one of {', '.join(DESIGNS)}")
             return known[text]
         case _:
-            try:
-                return int(text)
-            except ValueError:
-                raise BadSetting(f"{name}={text}: it must be a whole number") from None
+            number = whole_number(text)
+            if number is None:
+                raise BadSetting(f"{name}={text}: it must be a whole number")
+            return number
 
 
 def _printed(value: Value) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isr_broker.settings import Settings
+from isr_broker.settings import MAX_INT, MAX_LONG, Settings, truth, whole_number
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
@@ -21,38 +21,41 @@ CHANGEABLE: Final = (MIN_ISR, UNCLEAN, LARGEST)
 _ONLY: Final = {"cleanup.policy": "delete", "compression.type": "producer", "message.timestamp.type": "CreateTime"}
 """Settings with the one value that is what is done anyway."""
 
-_NUMBERS: Final = frozenset(
-    {
-        "delete.retention.ms",
-        "file.delete.delay.ms",
-        "flush.ms",
-        "max.compaction.lag.ms",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
-        "min.compaction.lag.ms",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "segment.ms",
-    }
-)
-"""Numbers without effect: nothing is compacted, indexes are not files, and segments end by their size."""
+_RANGES: Final = {
+    MIN_ISR: (1, MAX_INT),
+    LARGEST: (0, MAX_INT),
+    "delete.retention.ms": (0, MAX_LONG),
+    "file.delete.delay.ms": (0, MAX_LONG),
+    "flush.ms": (0, MAX_LONG),
+    "max.compaction.lag.ms": (1, MAX_LONG),
+    "message.timestamp.after.max.ms": (0, MAX_LONG),
+    "message.timestamp.before.max.ms": (0, MAX_LONG),
+    "min.compaction.lag.ms": (0, MAX_LONG),
+    "segment.index.bytes": (4, MAX_INT),
+    "segment.jitter.ms": (0, MAX_LONG),
+    "segment.ms": (1, MAX_LONG),
+}
+"""Numbers, from the least to the largest (LogConfig).
+
+But for the first two they have no effect: nothing is compacted, indexes are not files, and segments end by their size.
+"""
+
+_LONGEST_VALUE: Final = 32_767
+"""Characters of a value (ConfigurationControlManager)."""
 
 
 def fault(name: str, value: str) -> str:
     """What is wrong with a setting of a topic, as a sentence; empty if nothing is."""
-    if name == MIN_ISR:
-        good = value.isascii() and value.isdigit() and int(value) >= 1
-        return "" if good else f"{name}={value}: it must be a whole number, at least 1"
+    if len(value) > _LONGEST_VALUE:
+        return f"{name}: a value of {len(value)} characters is longer than {_LONGEST_VALUE}"
+    if name in _RANGES:
+        (low, high), number = _RANGES[name], whole_number(value)
+        good = number is not None and low <= number <= high
+        return "" if good else f"{name}={value}: it must be a whole number from {low} to {high}"
     if name in (UNCLEAN, "preallocate"):
-        return "" if value in ("true", "false") else f"{name}={value}: it must be true or false"
+        return "" if truth(value) is not None else f"{name}={value}: it must be true or false"
     if name in _ONLY:
-        return "" if value == _ONLY[name] else f"{name}={value}: it can only be {_ONLY[name]} here"
-    if name == LARGEST:
-        good = value.isascii() and value.isdigit()
-        return "" if good else f"{name}={value}: it must be a whole number, at least 0"
-    if name in _NUMBERS:
-        good = value.removeprefix("-").isdigit() and value.isascii()
-        return "" if good else f"{name}={value}: it must be a whole number"
+        return "" if value.strip() == _ONLY[name] else f"{name}={value}: it can only be {_ONLY[name]} here"
     return f"{name} cannot be set for a topic here; {', '.join(CHANGEABLE)} can"
 
 
@@ -63,7 +66,7 @@ def minimum(configs: Mapping[str, str], settings: Settings) -> int:
 
 def unclean(configs: Mapping[str, str], settings: Settings) -> bool:
     """`unclean.leader.election.enable` of a topic with these settings of its own, at a controller with those."""
-    return configs[UNCLEAN] == "true" if UNCLEAN in configs else settings.unclean_leader_election_enable
+    return truth(configs[UNCLEAN]) is True if UNCLEAN in configs else settings.unclean_leader_election_enable
 
 
 def largest_batch(configs: Mapping[str, str], settings: Settings) -> int:

@@ -23,6 +23,7 @@ from isr_broker.core.effects import (
     Effect,
     Halt,
     OpenLog,
+    PartitionHalt,
     Send,
     StopProcess,
     Took,
@@ -132,7 +133,7 @@ def _perform_effect(outcome: BrokerOutcome, effect: Effect, opens: bool) -> list
             raise CoreFailed(f"broker {broker.me} halts: {why}")
         case AppendMetadata():
             raise CoreFailed("a broker writes no metadata")
-        case AnswerProduce() | CheckpointWatermarks():
+        case AnswerProduce() | CheckpointWatermarks() | PartitionHalt():
             pass
         case _:
             raise CoreFailed(f"broker {broker.me} asks for {effect}")

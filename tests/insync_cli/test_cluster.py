@@ -88,6 +88,10 @@ def test_a_cluster_comes_up_shows_its_topics_and_stops_in_order(
     assert (process.returncode, err) == (0, "")
     lines = out.splitlines()
     assert lines[-1] == "every broker has stopped in order"
+    (rights,) = (line for line in lines if line.startswith("broker 1: whoever connects"))
+    assert f"{HOST}:{port} (PLAINTEXT) can read, write and delete everything; to" in rights
+    assert "(BROKERS) can read, write and delete everything, act as a broker; to" in rights
+    assert rights.endswith("(CONTROLLER) can change in-sync sets and fence brokers")
     ends = [line[9:] for line in lines if line.endswith("stopped in order")]
     assert ends[:3] == [f"broker {n}: stopped in order" for n in (3, 2, 1)]
     assert any("becomes_leader: orders-0 on broker 1" in line for line in lines)
@@ -136,6 +140,8 @@ def test_a_killed_broker_is_reported_and_the_exit_code_says_so(tmp_path: Path) -
         (["--set", "min.insync.replicas=two"], "min.insync.replicas=two: it must be a whole number"),
         (["--set", "min.insync.replicas"], "--set wants name=value, not 'min.insync.replicas'"),
         (["--brokers", "99"], "--brokers 99 from port 9092 on is too many"),
+        (["--set", "listeners=PLAINTEXT://:1"], "listeners is chosen by `cluster up`; `insync broker --set listeners="),
+        (["--set", "controller.listener.names=C"], "no listeners are named, so nothing can be said of them"),
         (["--base-prot", "1"], "there is no option --base-prot; did you mean '--base-port'?"),
     ],
 )
@@ -182,6 +188,17 @@ def test_a_broker_refuses_the_data_of_another(tmp_path: Path, capsys: pytest.Cap
     (port,) = free_ports(1)
     assert main(["broker", "--id", "1", "--port", str(port), "--data", str(tmp_path)]) == 64
     assert capsys.readouterr().err == "insync: the data directory is that of broker 2, not of broker 1\n"
+
+
+def test_a_broker_listens_where_it_is_told_to_and_has_a_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (port,) = free_ports(1)
+    start = ["broker", "--port", str(port), "--data", str(tmp_path / "data")]
+    assert main([*start, "--id", "1", "--set", "listeners=PLAINTEXT://:1"]) == 64
+    assert f"none of them is {HOST}:{port}, as --host and --port say" in capsys.readouterr().err
+    assert main([*start, "--id", str(2**31)]) == 64
+    assert "it must be from 0 to 2147483647" in capsys.readouterr().err
 
 
 def test_nobody_at_the_address_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from tests.support.brokers import (
     SETTINGS,
     TP,
     answer,
+    batch_at,
     fetch,
     follower_of,
     leader_of,
@@ -21,7 +22,7 @@ from tests.support.brokers import (
 )
 
 from isr_broker.core import replica as replicas
-from isr_broker.core.effects import AnswerConsume, AnswerFetch, AppendLog, Send, Slice
+from isr_broker.core.effects import AdvanceLogStart, AnswerConsume, AnswerFetch, AppendLog, PartitionHalt, Send, Slice
 from isr_broker.core.inputs import Consume, LearnMetadata, Tick
 from isr_broker.core.log_view import Epochs, LogView
 from isr_broker.core.messages import EpochEnd, Error, FetchRequest, FetchResponse
@@ -108,6 +109,68 @@ def test_damaged_records_are_not_written(damage: int) -> None:
     step = tell(follower_of(1), answer(0, bytes(records)))
     assert step.core.log.end == 0
     assert not step.effects
+
+
+def sends(step: Step) -> int:
+    return sum(isinstance(e, Send) for e in step.effects)
+
+
+def is_halted(step: Step) -> bool:
+    """It says so, asks nobody, and wants no Tick; whatever else comes of this leader epoch changes nothing."""
+    told = any(isinstance(e, PartitionHalt) for e in step.effects)
+    quiet = not sends(step) and not sends(tell(step.core, Tick(), 10**6))
+    return told and quiet and replicas.deadline(step.core) is None
+
+
+def test_a_follower_that_is_fenced_waits_for_the_next_leader_epoch() -> None:
+    """AbstractFetcherThreadTest.testFencedFetch; onPartitionFenced."""
+    core = follower_of(1, log(0), epoch=3)
+    step = tell(core, attrs.evolve(answer(1, last_epoch=0, epoch=3), error=Error.FENCED_LEADER_EPOCH))
+    assert is_halted(step)
+    again = tell(step.core, LearnMetadata(metadata=metadata(3, 4)), 5)
+    assert asked(again).leader_epoch == 4
+    other = tell(core, attrs.evolve(answer(1, last_epoch=0, epoch=3), error=Error.UNKNOWN_LEADER_EPOCH), 7)
+    assert replicas.deadline(other.core) == 7 + SETTINGS.replica_fetch_backoff_ms, "its leader is behind it"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        batch_at(1, epoch=3) + batch_at(1, epoch=3),
+        batch_at(2, epoch=3) + batch_at(1, epoch=3),
+        batch_at(0, epoch=3),
+        batch_at(1, epoch=3) + batch_at(2, epoch=2),
+        batch_at(1, epoch=1),
+    ],
+)
+def test_offsets_or_epochs_that_go_back_halt_the_partition(records: bytes) -> None:
+    """AbstractFetcherThreadTest.testFetcherThreadHandlingPartitionFailureDuringAppending; no CRC covers the two."""
+    core = follower_of(1, log(2), epoch=3)
+    step = tell(core, answer(1, records, last_epoch=2, epoch=3))
+    assert is_halted(step)
+    assert step.core.log == core.log
+
+
+def test_only_batches_up_to_the_followers_epoch_are_appended() -> None:
+    """AbstractFetcherThreadTest.testReplicateBatchesUpToLeaderEpoch (KAFKA-18723)."""
+    core = follower_of(1, epoch=3)
+    later = batch_at(2, epoch=4)
+    step = tell(core, answer(0, batch_at(0, epoch=2) + batch_at(1, epoch=3) + later, epoch=3, watermark=3))
+    assert (step.core.log.end, step.core.high_watermark) == (2, 2)
+    assert asked(step).offset == 2
+    nothing = tell(step.core, answer(2, later, epoch=3, last_epoch=3), 9)
+    assert (nothing.core.log.end, sends(nothing)) == (2, 0)
+    assert replicas.deadline(nothing.core) == 9 + SETTINGS.replica_fetch_backoff_ms, "not at once, again and again"
+
+
+def test_an_empty_log_takes_the_whole_batch_in_which_its_leaders_log_starts() -> None:
+    """Partition.appendRecordsToFollowerOrFutureReplica: UnexpectedAppendOffsetException of an empty log."""
+    core = follower_of(1, LogView(start=2, end=2), epoch=3, watermark=2)
+    step = tell(core, attrs.evolve(answer(2, batch_at(0, epoch=3, count=4), epoch=3, watermark=4), log_start=2))
+    assert (step.core.log.end, step.core.high_watermark, step.action) == (4, 4, "follower_appends")
+    assert AdvanceLogStart(partition=TP, offset=2) in step.effects
+    full = follower_of(1, log(3, 3), epoch=3)
+    assert is_halted(tell(full, answer(2, batch_at(0, epoch=3, count=4), epoch=3, last_epoch=3)))
 
 
 def test_before_kip_101_it_cuts_at_its_own_watermark_before_it_fetches() -> None:

@@ -57,6 +57,9 @@ class Desk:
         identity, generation = str(answer["member_id"]), int(str(answer["generation_id"]))
         self.groups.sync("g", identity, generation, parts or {}, now, lambda a: self.said.__setitem__(name, a))
 
+    def error(self, name: str) -> int:
+        return int(str(self.said[name].get("error_code", 0)))
+
     def identity(self, name: str) -> str:
         return str(self.said[name]["member_id"])
 
@@ -104,14 +107,30 @@ def test_a_new_member_makes_the_others_join_again_and_may_wait_for_them() -> Non
     assert desk.groups.heartbeat("g", first, 1, 140) == UNKNOWN_MEMBER_ID
 
 
-def test_the_first_member_waits_a_little_for_others() -> None:
+def test_the_first_member_waits_a_little_for_others_and_longer_while_some_come() -> None:
+    """testDelayInitialRebalance..., testResetRebalanceDelayWhenNewMemberJoinsGroupDuringInitialRebalance."""
     desk = Desk(delay=50)
     desk.join("a")
-    desk.join("b", now=10)
-    assert not desk.said
     assert desk.groups.deadline() == 50
+    desk.join("b", now=10)
     desk.groups.tick(50)
+    assert not desk.said
+    assert desk.groups.deadline() == 100
+    desk.groups.tick(100)
     assert {desk.said[m]["generation_id"] for m in "ab"} == {1}
+
+
+def test_the_first_rebalance_takes_no_longer_than_members_have() -> None:
+    """testDelayRebalanceUptoRebalanceTimeout."""
+    desk = Desk(delay=200)
+    desk.join("a")
+    desk.join("b", now=100)
+    desk.groups.tick(200)
+    desk.join("c", now=250)
+    desk.groups.tick(299)
+    assert not desk.said
+    desk.groups.tick(300)
+    assert {desk.said[m]["generation_id"] for m in "abc"} == {1}
 
 
 def test_a_heartbeat_does_not_look_at_all_members() -> None:
@@ -163,7 +182,11 @@ def test_strangers_and_old_generations_are_refused() -> None:
     assert desk.groups.heartbeat("g", first, 1, 0) == ILLEGAL_GENERATION
     assert desk.groups.may_commit("g", first, 1, 0) == ILLEGAL_GENERATION
     assert desk.groups.may_commit("g", "stranger", 2, 0) == UNKNOWN_MEMBER_ID
+    assert desk.groups.may_commit("g", first, 2, 0) == REBALANCE_IN_PROGRESS, "its part is not known yet"
+    desk.sync("a")
     assert desk.groups.may_commit("g", first, 2, 0) == NONE
+    assert desk.groups.may_commit("g", "", -1, 0) == UNKNOWN_MEMBER_ID, "only members commit while there are any"
+    assert desk.groups.may_commit("another", first, 2, 0) == ILLEGAL_GENERATION
     assert desk.groups.may_commit("another", "", -1, 0) == NONE, "only the name of a group is used"
     desk.join("c", protocols=("sticky",))
     assert desk.said["c"]["error_code"] == INCONSISTENT_GROUP_PROTOCOL
@@ -257,7 +280,8 @@ def test_members_that_are_out_are_told_whatever_they_wait_for() -> None:
     desk.sync("b")
     assert "b" not in desk.said
     desk.groups.tick(200)
-    assert desk.said["b"]["error_code"] == UNKNOWN_MEMBER_ID
+    assert desk.said["b"]["error_code"] == REBALANCE_IN_PROGRESS, "who waits for its part shows that it lives"
+    assert desk.groups.leave("g", next(iter(desk.groups.groups["g"].members)), 210) == NONE
 
 
 # What is committed

@@ -170,6 +170,30 @@ def test_a_fetch_of_an_older_incarnation_is_refused() -> None:
     assert tell(core, fetch(2, 0, broker_epoch=8)).core == core
 
 
+@pytest.mark.parametrize(
+    ("by", "epoch", "broker_epoch", "error"),
+    [
+        (2, -1, 2, Error.NONE),
+        (2, 3, -1, Error.NONE),
+        (2, -1, -1, Error.NONE),
+        (2, 3, 1, Error.NOT_LEADER_OR_FOLLOWER),
+        (2, 2, 2, Error.FENCED_LEADER_EPOCH),
+        (9, 3, 9, Error.UNKNOWN_LEADER_EPOCH),
+        (9, -1, 9, Error.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_a_follower_of_an_old_version_says_no_epochs_and_is_taken_and_a_stranger_is_not(
+    by: int, epoch: int, broker_epoch: int, error: Error
+) -> None:
+    """PartitionTest.testFetchFromUnrecognizedFollower, testFenceFollowerFetchWithStaleBrokerEpoch."""
+    core = leader_of(log(0, 0), epoch=3)
+    core = tell(core, fetch(2, 0, epoch=3, broker_epoch=2)).core
+    step = tell(core, fetch(by, 1, last_epoch=0, epoch=epoch, broker_epoch=broker_epoch))
+    (said,) = (e for e in step.effects if isinstance(e, AnswerFetch))
+    assert said.response.error is error
+    assert leading(step.core).followers[2].end == (1 if error is Error.NONE else 0), "it counts if it is taken"
+
+
 def test_a_parked_fetch_has_counted_and_is_answered_by_the_next_append() -> None:
     parked = tell(leader_of(), attrs.evolve(fetch(2, 0), max_wait_ms=500))
     assert not parked.effects

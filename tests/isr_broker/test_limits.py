@@ -43,7 +43,7 @@ from isr_broker.core.record_batch import (
 )
 from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
 from isr_broker.settings import Settings
-from isr_broker.wire import admin_requests, decoder, fetch_sessions, protocol
+from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessions, protocol
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
 from isr_broker.wire.protocol import Answer
@@ -315,7 +315,8 @@ def test_partitions_that_are_not_there_cost_little(alone: Requests) -> None:
 def test_a_frame_of_too_many_messages_is_none() -> None:
     """A broker sends less in one; to read 100 MB of JSON takes seconds."""
     parcels = [(1, 0, Heartbeat(broker=1, broker_epoch=n, metadata_offset=0)) for n in range(MOST_MESSAGES + 1)]
-    assert [len(message_json.decode(frame[4:], "c")) for frame in message_json.frames(parcels, "c")] == [MOST_MESSAGES, 1]
+    frames = message_json.frames(parcels, "c")
+    assert [len(message_json.decode(frame[4:], "c")) for frame in frames] == [MOST_MESSAGES, 1]
     with pytest.raises(BadMessage, match="501 messages"):
         message_json.decode(message_json.encode(parcels, "c")[4:], "c")
 
@@ -543,7 +544,7 @@ def test_the_table_of_limits_says_what_holds_and_by_which_test() -> None:
 
 KNOWN = {
     decoder.MOST_ITEMS,
-    admin_requests.MOST_NEW,
+    admin_refusals.MOST_NEW,
     admin_requests.MOST_DESCRIBED,
     fetch_sessions.MOST_PARTITIONS,
     *(int(value) for value in Settings().properties().values() if value.isdigit()),

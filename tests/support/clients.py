@@ -22,6 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
     ConfigSource,  # pyright: ignore[reportPrivateImportUsage]
     NewPartitions,  # pyright: ignore[reportPrivateImportUsage]
+    OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
     ResourceType,  # pyright: ignore[reportPrivateImportUsage]
 )
 
@@ -297,6 +298,26 @@ def confluent_delete_records(bootstrap: str, topic: str, before: int) -> int:
     wanted = confluent_kafka.TopicPartition(topic, 0, before)
     (future,) = admin.delete_records([wanted], request_timeout=30, operation_timeout=30).values()
     return int(future.result(30).low_watermark)
+
+
+class KindsOfOffset(Protocol):
+    """What is used of librdkafka's OffsetSpec, which has no types."""
+
+    def earliest(self) -> OffsetSpec: ...
+    def latest(self) -> OffsetSpec: ...
+    def max_timestamp(self) -> OffsetSpec: ...
+
+
+def confluent_offsets(bootstrap: str, topic: str) -> dict[str, int]:
+    """What ListOffsets says of partition 0: where it starts, where it ends, and which record has the newest time."""
+    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
+    specs = cast("KindsOfOffset", OffsetSpec)
+    kinds = {"earliest": specs.earliest(), "latest": specs.latest(), "newest": specs.max_timestamp()}
+    offsets: dict[str, int] = {}
+    for kind, spec in kinds.items():
+        (future,) = admin.list_offsets({confluent_kafka.TopicPartition(topic, 0): spec}).values()
+        offsets[kind] = int(future.result(30).offset)
+    return offsets
 
 
 def confluent_delete(bootstrap: str, topic: str) -> None:

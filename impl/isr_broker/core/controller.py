@@ -189,6 +189,8 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         port=request.port,
         rack=request.rack,
         directory=request.directory,
+        peer_host=request.peer_host,
+        peer_port=request.peer_port,
     )
     changes = [
         Change(partition_after_restart(partition, broker, clean or has_session, design), "broker_restarts", broker)

@@ -122,6 +122,14 @@ class Halt:
     why: str
 
 
+@attrs.frozen
+class PartitionHalt:
+    """Not an order but a note for people: this follower asks no more until it hears of a new leader epoch."""
+
+    partition: TopicPartition
+    why: str
+
+
 # To other brokers.
 
 
@@ -198,7 +206,7 @@ class Took:
 
 DiskOperation: TypeAlias = AppendLog | TruncateLog | AssignEpoch
 ReplicaEffect: TypeAlias = (
-    DiskOperation | AdvanceLogStart | Send | AnswerFetch | AnswerProduce | AnswerConsume | AnswerDelete
+    DiskOperation | AdvanceLogStart | PartitionHalt | Send | AnswerFetch | AnswerProduce | AnswerConsume | AnswerDelete
 )
 Effect: TypeAlias = (
     ReplicaEffect | OpenLog | DeleteLog | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took

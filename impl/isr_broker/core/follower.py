@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import attrs
 
-from isr_broker.core.effects import AdvanceLogStart, AppendLog, ReplicaEffect, Send, TruncateLog
+from isr_broker.core.effects import AdvanceLogStart, AppendLog, PartitionHalt, ReplicaEffect, Send, TruncateLog
 from isr_broker.core.inputs import Appended, LearnMetadata, Truncated
 from isr_broker.core.messages import (
     UNDEFINED_EPOCH_END,
@@ -100,6 +100,8 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
         return Step(replica)
     if isinstance(answer, FetchResponse) and answer.error is Error.OFFSET_OUT_OF_RANGE:
         return _out_of_range(replica, answer, now)
+    if answer.error is Error.FENCED_LEADER_EPOCH and replica.settings.insync_design.fences_fetches:
+        return _halts(replica, "the leader is in a later epoch")
     if answer.error is not Error.NONE:
         return _tries_later(replica, now)
     if isinstance(answer, OffsetForLeaderEpochResponse):
@@ -112,17 +114,43 @@ def follower_gets_answer(replica: Replica, answer: FetchResponse | OffsetForLead
         return _cuts(replica, answer.diverging)
     if not answer.records:
         return follower_appends(attrs.evolve(replica, pending_operation=FollowerAppend(answer)), None, now)
+    return _takes_batches(replica, answer, now)
+
+
+def _takes_batches(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
+    """What the leader sent is written if its CRCs are right, as far as it is of this epoch (KAFKA-18723).
+
+    Damaged records are asked for again. Offsets or leader epochs that go back, which no CRC covers, halt the partition
+    (UnifiedLog.append: OffsetsOutOfOrderException, UnexpectedAppendOffsetException). Kafka does not look at the epochs.
+    """
     try:
-        found = list(batches(answer.records, check=True))
+        fetched_batches = list(batches(answer.records, check=True))
     except BadBatch:
         return _tries_later(replica, now)
-    expected = replica.log.end
-    for batch in found:
+    log, design, first = replica.log, replica.settings.insync_design, fetched_batches[0]
+    if log.start == log.end and first.base_offset < log.end <= first.last_offset:
+        # The leader's log starts within this batch: an empty log takes the whole of it.
+        awaited = FollowerTruncation(first.base_offset, anew=True, batches=answer)
+        anew = TruncateLog(partition=replica.partition, offset=first.base_offset, anew=True)
+        return Step(attrs.evolve(replica, pending_operation=awaited), (anew,))
+    expected, epoch, size = log.end, log.last_epoch, 0
+    for batch in fetched_batches:
+        if design.fences_fetches and batch.leader_epoch > replica.leader_epoch:
+            break
         if batch.base_offset < expected:
-            return _tries_later(replica, now)
-        expected = batch.next_offset
-    write = AppendLog(partition=replica.partition, records=answer.records, flush=flushes(replica, expected))
+            return _halts(replica, f"offset {batch.base_offset} comes where {expected} was to come")
+        if design.truncation is Truncation.ON_FETCH and batch.leader_epoch < epoch:
+            return _halts(replica, f"leader epoch {batch.leader_epoch} comes after {epoch}")
+        expected, epoch, size = batch.next_offset, batch.leader_epoch, batch.position + batch.size
+    if not size:
+        return _tries_later(replica, now)
+    write = AppendLog(partition=replica.partition, records=answer.records[:size], flush=flushes(replica, expected))
     return Step(attrs.evolve(replica, pending_operation=FollowerAppend(answer)), (write,))
+
+
+def _halts(replica: Replica, why: str) -> Step:
+    """Nothing that this leader epoch brings can be taken; the follower waits for the next (markPartitionFailed)."""
+    return Step(attrs.evolve(replica, role=Following(halts=True)), (PartitionHalt(replica.partition, why),))
 
 
 def _out_of_range(replica: Replica, answer: FetchResponse, now: Millis) -> Step:
@@ -190,6 +218,9 @@ def follower_truncates(replica: Replica, report: Truncated, now: Millis) -> Step
     watermark = max(report.log.start, min(replica.high_watermark, report.log.end))
     cut = attrs.evolve(replica, log=report.log, high_watermark=watermark, pending_operation=None)
     cut, read = without_unreadable(cut)
+    if truncation.batches is not None:
+        step = _takes_batches(cut, truncation.batches, now)
+        return attrs.evolve(step, effects=(*read, *step.effects))
     replica, effects = _sends(cut, now, truncating=truncation.again)
     effects = (*read, *effects)
     if truncation.anew:
@@ -227,7 +258,7 @@ def becomes_follower(replica: Replica, news: LearnMetadata, now: Millis) -> Step
 def next_deadline(replica: Replica) -> Millis | None:
     """When the follower next wants a Tick; None while it has nobody to ask."""
     state = following(replica)
-    if replica.leader is None:
+    if replica.leader is None or state.halts:
         return None
     if state.fetch is None:
         return state.retry_at

@@ -193,6 +193,8 @@ class Start:
     rack: str = ""
     cluster: str = ""
     directory: str = ""
+    peer_host: str = ""
+    peer_port: int = 0
 
 
 @attrs.frozen

@@ -27,6 +27,7 @@ from isr_broker.core.effects import CONTROLLER, AnswerProduce, AppendLog, Replic
 from isr_broker.core.inputs import Appended, LearnMetadata, Produce
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
+    NO_BROKER_EPOCH,
     NO_EPOCH,
     UNDEFINED_EPOCH_END,
     AlterPartitionRequest,
@@ -136,14 +137,21 @@ def _answers_when_committed(replica: Replica, produce: Produce, first: Offset, e
 
 
 def takes(replica: Replica, fetch: FetchRequest | OffsetForLeaderEpochRequest) -> Error:
-    """(3) Whether this fetch is for this leader, in the very epoch in which it leads (KIP-320), by a living replica."""
-    wrong = epoch_error(replica, fetch.leader_epoch) if replica.settings.insync_design.fences_fetches else Error.NONE
-    if wrong is not Error.NONE and fetch.leader_epoch != NO_EPOCH:
+    """(3) Whether this fetch is for this leader, in the very epoch in which it leads (KIP-320), by a living replica.
+
+    A follower of an old version says neither its leader epoch nor its broker epoch, and is taken. A stranger that names
+    the right leader epoch may only be ahead of this broker's metadata (Partition.followerReplicaOrThrow).
+    """
+    names_epoch = replica.settings.insync_design.fences_fetches and fetch.leader_epoch != NO_EPOCH
+    wrong = epoch_error(replica, fetch.leader_epoch) if names_epoch else Error.NONE
+    if wrong is not Error.NONE:
         return wrong
     known = leading(replica).followers.get(fetch.replica)
-    if known is None or (isinstance(fetch, FetchRequest) and fetch.broker_epoch < known.broker_epoch):
+    if known is None:
+        return Error.UNKNOWN_LEADER_EPOCH if names_epoch else Error.NOT_LEADER_OR_FOLLOWER
+    if isinstance(fetch, FetchRequest) and NO_BROKER_EPOCH != fetch.broker_epoch < known.broker_epoch:
         return Error.NOT_LEADER_OR_FOLLOWER
-    return wrong
+    return Error.NONE
 
 
 def leader_answers_fetch(replica: Replica, fetch: FetchRequest, now: Millis) -> Step:

@@ -34,11 +34,12 @@ class Error(Enum):
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
     INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
-    POLICY_VIOLATION = 44
     INVALID_PRODUCER_ID_MAPPING = 49
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     KAFKA_STORAGE_ERROR = 56
@@ -82,6 +83,9 @@ Millis: TypeAlias = int
 
 NO_EPOCH: Final = -1
 """The leader epoch of nothing: of the last record of an empty log, of a replica that has not learned any."""
+
+NO_BROKER_EPOCH: Final = -1
+"""The broker epoch of a follower whose version of Fetch does not say it (before KIP-903)."""
 
 
 @attrs.frozen(order=True, cache_hash=True)
@@ -286,7 +290,7 @@ class RegisterBroker:
 
     `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966). `cluster`
     is the id of the cluster that its data belong to (KIP-78), `directory` that of its data directory, which no other
-    broker has (KIP-858).
+    broker has (KIP-858). Clients find it at `host`, brokers at `peer_host`, which is empty if that is the same.
     """
 
     broker: BrokerId
@@ -297,6 +301,8 @@ class RegisterBroker:
     rack: str = ""
     cluster: str = ""
     directory: str = ""
+    peer_host: str = ""
+    peer_port: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -384,11 +390,18 @@ class BrokerMetadata:
     port: int = 0
     rack: str = ""
     directory: str = ""
+    peer_host: str = ""
+    peer_port: int = 0
 
 
 def unregistration(broker: BrokerId) -> BrokerMetadata:
     """The record of a broker that is registered no more."""
     return BrokerMetadata(broker=broker, epoch=-1)
+
+
+def peer_address(broker: BrokerMetadata | RegisterBroker) -> tuple[str, int]:
+    """Where brokers find a broker."""
+    return (broker.peer_host, broker.peer_port) if broker.peer_host else (broker.host, broker.port)
 
 
 def removed(tp: TopicPartition) -> PartitionMetadata:
@@ -505,11 +518,13 @@ class UnregisterBroker:
 
 @attrs.frozen(kw_only=True)
 class AdminAnswer:
-    """The answer to an admin's request; `topic_id` of the topic that was created."""
+    """The answer to an admin's request; of a topic that was created its id, and how many partitions and replicas."""
 
     request: int
     error: Error = Error.NONE
     topic_id: int = 0
+    partitions: int = -1
+    replication_factor: int = -1
 
 
 ToController: TypeAlias = (

@@ -50,6 +50,7 @@ from isr_broker.core.inputs import (
 )
 from isr_broker.core.leader import steps_down
 from isr_broker.core.messages import (
+    NO_BROKER_EPOCH,
     AlterPartitionResponse,
     BrokerId,
     BrokerMetadata,
@@ -71,6 +72,7 @@ from isr_broker.core.messages import (
     unregistration,
 )
 from isr_broker.core.replica_state import Replica
+from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import fetch_refusal, refuses_fetch
 from isr_broker.settings import MAX_LONG, Settings
 
@@ -189,7 +191,7 @@ def _tell_replica(node: Node, tp: TopicPartition, replica_input: ReplicaInput, n
     """
     replica = node.replicas.get(tp)
     if replica is None:
-        return NodeStep(node, _unknown_partition(node.me, replica_input))
+        return NodeStep(node, _without_replica(node, replica_input))
     inbox = node.inboxes.get(tp, ())
     if not isinstance(replica_input, replicas.DISK_DONE) and (replica.pending_operation is not None or inbox):
         return NodeStep(_with(node, replica, (*inbox, replica_input)))
@@ -220,18 +222,28 @@ def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
     return attrs.evolve(node, replicas=node.replicas.set(tp, replica), inboxes=inboxes, wake=wake)
 
 
-def _unknown_partition(me: BrokerId, replica_input: ReplicaInput) -> tuple[Effect, ...]:
+def error_without_replica(node: Node, tp: TopicPartition) -> Error:
+    """Why a broker without a replica does not answer: another broker has the partition, or nobody has.
+
+    Who hears the first looks into the metadata again, and asks there (ReplicaManager.getPartitionOrError).
+    """
+    return Error.NOT_LEADER_OR_FOLLOWER if tp in node.partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _without_replica(node: Node, replica_input: ReplicaInput) -> tuple[Effect, ...]:
     """The answer of a broker that holds no replica of the partition."""
-    error = Error.UNKNOWN_TOPIC_OR_PARTITION
     match replica_input:
-        case Produce():
-            return (AnswerProduce(request=replica_input.request, partition=replica_input.partition, error=error),)
-        case Consume():
-            return (AnswerConsume(request=replica_input.request, partition=replica_input.partition, error=error),)
-        case DeleteRecords():
-            return (AnswerDelete(request=replica_input.request, partition=replica_input.partition, error=error),)
-        case FetchRequest():
-            return (AnswerFetch(to=replica_input.replica, response=fetch_refusal(me, replica_input, error)),)
+        case Produce(request=request, partition=tp):
+            return (AnswerProduce(request=request, partition=tp, error=error_without_replica(node, tp)),)
+        case Consume(request=request, partition=tp):
+            return (AnswerConsume(request=request, partition=tp, error=error_without_replica(node, tp)),)
+        case DeleteRecords(request=request, partition=tp):
+            return (AnswerDelete(request=request, partition=tp, error=error_without_replica(node, tp)),)
+        case FetchRequest(partition=tp, replica=to):
+            refusal = fetch_refusal(node.me, replica_input, error_without_replica(node, tp))
+            return (AnswerFetch(to=to, response=refusal),)
+        case OffsetForLeaderEpochRequest(partition=tp):
+            return (refuses_to_say(node.me, replica_input, error_without_replica(node, tp)),)
         case _:
             return ()
 
@@ -265,7 +277,7 @@ def _drops(node: Node, tp: TopicPartition) -> NodeStep:
     waiting: list[Effect] = []
     waiting += steps_down(node.replicas[tp])
     for told in node.inboxes.get(tp, ()):
-        waiting += _unknown_partition(node.me, told)
+        waiting += _without_replica(node, told)
     held, ids = node.replicas.delete(tp), node.topic_ids.delete(tp)
     wake = node.wake.delete(tp) if tp in node.wake else node.wake
     inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes
@@ -319,7 +331,7 @@ def _fetched(node: Node, fetch: FetchRequest, now: Millis) -> NodeStep:
     """A follower's fetch; not one of an incarnation that this broker knows to be over (updateFetchStateOrThrow)."""
     known, replica = node.brokers.get(fetch.replica), node.replicas.get(fetch.partition)
     compares = node.settings.insync_design.compares_broker_epochs
-    if compares and replica is not None and known is not None and fetch.broker_epoch < known.epoch:
+    if compares and replica is not None and known is not None and NO_BROKER_EPOCH != fetch.broker_epoch < known.epoch:
         return NodeStep(node, (refuses_fetch(replica, fetch, Error.NOT_LEADER_OR_FOLLOWER),))
     return _tell_replica(node, fetch.partition, fetch, now)
 
@@ -457,6 +469,8 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             rack=start.rack,
             cluster=start.cluster,
             directory=start.directory,
+            peer_host=start.peer_host,
+            peer_port=start.peer_port,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
     heartbeat = Heartbeat(

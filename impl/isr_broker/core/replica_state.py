@@ -140,11 +140,13 @@ class Leading:
 class Following:
     """What only a follower has: the question that is in flight (fetch and its fields), and when to try again.
 
-    `truncating`: it must find its truncation point before it fetches (truncating; before KIP-595).
+    `truncating`: it must find its truncation point before it fetches (truncating; before KIP-595). `halts`: it asks no
+    more in this leader epoch (AbstractFetcherThread.markPartitionFailed).
     """
 
     fetch: FetchRequest | OffsetForLeaderEpochRequest | None = None
     truncating: bool = False
+    halts: bool = False
     sent_at: Millis = 0
     retry_at: Millis = 0
 
@@ -175,12 +177,14 @@ class FollowerTruncation:
     - `to_watermark`: it is cut at the replica's own watermark, because the leader does not know its epoch.
     - `anew`: the log end was outside the leader's log, so the follower moves to the leader's start or end; no action of
       the model, whose logs have no start.
+    - `batches`: what is appended then, where the leader's log starts within a batch.
     """
 
     point: Offset
     again: bool = False
     to_watermark: bool = False
     anew: bool = False
+    batches: FetchResponse | None = None
 
 
 @attrs.frozen

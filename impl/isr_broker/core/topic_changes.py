@@ -26,6 +26,8 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.topics import may_be_called
 
+_ALIKE: Final = frozenset("._")
+
 MOST_PARTITIONS: Final = 10_000
 """In one request, as in Kafka (ReplicationControlManager.MAX_RECORDS_PER_BATCH)."""
 
@@ -35,28 +37,40 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
     settings = controller.settings
     copies = request.replication_factor if request.replication_factor != -1 else settings.default_replication_factor
     error = Error.NONE
-    if not may_be_called(request.topic):
-        error = Error.INVALID_TOPIC_EXCEPTION
-    elif TopicPartition(request.topic, 0) in controller.partitions:
+    if _partitions_of(controller, request.topic):
         error = Error.TOPIC_ALREADY_EXISTS
-    elif not all(_assignable(controller, replicas) for replicas in request.assignments):
+    elif not may_be_called(request.topic) or _collides(controller, request.topic):
+        error = Error.INVALID_TOPIC_EXCEPTION
+    elif not _all_assignable(controller, request.assignments):
         error = Error.INVALID_REPLICA_ASSIGNMENT
-    elif not 1 <= (len(request.assignments) or request.partitions) <= MOST_PARTITIONS:
+    elif (len(request.assignments) or request.partitions) > MOST_PARTITIONS:
+        error = Error.POLICY_VIOLATION
+    elif not request.assignments and request.partitions < 1:
         error = Error.INVALID_PARTITIONS
     elif not request.assignments and not _placeable(controller, copies):
         error = Error.INVALID_REPLICATION_FACTOR
-    if error is not Error.NONE or request.only_asks:
+    if error is not Error.NONE:
         return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    answer = AdminAnswer(
+        request=request.request,
+        partitions=len(request.assignments) or request.partitions,
+        replication_factor=len(request.assignments[0]) if request.assignments else copies,
+    )
+    if request.only_asks:
+        return answers(controller, source, answer)
     configs = dict(request.configs)
     if request.min_insync_replicas is not None:
         configs[topic_configs.MIN_ISR] = str(request.min_insync_replicas)
     if request.unclean_leader_election is not None:
         configs[topic_configs.UNCLEAN] = str(request.unclean_leader_election).lower()
     topic_id = controller.offset + 1
-    answer = Send(source, AdminAnswer(request=request.request, topic_id=topic_id))
+    answer = attrs.evolve(answer, topic_id=topic_id)
     replicas = request.assignments or _place_replicas(controller, request.partitions, copies)
     return decides(
-        controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
+        controller,
+        _new_partitions(controller, request.topic, topic_id, 0, replicas, configs),
+        (),
+        (Send(source, answer),),
     )
 
 
@@ -66,6 +80,17 @@ def _partitions_of(controller: Controller, topic: str) -> list[PartitionMetadata
     while (partition := controller.partitions.get(TopicPartition(topic, len(partitions)))) is not None:
         partitions.append(partition)
     return partitions
+
+
+def _collides(controller: Controller, topic: str) -> bool:
+    """Another topic's name differs only in dots and underscores, so metrics could not tell them apart (Topic)."""
+    if not _ALIKE & set(topic):
+        return False
+    return _as_metric(topic) in {_as_metric(tp.topic) for tp in controller.partitions if tp.partition == 0}
+
+
+def _as_metric(topic: str) -> str:
+    return topic.replace(".", "_")
 
 
 def _new_partitions(
@@ -93,6 +118,11 @@ def _new_partitions(
             )
         )
     return records
+
+
+def _all_assignable(controller: Controller, assignments: Sequence[tuple[BrokerId, ...]]) -> bool:
+    """Each is assignable, and all have as many replicas (validateManualPartitionAssignment)."""
+    return len({len(r) for r in assignments}) <= 1 and all(_assignable(controller, r) for r in assignments)
 
 
 def _assignable(controller: Controller, replicas: tuple[BrokerId, ...]) -> bool:

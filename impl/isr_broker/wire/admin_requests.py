@@ -5,7 +5,7 @@ A change is the controller's to make; a request that names several things is ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -31,12 +31,12 @@ from isr_broker.setting_docs import DOCUMENTATION, WITHOUT_EFFECT
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
+from isr_broker.wire.admin_refusals import change_of, refused_alterations, refused_creations, refused_extensions
 from isr_broker.wire.auto_creation import AutoCreation
 from isr_broker.wire.protocol import Answer, Fields, Request
 from isr_broker.wire.turns import Turns, Work
 
 LEADER_NOT_AVAILABLE: Final = 5
-INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
 UNKNOWN_TOPIC_ID: Final = 100
 _UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
@@ -55,10 +55,6 @@ _SERVED_APIS: Final = {
 MOST_DESCRIBED: Final = 2_000
 """Partitions in one answer (max.request.partition.size.limit)."""
 
-MOST_NEW: Final = 10_000
-"""Records of metadata that one CreateTopics may need (QuorumController.MAX_RECORDS_PER_USER_OP)."""
-_TOO_MUCH: Final = "Unable to perform excessively large batch operation."
-
 _ASKS_AT_ONCE: Final = 50
 """Questions to the controller in one turn."""
 _CREATED_AT_ONCE: Final = 10
@@ -66,8 +62,6 @@ _DESCRIBED_AT_ONCE: Final = 20
 
 _BROKER, _TOPIC = 4, 2
 _PREFERRED: Final = 0
-_SET, _DELETE = 0, 1
-"""AlterConfigOp.OpType."""
 
 
 @attrs.define
@@ -252,7 +246,7 @@ class AdminRequests:
         error, why, configs = 0, "", list[Answer]()
         topic = self.topics.by_name.get(name)
         if kind == _TOPIC and topic is not None:
-            configs = described_topic(topic[0], self.runtime.settings)
+            configs = described_topic(topic[0].configs, self.runtime.settings)
         elif kind == _TOPIC:
             error, why = _UNKNOWN_TOPIC, f"there is no topic {name!r}"
         elif kind == _BROKER and name == str(self.runtime.me):
@@ -275,24 +269,17 @@ class AdminRequests:
 
     def _create(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """CreateTopics; settings of a topic's own may be given as far as `topic_configs` takes them."""
-        topics = body.all("topics")
-        too_much = sum(_size_of_topic(topic) for topic in topics) > MOST_NEW
-        refusals = [_TOO_MUCH if too_much else _bad_config(topic) for topic in topics]
-        good = [topic for topic, why in zip(topics, refusals, strict=True) if not why]
+        topics, settings = body.all("topics"), self.runtime.settings
+        refusals = refused_creations(topics, settings, set(self.topics.by_name))
+        good = [topic for topic, refusal in zip(topics, refusals, strict=True) if refusal is None]
 
         def send_reply(answers: list[AdminAnswer]) -> None:
             said = iter(answers)
-            topic_rows: list[Answer] = []
-            for topic, why in zip(topics, refusals, strict=True):
-                answer = None if why else next(said)
-                refused = Error.POLICY_VIOLATION.value if too_much else INVALID_CONFIG
-                error = refused if answer is None else answer.error.value
-                topic_id = uuid_of(answer.topic_id if answer else 0)
-                message = why or (answer.error.name if answer and answer.error is not Error.NONE else None)
-                topic_rows.append(
-                    {"name": topic.text("name"), "error_code": error, "error_message": message, "topic_id": topic_id}
-                )
-            reply({"topics": topic_rows})
+            rows: dict[str, Answer] = {}
+            for topic, refusal in zip(topics, refusals, strict=True):
+                row = _created(topic, next(said), settings) if refusal is None else refusal.fields()
+                rows[topic.text("name")] = {"name": topic.text("name"), **row}
+            reply({"topics": list(rows.values())})
 
         self._each([self._creation(topic, body) for topic in good], now, send_reply)
 
@@ -314,6 +301,7 @@ class AdminRequests:
     def _create_partitions(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """CreatePartitions: more partitions for existing topics."""
         topics = body.all("topics")
+        refusals = refused_extensions(topics, set(self.topics.by_name))
         requests = [
             CreatePartitions(
                 request=0,
@@ -322,12 +310,17 @@ class AdminRequests:
                 assignments=tuple(tuple(a.numbers("broker_ids")) for a in topic.all("assignments")),
                 only_asks=bool(body.number("validate_only", 0)),
             )
-            for topic in topics
+            for topic, refusal in zip(topics, refusals, strict=True)
+            if refusal is None
         ]
 
         def send_reply(answers: list[AdminAnswer]) -> None:
-            pairs = zip(requests, answers, strict=True)
-            reply({"results": [{"name": ask.topic, **_error(answer.error.value)} for ask, answer in pairs]})
+            said = iter(answers)
+            rows: dict[str, Answer] = {}
+            for topic, refusal in zip(topics, refusals, strict=True):
+                row = _error(next(said).error.value) if refusal is None else refusal.fields()
+                rows[topic.text("name")] = {"name": topic.text("name"), **row}
+            reply({"results": list(rows.values())})
 
         self._each(requests, now, send_reply)
 
@@ -335,13 +328,13 @@ class AdminRequests:
         """IncrementalAlterConfigs, AlterConfigs: settings of topics that change while they are in use."""
         body, every = request.body, request.key == protocol.ALTER_CONFIGS
         resources = body.all("resources")
-        refusals = [_unalterable(resource, every) for resource in resources]
-        good = [resource for resource, why in zip(resources, refusals, strict=True) if why is None]
+        refusals = refused_alterations(resources, every)
+        good = [resource for resource, refusal in zip(resources, refusals, strict=True) if refusal is None]
         requests = [
             AlterTopicConfigs(
                 request=0,
                 topic=resource.text("resource_name"),
-                changes=tuple(_change(config) for config in resource.all("configs")),
+                changes=tuple(change_of(config) for config in resource.all("configs")),
                 replaces=every,
                 only_asks=bool(body.number("validate_only", 0)),
             )
@@ -351,8 +344,8 @@ class AdminRequests:
         def send_reply(answers: list[AdminAnswer]) -> None:
             said = iter(answers)
             resource_rows: list[Answer] = []
-            for resource, why in zip(resources, refusals, strict=True):
-                error = _error(next(said).error.value) if why is None else why
+            for resource, refusal in zip(resources, refusals, strict=True):
+                error = _error(next(said).error.value) if refusal is None else refusal.fields()
                 kind, name = resource.number("resource_type"), resource.text("resource_name")
                 resource_rows.append({"resource_type": kind, "resource_name": name, **error})
             reply({"responses": resource_rows})
@@ -419,11 +412,6 @@ def _once(topics: Sequence[Fields]) -> list[Fields]:
     return list({(topic.text("name"), topic.data("topic_id")): topic for topic in topics}.values())
 
 
-def _size_of_topic(topic: Fields) -> int:
-    """Records of metadata that a new topic needs: one, and one for each partition and setting."""
-    return 1 + max(len(topic.all("assignments")), topic.number("num_partitions"), 1) + len(topic.all("configs"))
-
-
 def _with_number(request: Admin, number: int) -> Admin:
     return attrs.evolve(request, request=number)
 
@@ -431,33 +419,25 @@ def _with_number(request: Admin, number: int) -> Admin:
 _ERROR_NAMES: Final = {error.value: error.name for error in Error}
 
 
+def _created(topic: Fields, answer: AdminAnswer, settings: Settings) -> Answer:
+    """What CreateTopics says of a topic: since version 5 how many partitions, and its settings (KIP-525)."""
+    if answer.error is not Error.NONE:
+        return _error(answer.error.value)
+    configs = described_topic([(c.text("name"), c.text("value")) for c in topic.all("configs")], settings)
+    return {
+        "error_code": 0,
+        "error_message": None,
+        "topic_id": uuid_of(answer.topic_id),
+        "topic_config_error_code": 0,
+        "num_partitions": answer.partitions,
+        "replication_factor": answer.replication_factor,
+        "configs": configs,
+    }
+
+
 def _error(code: int) -> Answer:
     """An error code, and its name for those who read; no text where there is no error."""
     return {"error_code": code, "error_message": _ERROR_NAMES.get(code) if code else None}
-
-
-def _bad_config(topic: Fields) -> str:
-    """What is wrong with the settings of a new topic, empty if nothing is."""
-    faults = (topic_configs.fault(c.text("name"), c.text("value")) for c in topic.all("configs"))
-    return next((why for why in faults if why), "")
-
-
-def _change(config: Fields) -> tuple[str, str | None]:
-    """A setting and its new value, None where the topic is to have none of its own."""
-    gone = config.number("config_operation", _SET) == _DELETE or not config.has("value")
-    return config.text("name"), None if gone else config.text("value")
-
-
-def _unalterable(resource: Fields, every: bool) -> Answer | None:
-    """Why the settings of a resource cannot be changed as asked; None if they can."""
-    if resource.number("resource_type") != _TOPIC:
-        return {"error_code": INVALID_REQUEST, "error_message": "only the settings of topics can be changed"}
-    operations = {c.number("config_operation", _SET) for c in resource.all("configs")}
-    if not every and operations - {_SET, _DELETE}:
-        return {"error_code": INVALID_CONFIG, "error_message": "no setting here is a list that could be added to"}
-    changes = [_change(config) for config in resource.all("configs")]
-    why = next((why for name, value in changes if value is not None and (why := topic_configs.fault(name, value))), "")
-    return {"error_code": INVALID_CONFIG, "error_message": why} if why else None
 
 
 _OF_THE_TOPIC, _OF_THE_BROKER, _DEFAULT = 1, 4, 5
@@ -488,7 +468,7 @@ def described_broker(settings: Settings) -> list[Answer]:
     ]
 
 
-def described_topic(partition: PartitionMetadata, settings: Settings) -> list[Answer]:
+def described_topic(own: Iterable[tuple[str, str]], settings: Settings) -> list[Answer]:
     """The settings of a topic: its own, and for the others the broker's."""
     broker = {c["name"]: c for c in described_broker(settings)}
     configs: dict[str, Answer] = {name: {**broker[theirs], "name": name} for name, theirs in TOPIC_NAMES.items()}
@@ -496,7 +476,7 @@ def described_topic(partition: PartitionMetadata, settings: Settings) -> list[An
         name: _describe_setting(
             name, value, _OF_THE_TOPIC, DOCUMENTATION.get(TOPIC_NAMES.get(name, ""), WITHOUT_EFFECT)
         )
-        for name, value in partition.configs
+        for name, value in own
     }
     changeable = set(topic_configs.CHANGEABLE)
     return [{**configs[name], "read_only": name not in changeable} for name in sorted(configs)]

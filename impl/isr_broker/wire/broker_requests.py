@@ -35,6 +35,7 @@ from isr_broker.wire.controller_channels import (
     ATTEMPTS,
     ELR,
     ELR_LEVEL,
+    PEER_LISTENER,
     directory_of,
     incarnation_of,
 )
@@ -65,6 +66,9 @@ class BrokerRequests:
         error = self._refusal(request, broker)
         if error is not Error.NONE:
             reply({"error_code": error.value, "is_fenced": True})
+            return
+        if broker < 0:
+            reply({"error_code": Error.INVALID_REQUEST.value, "is_fenced": True})
             return
         stamps = stamps_in(request.tags)
         match request.key:
@@ -117,6 +121,7 @@ class BrokerRequests:
     def _registers(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
         listeners = body.all("listeners")
         where = listeners[0] if listeners else Fields({})
+        peers = next((one for one in listeners if one.text("name") == PEER_LISTENER), Fields({}))
         message = RegisterBroker(
             broker=broker,
             incarnation=incarnation_of(body.data("incarnation_id") or b""),
@@ -126,6 +131,8 @@ class BrokerRequests:
             rack=body.text("rack"),
             cluster=body.text("cluster_id"),
             directory=directory_of(body.uuids("log_dirs")[0]),
+            peer_host=peers.text("host"),
+            peer_port=max(peers.number("port"), 0),
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -45,6 +45,8 @@ LISTENER: Final = "PLAINTEXT"
 ELR: Final = "eligible.leader.replicas.version"
 ELR_LEVEL: Final = 1
 """The one feature of Kafka's that is here, and its level in designs that have the ELR."""
+PEER_LISTENER: Final = "BROKERS"
+"""The name under which a registration tells where brokers find a broker, whatever its listener is called."""
 
 _INCARNATION_BYTES: Final = 16
 
@@ -234,7 +236,7 @@ def _registration(message: RegisterBroker, eligible_leader_replicas: bool) -> An
         "broker_id": message.broker,
         "cluster_id": message.cluster,
         "incarnation_id": incarnation_id(message.incarnation),
-        "listeners": _listeners([(message.host, message.port)]),
+        "listeners": _listeners(message),
         "rack": message.rack or None,
         "previous_broker_epoch": message.previous_broker_epoch,
         "features": features if eligible_leader_replicas else [],
@@ -252,8 +254,12 @@ def directory_of(uuid: bytes) -> str:
     return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
-def _listeners(addresses: Iterable[tuple[str, int]]) -> list[Answer]:
-    return [{"name": LISTENER, "host": host, "port": port, "security_protocol": 0} for host, port in addresses]
+def _listeners(message: RegisterBroker) -> list[Answer]:
+    """Where clients find it, and where brokers do if that is elsewhere."""
+    places = {LISTENER: (message.host, message.port)}
+    if message.peer_host:
+        places[PEER_LISTENER] = (message.peer_host, message.peer_port)
+    return [{"name": name, "host": host, "port": port, "security_protocol": 0} for name, (host, port) in places.items()]
 
 
 def _heartbeat(message: Heartbeat) -> Answer:

@@ -34,8 +34,20 @@ _CLASSIC: Final = "classic"
 _TELLS_UNKNOWN: Final = 6
 """Since this version DescribeGroups has an error for a group that is not there (KIP-1043)."""
 
-_LONGEST_NOTE: Final = 4_096
-"""Characters beside an offset (offset.metadata.max.bytes)."""
+INVALID_GROUP_ID: Final = 24
+INVALID_SESSION_TIMEOUT: Final = 26
+
+_NEEDS_ID: Final = 4
+"""Since this version of JoinGroup a new member is told its id first (JoinGroupRequest.requiresKnownMemberId)."""
+
+_OF_A_GROUP: Final = {
+    protocol.JOIN_GROUP,
+    protocol.SYNC_GROUP,
+    protocol.HEARTBEAT,
+    protocol.LEAVE_GROUP,
+    protocol.OFFSET_DELETE,
+}
+"""APIs that the group with the empty name cannot be asked by."""
 
 _SERVED_APIS: Final = {
     protocol.FIND_COORDINATOR,
@@ -88,6 +100,9 @@ class GroupRequests:
         if request.key == protocol.DELETE_GROUPS:
             self._deletes(body.texts("groups_names"), now, reply)
             return
+        if (error := self._misasked(request)) != 0:
+            reply(_not_here(request, error))
+            return
         group_ids = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
         groups_by_name = {name: self._groups_of(name, now) for name in group_ids}
         errors = {name: groups for name, groups in groups_by_name.items() if isinstance(groups, int)}
@@ -97,8 +112,19 @@ class GroupRequests:
         groups = groups_by_name[body.text("group_id")] if not errors else None
         if isinstance(groups, Groups):
             self._serve(groups, request, now, reply)
+        elif request.key == protocol.HEARTBEAT and COORDINATOR_LOAD_IN_PROGRESS in errors.values():
+            # Who is in the group is not known yet, and nobody is to join again for that.
+            reply({"error_code": 0})
         else:
             reply(_not_here(request, next(iter(errors.values()))))
+
+    def _misasked(self, request: Request) -> int:
+        """What is wrong with a request whichever groups there are, 0 if nothing is (GroupCoordinatorService)."""
+        if request.key in _OF_A_GROUP and not request.body.text("group_id"):
+            return INVALID_GROUP_ID
+        settings, session = self.runtime.settings, request.body.number("session_timeout")
+        low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+        return INVALID_SESSION_TIMEOUT if request.key == protocol.JOIN_GROUP and not low <= session <= high else 0
 
     def _list_groups(self, body: Fields, now: Millis) -> Answer:
         """ListGroups: the groups that this broker coordinates, with members or with committed offsets (KIP-518).
@@ -164,7 +190,13 @@ class GroupRequests:
             if replica.high_watermark < replica.log.end:
                 return COORDINATOR_LOAD_IN_PROGRESS
             offsets = CommittedOffsets.of(self.runtime, replica)
-            groups = Groups(self.runtime.settings.group_initial_rebalance_delay_ms, offsets.committed)
+            settings = self.runtime.settings
+            groups = Groups(
+                settings.group_initial_rebalance_delay_ms,
+                offsets.committed,
+                settings.group_max_size,
+                settings.message_max_bytes,
+            )
             try:
                 offsets.tick(now)
             except (OSError, BadBatch):
@@ -239,10 +271,12 @@ class GroupRequests:
                     heard_at=now,
                     instance=instance,
                 )
-                groups.join(group, body.text("protocol_type"), joining, request.client or "client", now, reply)
+                client, needs_id = request.client or "client", request.version >= _NEEDS_ID
+                groups.join(group, body.text("protocol_type"), joining, client, now, reply, needs_id)
             case protocol.SYNC_GROUP:
                 parts = {a.text("member_id"): a.data("assignment") or b"" for a in body.all("assignments")}
-                groups.sync(group, member, generation, parts, now, reply, instance)
+                chosen = (body.text("protocol_type"), body.text("protocol_name"))
+                groups.sync(group, member, generation, parts, now, reply, instance, chosen)
             case protocol.HEARTBEAT:
                 reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:
@@ -346,7 +380,8 @@ class GroupRequests:
         """Why the offset of a partition cannot be committed (KafkaApis.handleOffsetCommitRequest)."""
         if tp not in self.runtime.node.partitions:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
-        return Error.OFFSET_METADATA_TOO_LARGE if len(note) > _LONGEST_NOTE else None
+        longest = self.runtime.settings.offset_metadata_max_bytes
+        return Error.OFFSET_METADATA_TOO_LARGE if len(note) > longest else None
 
 
 _UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
@@ -365,7 +400,8 @@ def _not_here(request: Request, error: int) -> Answer:
         partitions = [{"partition_index": n, "error_code": error} for n in numbers]
         topics.append({"name": topic.text("name"), "partitions": partitions})
     topics = topics if request.key == protocol.OFFSET_COMMIT else []
-    return {"error_code": error, "topics": topics, "generation_id": -1, "assignment": b""}
+    member = body.text("member_id")
+    return {"error_code": error, "topics": topics, "generation_id": -1, "assignment": b"", "member_id": member}
 
 
 def _of_each(codes: Mapping[TopicPartition, int]) -> Answer:

@@ -1,4 +1,4 @@
-"""Consumer groups: who is in one, who reads which partitions, and how far they have read (GroupCoordinator).
+"""Consumer groups: who is in one, who reads which partitions, and how far they have read (GroupMetadataManager).
 
 The classic protocol: members join, the coordinator waits for all of them, one of them divides the partitions, all learn
 their part; whoever is not heard of is out, and they join again. No clock: `tick` and `deadline`.
@@ -13,117 +13,49 @@ coordinator the members join again, where Kafka's would not notice.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 
 from isr_broker.core.messages import Millis
 from isr_broker.storage.offsets_topic import Committed
+from isr_broker.wire.group_state import STATE_NAMES as STATE_NAMES
+from isr_broker.wire.group_state import Group as Group
+from isr_broker.wire.group_state import Member as Member
+from isr_broker.wire.group_state import Reply as Reply
+from isr_broker.wire.group_state import State
 from isr_broker.wire.protocol import Answer
 
-Reply: TypeAlias = Callable[[Answer], None]
-
 NONE: Final = 0
+UNKNOWN_SERVER_ERROR: Final = -1
 ILLEGAL_GENERATION: Final = 22
 INCONSISTENT_GROUP_PROTOCOL: Final = 23
 UNKNOWN_MEMBER_ID: Final = 25
 REBALANCE_IN_PROGRESS: Final = 27
 NON_EMPTY_GROUP: Final = 68
 GROUP_ID_NOT_FOUND: Final = 69
+MEMBER_ID_REQUIRED: Final = 79
+GROUP_MAX_SIZE_REACHED: Final = 81
 FENCED_INSTANCE_ID: Final = 82
 
 CONSUMERS: Final = "consumer"
 """What groups are called whose members say which topics they read (ConsumerProtocol.PROTOCOL_TYPE)."""
 
 
-class State(Enum):
-    """Where a group is (ClassicGroupState)."""
-
-    EMPTY = "nobody is in it"
-    JOINING = "it waits for its members to join again"
-    SYNCING = "it waits for its leader to divide the partitions"
-    STABLE = "everybody has a part"
-
-
-STATE_NAMES: Final = {
-    State.EMPTY: "Empty",
-    State.JOINING: "PreparingRebalance",
-    State.SYNCING: "CompletingRebalance",
-    State.STABLE: "Stable",
-}
-"""What ListGroups and DescribeGroups call them."""
-
-
-@attrs.define
-class Member:
-    """One member, `client` by its own name, `instance` if that is for life.
-
-    `joining` and `syncing` answer the request that it waits for.
-    """
-
-    identity: str
-    protocols: dict[str, bytes]
-    session_ms: Millis
-    rebalance_ms: Millis
-    heard_at: Millis
-    joining: Reply | None = None
-    syncing: Reply | None = None
-    assignment: bytes = b""
-    client: str = ""
-    instance: str = ""
-
-    def refuse_requests(self, error: int) -> None:
-        """Whatever it waits for will not come."""
-        for reply in (self.joining, self.syncing):
-            if reply is not None:
-                reply({"error_code": error, "member_id": self.identity, "generation_id": -1})
-        self.joining = self.syncing = None
-
-
-@attrs.define
-class Group:
-    """One group."""
-
-    kind: str = ""
-    state: State = State.EMPTY
-    generation: int = 0
-    leader: str = ""
-    protocol: str = ""
-    members: dict[str, Member] = attrs.field(factory=dict[str, Member])
-    not_before: Millis = 0
-    deadline: Millis = 0
-
-    def static(self, instance: str) -> Member | None:
-        """The member that has this name for life; None if nobody has, or it is no name."""
-        return next((m for m in self.members.values() if instance and m.instance == instance), None)
-
-    def due(self) -> Millis | None:
-        """When something happens to it if nobody asks for anything."""
-        times = [m.heard_at + m.session_ms for m in self.members.values() if m.joining is None]
-        if self.state is State.JOINING:
-            everybody = all(m.joining is not None for m in self.members.values())
-            times.append(self.not_before if everybody else self.deadline)
-        return min(times, default=None)
-
-    def choose_protocol(self, members: Sequence[Member]) -> str:
-        """The protocol that all of them have and the leader, or else the first of them, likes best."""
-        common = set(members[0].protocols).intersection(*(m.protocols for m in members))
-        first = self.members.get(self.leader, members[0])
-        return next(p for p in first.protocols if p in common)
-
-
 @attrs.define
 class Groups:
     """The groups of one coordinator, with what they have `committed`.
 
-    `initial_delay_ms` is how long the first member of a group waits for others. Until `wake` nothing is due; who is
-    heard of again only puts off his own end, so that what runs with every request does not grow with members.
+    - `initial_delay_ms`: how long the first member of a group waits for others.
+    - `most_members`, `most_bytes`: of one group; bytes of what its members say and of their parts.
+    - `wake`: until then nothing is due. Who is heard of again only puts off his own end, so that what runs with every
+      request does not grow with members.
     """
 
     initial_delay_ms: Millis
     committed: Committed = attrs.field(factory=Committed)
+    most_members: int = 2**31 - 1
+    most_bytes: int = 2**31 - 1
     groups: dict[str, Group] = attrs.field(factory=dict[str, Group])
     members: int = 0
     wake: Millis | None = None
@@ -131,32 +63,8 @@ class Groups:
     # Questions
 
     def describe_group(self, name: str) -> Answer | None:
-        """A group as DescribeGroups tells of it, what members want and have once all have a part; None if unknown.
-
-        ClassicGroup.describe.
-        """
-        if not self.knows(name):
-            return None
-        group = self.groups.get(name, Group())
-        stable = group.state is State.STABLE
-        members = [
-            {
-                "member_id": m.identity,
-                "group_instance_id": m.instance or None,
-                "client_id": m.client,
-                "client_host": "",
-                "member_metadata": m.protocols.get(group.protocol, b"") if stable else b"",
-                "member_assignment": m.assignment if stable else b"",
-            }
-            for m in group.members.values()
-        ]
-        return {
-            "group_id": name,
-            "group_state": STATE_NAMES[group.state],
-            "protocol_type": group.kind,
-            "protocol_data": group.protocol if stable else "",
-            "members": members,
-        }
+        """A group as DescribeGroups tells of it; None if unknown."""
+        return self.groups.get(name, Group()).described(name) if self.knows(name) else None
 
     def knows(self, name: str) -> bool:
         """The group has members, or has committed something."""
@@ -183,119 +91,191 @@ class Groups:
         told = [_subscribed(m.protocols.get(group.protocol, b"")) for m in group.members.values()]
         return any(topics is None or topic in topics for topics in told)
 
-    # Requests of members
+    # Joining
 
-    def join(self, name: str, kind: str, member: Member, client: str, now: Millis, reply: Reply) -> None:
-        """A member joins, for the first time or again; it is answered when all have (JoinGroup)."""
-        group = self.groups.get(name, Group())
+    def join(
+        self, name: str, kind: str, member: Member, client: str, now: Millis, reply: Reply, needs_id: bool = False
+    ) -> None:
+        """A member joins, for the first time or again; it is answered when all have (JoinGroup).
+
+        `needs_id`: a new member is told its id first, and joins with that (KIP-394). A client that gives up waiting
+        and joins once more is then the same member, and not another.
+        """
+        identity, group = member.identity, self.groups.get(name, Group())
+        if identity and name not in self.groups:
+            reply({"error_code": UNKNOWN_MEMBER_ID, "member_id": identity})
+        elif not self._has_room(group, member):
+            group.remove(identity)
+            reply({"error_code": GROUP_MAX_SIZE_REACHED, "member_id": ""})
+        elif not group.supports(kind, member.protocols):
+            reply({"error_code": INCONSISTENT_GROUP_PROTOCOL, "member_id": identity})
+        elif sum(_size(m) for m in group.members.values() if m.identity != identity) + _size(member) > self.most_bytes:
+            reply({"error_code": UNKNOWN_SERVER_ERROR, "member_id": identity})
+        else:
+            self.groups[name] = group
+            member.client = client
+            if identity:
+                self._joins_again(group, kind, member, now, reply)
+            else:
+                self._joins_first(group, kind, member, now, reply, needs_id)
+        self._goes_on(name, group, now)
+
+    def _has_room(self, group: Group, member: Member) -> bool:
+        """Who is in the group stays, as long as it has not to join again; others find room or do not.
+
+        group.max.size; GroupMetadataManager.acceptJoiningMember.
+        """
+        before = group.members.get(member.identity)
+        if group.state is State.EMPTY:
+            return True
+        if group.state is State.JOINING:
+            waiting = sum(m.joining is not None for m in group.members.values())
+            return (before is not None and before.joining is not None) or waiting < self.most_members
+        return before is not None or len(group.members) < self.most_members
+
+    def _joins_first(self, group: Group, kind: str, member: Member, now: Millis, reply: Reply, needs_id: bool) -> None:
+        self.members += 1
+        member.identity = f"{member.instance or member.client}-{now}-{self.members}"
         before = group.static(member.instance)
-        if before is not None and member.identity not in ("", before.identity):
-            reply({"error_code": FENCED_INSTANCE_ID, "member_id": member.identity})
-            return
-        if member.identity and member.identity not in group.members:
-            reply({"error_code": UNKNOWN_MEMBER_ID, "member_id": member.identity})
-            return
-        replaces = before if before is not None and not member.identity else None
-        shared = [
-            set(m.protocols) for m in group.members.values() if m is not replaces and m.identity != member.identity
-        ]
-        if not member.protocols or (shared and (group.kind != kind or not set(member.protocols).intersection(*shared))):
-            reply({"error_code": INCONSISTENT_GROUP_PROTOCOL, "member_id": member.identity})
-            return
-        self.groups[name] = group
-        if not member.identity:
-            self.members += 1
-            member.identity = f"{member.instance or client}-{now}-{self.members}"
-        if replaces is not None:
-            self._replaces(group, replaces, member, client, now, reply)
-            return
-        if not group.members:
-            group.kind, group.not_before = kind, now + self.initial_delay_ms
-        member.joining, member.heard_at, member.client = reply, now, client
-        group.members[member.identity] = member
-        self._rejoin(group, now)
-        self._maybe_joined(group, now)
+        if before is not None:
+            self._replaces(group, before, member, now, reply)
+        elif needs_id and not member.instance:
+            group.pending[member.identity] = now + member.session_ms
+            reply({"error_code": MEMBER_ID_REQUIRED, "member_id": member.identity})
+        else:
+            self._adds(group, kind, member, now, reply)
 
-    def _replaces(self, group: Group, before: Member, member: Member, client: str, now: Millis, reply: Reply) -> None:
+    def _adds(self, group: Group, kind: str, member: Member, now: Millis, reply: Reply) -> None:
+        """A new member (addMemberThenRebalanceOrCompleteJoin)."""
+        if not group.members:
+            group.kind = kind
+        group.more = group.first and group.state is State.JOINING
+        member.joining, member.heard_at, member.new = reply, now, True
+        group.members[member.identity] = member
+        group.leader = group.leader or member.identity
+        self._rejoin(group, now)
+
+    def _joins_again(self, group: Group, kind: str, member: Member, now: Millis, reply: Reply) -> None:
+        """A member that knows its id joins (classicGroupJoinExistingMember).
+
+        Nobody else joins again for one that wants what it wanted, and may only have lost an answer; but a leader that
+        does so has seen something that the others have not.
+        """
+        identity = member.identity
+        if identity in group.pending:
+            if member.instance:
+                reply({"error_code": UNKNOWN_SERVER_ERROR, "member_id": identity})
+                return
+            del group.pending[identity]
+            self._adds(group, kind, member, now, reply)
+            return
+        error = self._membership_error(group, identity, member.instance)
+        before = group.members.get(identity)
+        if error or before is None or group.state is State.EMPTY:
+            reply({"error_code": error or UNKNOWN_MEMBER_ID, "member_id": identity})
+            return
+        leads = group.state is State.STABLE and identity == group.leader
+        if group.state is not State.JOINING and not leads and before.wants_the_same(member):
+            reply(group.joined(before))
+            return
+        before.protocols, before.joining = member.protocols, reply
+        before.session_ms, before.rebalance_ms, before.client = member.session_ms, member.rebalance_ms, member.client
+        self._rejoin(group, now)
+
+    def _replaces(self, group: Group, before: Member, member: Member, now: Millis, reply: Reply) -> None:
         """A static member is back: it has the part of who had its name, who is fenced (replaceStaticMember).
 
         All others join again only if another protocol is chosen for it, or the parts are being divided.
         """
         before.refuse_requests(FENCED_INSTANCE_ID)
-        member.assignment, member.heard_at, member.client = before.assignment, now, client
+        member.assignment, member.heard_at = before.assignment, now
         group.members = {m.identity: m for m in (member if m is before else m for m in group.members.values())}
+        if before.identity in group.unsynced:
+            group.unsynced = group.unsynced - {before.identity} | {member.identity}
         leader = group.leader
         if leader == before.identity:
             group.leader = member.identity
-        if group.state is State.STABLE and group.choose_protocol(list(group.members.values())) == group.protocol:
+        if group.state is State.STABLE and group.choose_protocol() == group.protocol:
             # A leader that has nothing to divide is told that it is none (before version 9).
             self._wakes(group)
-            answer = {"generation_id": group.generation, "protocol_type": group.kind, "protocol_name": group.protocol}
-            reply({**answer, "leader": leader, "member_id": member.identity, "members": []})
+            reply(group.joined(member, leader, skips=True))
             return
         member.joining = reply
         self._rejoin(group, now)
-        self._maybe_joined(group, now)
 
     def _rejoin(self, group: Group, now: Millis) -> None:
-        """Everybody has to join again."""
+        """Everybody has to join again (prepareRebalance)."""
         if group.state is State.JOINING:
             return
         for member in group.members.values():
+            if group.state is State.SYNCING:
+                member.assignment = b""
             if member.syncing is not None:
                 member.syncing({"error_code": REBALANCE_IN_PROGRESS})
-                member.syncing = None
-        group.state = State.JOINING
-        group.deadline = now + max((m.rebalance_ms for m in group.members.values()), default=0)
+                member.syncing, member.heard_at = None, now
+        group.unsynced.clear()
+        group.first, group.state = group.state is State.EMPTY, State.JOINING
+        group.deadline = now + group.rebalance_ms()
+        if group.first:
+            group.more, group.not_before = False, now + self.initial_delay_ms
+            group.more_ms = max(group.rebalance_ms() - self.initial_delay_ms, 0)
 
     def _maybe_joined(self, group: Group, now: Millis) -> None:
         self._complete_join(group, now)
         self._wakes(group)
 
     def _complete_join(self, group: Group, now: Millis) -> None:
-        """If all have joined, they are a generation; the leader learns of all others, to divide the partitions."""
-        if group.state is not State.JOINING or now < group.not_before:
+        """If all have joined, they are a generation; the leader learns of all others, to divide the partitions.
+
+        maybeCompleteJoinPhase, tryCompleteInitialRebalanceElseSchedule, completeClassicGroupJoin.
+        """
+        if group.state is not State.JOINING or (group.first and now < group.not_before):
             return
-        waiting = [m for m in group.members.values() if m.joining is not None]
-        if len(waiting) < len(group.members) and now < group.deadline:
+        if group.first and group.more and group.more_ms:
+            # Somebody has come since: a group of many is not divided anew for each of them.
+            group.more, group.not_before = False, now + min(self.initial_delay_ms, group.more_ms)
+            group.more_ms = max(group.more_ms - self.initial_delay_ms, 0)
+            if now < group.not_before:
+                return
+        if not group.first and not group.everybody_joined() and now < group.deadline:
             return
         # Whoever has a name for life stays as long as its session does, though it has not joined again.
-        group.members = {m.identity: m for m in group.members.values() if m.joining is not None or m.instance}
+        for away in [m for m in group.members.values() if m.joining is None and not m.instance]:
+            group.remove(away.identity)
+        waiting = [m for m in group.members.values() if m.joining is not None]
         if not waiting:
+            group.first, group.deadline = False, now + group.rebalance_ms()
             group.state = State.JOINING if group.members else State.EMPTY
-            group.deadline = now + max((m.rebalance_ms for m in group.members.values()), default=0)
             return
         group.generation += 1
-        group.state = State.SYNCING
-        group.deadline = now + max(m.rebalance_ms for m in waiting)
+        group.state, group.first = State.SYNCING, False
         if group.leader not in (m.identity for m in waiting):
             group.leader = waiting[0].identity
-        group.protocol = group.choose_protocol(list(group.members.values()))
-        everybody = [
-            {"member_id": m.identity, "group_instance_id": m.instance or None, "metadata": m.protocols[group.protocol]}
-            for m in group.members.values()
-        ]
-        for member in waiting:
-            reply, member.joining, member.heard_at = member.joining, None, now
-            answer: Answer = {
-                "generation_id": group.generation,
-                "protocol_type": group.kind,
-                "protocol_name": group.protocol,
-                "leader": group.leader,
-                "member_id": member.identity,
-                "members": everybody if member.identity == group.leader else [],
-            }
+        group.protocol = group.choose_protocol()
+        group.unsynced, group.sync_deadline = set(group.members), now + group.rebalance_ms()
+        for member in group.members.values():
+            reply, member.joining, member.new, member.heard_at = member.joining, None, False, now
             if reply is not None:
-                reply(answer)
+                reply(group.joined(member))
+
+    # Members
+
+    def _membership_error(self, group: Group, identity: str, instance: str) -> int:
+        """Whoever says a name for life has to be who has it now (ClassicGroup.validateMember)."""
+        if instance:
+            named = group.static(instance)
+            if named is None:
+                return UNKNOWN_MEMBER_ID
+            if named.identity != identity:
+                return FENCED_INSTANCE_ID
+        return NONE if identity in group.members else UNKNOWN_MEMBER_ID
 
     def _find_member(self, name: str, identity: str, generation: int, instance: str = "") -> tuple[Group, Member] | int:
         group = self.groups.get(name, Group())
-        member = group.static(instance) if instance else group.members.get(identity)
-        if member is not None and member.identity != identity:
-            return FENCED_INSTANCE_ID
-        if member is None:
-            return UNKNOWN_MEMBER_ID
-        return ILLEGAL_GENERATION if generation != group.generation else (group, member)
+        error = self._membership_error(group, identity, instance)
+        if error:
+            return error
+        return ILLEGAL_GENERATION if generation != group.generation else (group, group.members[identity])
 
     def sync(
         self,
@@ -306,27 +286,52 @@ class Groups:
         now: Millis,
         reply: Reply,
         instance: str = "",
+        chosen: tuple[str, str] = ("", ""),
     ) -> None:
-        """A member wants its part; the leader brings the parts of all (SyncGroup)."""
+        """A member wants its part; the leader brings the parts of all (SyncGroup).
+
+        `chosen`: type and name of the protocol that the member was told, since version 5 (KIP-559).
+        """
         known = self._find_member(name, identity, generation, instance)
         if isinstance(known, int):
             reply({"error_code": known})
             return
         group, member = known
-        member.heard_at = now
+        if any(said and said != is_so for said, is_so in zip(chosen, (group.kind, group.protocol), strict=True)):
+            reply({"error_code": INCONSISTENT_GROUP_PROTOCOL})
+            return
         if group.state is State.JOINING:
             reply({"error_code": REBALANCE_IN_PROGRESS})
             return
-        member.syncing = reply
-        if group.state is State.SYNCING and identity == group.leader:
-            group.state = State.STABLE
-            for other in group.members.values():
-                other.assignment = parts.get(other.identity, b"")
+        group.unsynced.discard(identity)
         if group.state is State.STABLE:
-            for other in group.members.values():
-                said, other.syncing = other.syncing, None
-                if said is not None:
-                    said({"protocol_type": group.kind, "protocol_name": group.protocol, "assignment": other.assignment})
+            reply(_part(group, member))
+        else:
+            member.syncing = reply
+            if identity == group.leader:
+                self._divides(group, parts, now)
+        self._wakes(group)
+
+    def _divides(self, group: Group, parts: dict[str, bytes], now: Millis) -> None:
+        """The leader has brought the parts, and everybody who waits gets its own (setAndPropagateAssignment).
+
+        What members say and have is one record in Kafka. If it is too large nobody gets a part, and all join again.
+        """
+        for member in group.members.values():
+            member.assignment = parts.get(member.identity, b"")
+        size = sum(len(m.protocols[group.protocol]) + len(m.assignment) for m in group.members.values())
+        fits = size <= self.most_bytes
+        for member in group.members.values():
+            reply, member.syncing = member.syncing, None
+            if not fits:
+                member.assignment = b""
+            if reply is not None:
+                member.heard_at = now
+                reply(_part(group, member) if fits else {"error_code": UNKNOWN_SERVER_ERROR})
+        if fits:
+            group.state = State.STABLE
+        else:
+            self._rejoin(group, now)
 
     def heartbeat(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
         """A member lives; an error code tells it what to do (Heartbeat)."""
@@ -340,27 +345,40 @@ class Groups:
     def leave(self, name: str, identity: str, now: Millis, instance: str = "") -> int:
         """A member leaves, or one that has a name for life is made to (LeaveGroup)."""
         group = self.groups.get(name, Group())
-        member = group.static(instance) if instance else group.members.get(identity)
+        if identity in group.pending:
+            group.remove(identity)
+            self._goes_on(name, group, now)
+            return NONE
+        if instance and not identity:
+            named = group.static(instance)
+            identity = "" if named is None else named.identity
+        error = self._membership_error(group, identity, instance)
+        member = None if error else group.remove(identity)
         if member is None:
-            return UNKNOWN_MEMBER_ID
-        if instance and identity not in ("", member.identity):
-            return FENCED_INSTANCE_ID
-        del group.members[member.identity]
+            return error
         member.refuse_requests(UNKNOWN_MEMBER_ID)
         self._rejoin(group, now)
-        self._maybe_joined(group, now)
-        if group.state is State.EMPTY:
-            del self.groups[name]
+        self._goes_on(name, group, now)
         return NONE
 
     def may_commit(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
-        """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit)."""
+        """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit).
+
+        OffsetMetadataManager.validateOffsetCommit, ClassicGroup.validateOffsetCommit.
+        """
         group = self.groups.get(name, Group())
-        if generation >= 0 or group.members:
-            known = self._find_member(name, identity, generation, instance)
-            if isinstance(known, int):
-                return known
-            known[1].heard_at = now
+        if generation < 0 and not group.members:
+            return NONE
+        if not self.knows(name):
+            return ILLEGAL_GENERATION
+        if generation < 0 and not identity and not instance:
+            return UNKNOWN_MEMBER_ID
+        known = self._find_member(name, identity, generation, instance)
+        if isinstance(known, int):
+            return known
+        if group.state is State.SYNCING:
+            return REBALANCE_IN_PROGRESS
+        known[1].heard_at = now
         return NONE
 
     def give_up(self, error: int) -> None:
@@ -376,6 +394,12 @@ class Groups:
         times = [at for at in (self.wake, group.due()) if at is not None]
         self.wake = min(times, default=None)
 
+    def _goes_on(self, name: str, group: Group, now: Millis) -> None:
+        """Somebody is out; a group without anybody is forgotten."""
+        self._maybe_joined(group, now)
+        if group.state is State.EMPTY and not group.pending:
+            self.groups.pop(name, None)
+
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted, or sooner."""
         return self.wake
@@ -386,15 +410,29 @@ class Groups:
             return
         self.wake = None
         for name, group in list(self.groups.items()):
-            lost = [m for m in group.members.values() if m.joining is None and m.heard_at + m.session_ms <= now]
-            for member in lost:
-                del group.members[member.identity]
-                member.refuse_requests(UNKNOWN_MEMBER_ID)
+            for identity in [i for i, at in group.pending.items() if at <= now]:
+                group.remove(identity)
+            ends = [(m, m.expires_at()) for m in group.members.values()]
+            lost = [m.identity for m, at in ends if at is not None and at <= now]
+            if group.state in (State.SYNCING, State.STABLE) and group.unsynced and group.sync_deadline <= now:
+                # Who does not ask for its part keeps the others from theirs, or has one that it does not know of.
+                lost += [identity for identity in group.unsynced if identity not in lost]
+            for identity in lost:
+                member = group.remove(identity)
+                if member is not None:
+                    member.refuse_requests(UNKNOWN_MEMBER_ID, "")
             if lost:
                 self._rejoin(group, now)
-            self._maybe_joined(group, now)
-            if group.state is State.EMPTY:
-                del self.groups[name]
+            self._goes_on(name, group, now)
+
+
+def _size(member: Member) -> int:
+    """Bytes of what a member says of itself."""
+    return sum(len(name) + len(metadata) for name, metadata in member.protocols.items())
+
+
+def _part(group: Group, member: Member) -> Answer:
+    return {"protocol_type": group.kind, "protocol_name": group.protocol, "assignment": member.assignment}
 
 
 def _subscribed(metadata: bytes) -> set[str] | None:

@@ -58,7 +58,7 @@ DESCRIBE_TOPIC_PARTITIONS: Final = 75
 SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
     PRODUCE: (3, 12),
     FETCH: (4, 18),
-    LIST_OFFSETS: (1, 7),
+    LIST_OFFSETS: (1, 11),
     METADATA: (0, 12),
     OFFSET_COMMIT: (2, 8),
     OFFSET_FETCH: (1, 8),

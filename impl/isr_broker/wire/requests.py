@@ -6,7 +6,6 @@ is answered as soon as any has something to say.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias, cast
@@ -16,20 +15,16 @@ import attrs
 from isr_broker.core.effects import AnswerDelete, AnswerProduce
 from isr_broker.core.inputs import DeleteRecords, Produce
 from isr_broker.core.messages import (
-    NO_EPOCH,
     BrokerId,
     Error,
     FetchResponse,
-    LeaderEpoch,
     Message,
     Millis,
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, codec_at, is_transactional
-from isr_broker.core.replica_state import Leading, Replica
+from isr_broker.core.record_batch import HEADER_BYTES, codec_at, is_transactional
 from isr_broker.core.stamps import Stamped, bare
-from isr_broker.core.watermark import epoch_error
 from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
@@ -41,16 +36,13 @@ from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
+from isr_broker.wire.offset_requests import OffsetRequests
 from isr_broker.wire.protocol import Answer, Fields, Request
-from isr_broker.wire.turns import Turns, Work
+from isr_broker.wire.turns import Turns
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
 
-_LATEST: Final = -1
-_EARLIEST: Final = -2
-_MAX_TIMESTAMP: Final = -3
-"""The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
 _SINCE_LEVEL_0: Final = 4
 """The first version of ApiVersions whose readers know of a feature at level 0."""
@@ -65,6 +57,7 @@ class Requests:
     admin: AdminRequests = attrs.field(init=False)
     fetches: FetchRequests = attrs.field(init=False)
     epochs: EpochRequests = attrs.field(init=False)
+    offsets: OffsetRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
     cluster: ClusterRequests = attrs.field(init=False)
     turns: Turns = attrs.field(factory=Turns)
@@ -74,6 +67,7 @@ class Requests:
         self.admin = AdminRequests(self.runtime, self.turns)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
+        self.offsets = OffsetRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
         self.cluster = ClusterRequests(self.runtime)
 
@@ -110,9 +104,9 @@ class Requests:
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
                 self.epochs.serve(request, now, reply)
             case protocol.LIST_OFFSETS:
-                self.turns.begin(self._per_partition(body, self._offset, reply))
+                self.turns.begin(self.offsets.list_offsets(body, request.version, reply))
             case protocol.OFFSET_FOR_LEADER_EPOCH:
-                self.turns.begin(self._per_partition(body, self._epoch_end, reply))
+                self.turns.begin(self.offsets.epoch_ends(body, reply))
             case protocol.INIT_PRODUCER_ID:
                 reply(self._producer_id(body))
             case _:
@@ -216,58 +210,6 @@ class Requests:
         if not offsets:
             reply({"topics": []})
 
-    # Offsets
-
-    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer], reply: Reply) -> Work:
-        """An answer of each partition's leader, or an error, some in each turn; one that is named twice is refused.
-
-        ListOffsetsRequest.duplicatePartitions.
-        """
-        topics: list[Answer] = []
-        pieces, duplicates = 0, _duplicates(body)
-        for topic in body.all("topics"):
-            name = topic.text("name") or topic.text("topic")
-            answers: list[Answer] = []
-            for p in topic.all("partitions"):
-                number = p.number("partition_index", p.number("partition"))
-                replica = self.runtime.node.replicas.get(TopicPartition(name, number))
-                error = _refusal(replica, p.number("current_leader_epoch"))
-                if (name, number) in duplicates:
-                    error = Error.INVALID_REQUEST
-                said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
-                answers.append({"partition_index": number, "partition": number, **said})
-                pieces += _PIECES_OF_LOOKUP if replica is not None and p.number("timestamp") >= 0 else 1
-                if pieces >= _PIECES_AT_ONCE:
-                    pieces = 0
-                    yield
-            topics.append({"name": name, "topic": name, "partitions": answers})
-        reply({"topics": topics})
-
-    def _offset(self, replica: Replica, fields: Fields) -> Answer:
-        """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
-        assert isinstance(replica.role, Leading)
-        at = fields.number("timestamp")
-        answer: Answer = {"error_code": 0, "timestamp": -1, "leader_epoch": replica.leader_epoch}
-        if at == _EARLIEST:
-            return {**answer, "offset": replica.log.start}
-        if replica.high_watermark < replica.role.epoch_start:
-            return {**answer, "error_code": Error.OFFSET_NOT_AVAILABLE.value, "offset": -1}
-        if at == _LATEST:
-            return {**answer, "offset": replica.high_watermark}
-        try:
-            log = self.runtime.logs.logs[replica.partition]
-            there = log.newest_record() if at == _MAX_TIMESTAMP else log.first_record_since(at)
-        except (OSError, BadBatch):
-            return _nowhere(Error.KAFKA_STORAGE_ERROR)
-        if there is None or there.offset >= replica.high_watermark:
-            return {**answer, "offset": -1}
-        return {**answer, "offset": there.offset, "timestamp": there.timestamp, "leader_epoch": there.epoch}
-
-    def _epoch_end(self, replica: Replica, fields: Fields) -> Answer:
-        """OffsetForLeaderEpoch (KIP-320), for consumers that want to know whether their log was truncated."""
-        end = replica.log.epochs.end_of(fields.number("leader_epoch"), replica.log.end)
-        return {"error_code": 0, "leader_epoch": end.epoch, "end_offset": end.end}
-
     # Producers
 
     def _producer_id(self, body: Fields) -> Answer:
@@ -280,23 +222,6 @@ class Requests:
 
 
 _COORDINATOR_NOT_AVAILABLE: Final = 15
-
-
-_PIECES_AT_ONCE: Final = 2_000
-"""Partitions that are answered in one turn."""
-_PIECES_OF_LOOKUP: Final = 200
-"""What a look for a time counts as: a batch is read from the disk, and its records."""
-
-
-def _duplicates(body: Fields) -> set[tuple[str, int]]:
-    """Partitions that a request names more than once."""
-    counts = Counter(
-        (topic.text("name") or topic.text("topic"), p.number("partition_index", p.number("partition")))
-        for topic in body.all("topics")
-        for p in topic.all("partitions")
-    )
-    return {key for key, count in counts.items() if count > 1}
-
 
 _NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 """Records of a transaction in a request that names none (KafkaApis.handleProduceRequest)."""
@@ -318,20 +243,6 @@ def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], 
             say(b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields))
 
     return reply
-
-
-def _refusal(replica: Replica | None, epoch: LeaderEpoch) -> Error:
-    """Why a replica here does not answer as the leader; an epoch that was named is judged before the role."""
-    if replica is None:
-        return Error.UNKNOWN_TOPIC_OR_PARTITION
-    wrong = Error.NONE if epoch == NO_EPOCH else epoch_error(replica, epoch)
-    leads = isinstance(replica.role, Leading)
-    return wrong if wrong is not Error.NONE or leads else Error.NOT_LEADER_OR_FOLLOWER
-
-
-def _nowhere(error: Error) -> Answer:
-    """An error, and no offset."""
-    return {"error_code": error.value, "offset": -1, "timestamp": -1, "leader_epoch": -1, "end_offset": -1}
 
 
 def _request_maker(request: ClientRequest) -> Callable[[int], ClientRequest]:

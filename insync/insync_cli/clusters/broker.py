@@ -13,7 +13,7 @@ from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, group, option, positive, required
 from insync_cli.terminal import Output
 from isr_broker.server import run as run_broker
-from isr_broker.settings import Settings
+from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk_files import InUse
 from isr_broker.storage.meta_properties import NotOurs
 from isr_cluster.ports import in_use
@@ -49,7 +49,7 @@ def run(argv: Sequence[str]) -> int:
         why = run_broker(
             number, Settings.from_properties(properties), data, (host, port), controller, invocation.cluster
         )
-    except (InUse, NotOurs) as error:
+    except (InUse, NotOurs, BadSetting) as error:
         raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"broker {number} cannot start on {host}:{port} with {data}: {error.strerror}") from None

@@ -20,8 +20,8 @@ from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
 from isr_broker.storage.meta_properties import new_id
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
-from isr_cluster.ports import HOST, in_use
-from isr_cluster.processes import Mishap, Processes, System
+from isr_cluster.ports import HOST, free_ports, in_use
+from isr_cluster.processes import Mishap, Processes, System, apart
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092
@@ -29,6 +29,14 @@ insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace tr
 insync cluster up --system apache-kafka --data kafka-data"""
 
 MOST_BROKERS = 50
+LISTENER_SETTINGS = {
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "inter.broker.listener.name",
+    "controller.listener.names",
+}
+"""Where brokers listen, and for whom, which `cluster up` says itself."""
 
 
 USAGE = Usage(
@@ -84,6 +92,8 @@ def prepare_system(invocation: Options) -> System:
         )
     ours = invocation.under_test.is_ours
     chosen = invocation.settings.properties() if ours else invocation.settings.not_ours()
+    for name in sorted(LISTENER_SETTINGS & set(chosen)) if ours else ():
+        raise UsageError(f"{name} is chosen by `cluster up`; `insync broker --set {name}=...` takes it")
     properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
         cluster = cluster_of(root, brokers, ours) if invocation.under_test.file is None else None
@@ -95,8 +105,16 @@ def prepare_system(invocation: Options) -> System:
         if in_use(port):
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
     if ours:
-        return Processes(root, ports, properties, cluster or new_id(), _say)
+        return _ours(root, ports, properties, cluster or new_id())
     return _not_ours(invocation, ports, properties, cluster)
+
+
+def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str) -> System:
+    """Brokers that find each other, and the controller, on ports of their own, which only this machine reaches."""
+    controller = free_ports(1)[0]
+    return Processes(
+        root, ports, properties, cluster, _say, own=apart(ports, controller), controller=(HOST, controller)
+    )
 
 
 def _not_ours(
