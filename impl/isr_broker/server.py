@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 import sys
 import time
@@ -22,7 +23,7 @@ from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.core.stamps import Stamped
-from isr_broker.core.topics import Topics
+from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
 from isr_broker.links import Channel, Link
 from isr_broker.runtime import Runtime
@@ -144,6 +145,7 @@ class Server:
         )
         self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self)
         self.runtime.wall = lambda: time.time_ns() // 1_000_000
+        self.runtime.topic_ids = lambda: random_topic_id(secrets.randbits)
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)

@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from isr_broker.core.log_view import Epochs
 from isr_broker.core.messages import Millis, Offset
 from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, Stamp, batches, crc_of, header, records_in
 from isr_broker.storage.disk import Disk, File
@@ -83,29 +84,53 @@ class Segment:
         return crc_of(whole, attrs.evolve(batch, position=0))
 
     def position_of(self, offset: Offset) -> int:
-        """Where the batch with this offset begins; the end, if it is not in this segment."""
+        """Where the batch with this offset begins; the end, if it is not in this segment.
+
+        BadBatch if a header on the way does not continue the one before.
+        """
+        return self._find(offset)[0]
+
+    def _find(self, offset: Offset) -> tuple[int, Offset]:
+        """Where the batch with this offset begins, and its base offset."""
         at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
-        position = self.index[at][1] if at >= 0 else 0
+        expected, position = self.index[at][:2] if at >= 0 else (self.base_offset, 0)
         while position < self.size:
             batch = header(self.file.read(position, HEADER_BYTES), 0)
+            if batch.base_offset != expected:
+                raise BadBatch(f"at byte {position}: a batch of offset {batch.base_offset}, not {expected}")
             if batch.next_offset > offset:
-                return position
-            position += batch.size
-        return self.size
+                return position, expected
+            position, expected = position + batch.size, batch.next_offset
+        return self.size, expected
 
-    def read(self, offset: Offset, up_to: Offset, max_bytes: int) -> bytes:
+    def read(self, offset: Offset, up_to: Offset, max_bytes: int, epochs: Epochs | None = None) -> bytes:
         """Whole batches from the one with `offset` on that end at or below `up_to`.
 
-        The first is read however large it is, the others as far as `max_bytes` go.
+        The first is read however large it is, the others as far as `max_bytes` go. BadBatch if one is not as it was
+        written: its CRC, or what no CRC covers, its offset, and its leader epoch, which is none that `epochs` have not.
         """
-        start = position = self.position_of(offset)
-        while position < self.size:
-            batch = header(self.file.read(position, HEADER_BYTES), 0)
-            too_much = position > start and position + batch.size - start > max_bytes
-            if batch.next_offset > up_to or too_much:
+        start, expected = self._find(offset)
+        if start == self.size:
+            return b""
+        data, end = self.file.read(start, min(max(max_bytes, HEADER_BYTES), self.size - start)), 0
+        while start + end < self.size:
+            if len(data) - end < HEADER_BYTES:
                 break
-            position += batch.size
-        return self.file.read(start, position - start)
+            batch = header(data, end)
+            if batch.next_offset > up_to:
+                break
+            if end == 0 and batch.size > len(data):
+                data = self.file.read(start, min(batch.size, self.size - start))
+            if end + batch.size > len(data):
+                if end == 0:
+                    raise BadBatch(f"at byte {start}: {batch.size} bytes long, {len(data)} are there")
+                break
+            unknown = epochs is not None and batch.leader_epoch > epochs.at(expected)
+            wrong = unknown or batch.base_offset != expected
+            if wrong or crc_of(data, batch) != batch.crc:
+                raise BadBatch(f"at byte {start + end}: the batch of offset {expected} is damaged")
+            end, expected = end + batch.size, batch.next_offset
+        return data[:end]
 
     def since(self, time: Millis, start: Offset) -> Stamp | None:
         """The first record from an offset on whose timestamp is not before a time (FileRecords.searchForTimestamp)."""
@@ -115,6 +140,8 @@ class Segment:
             batch = header(self.file.read(position, HEADER_BYTES), 0)
             if batch.max_timestamp >= time:
                 whole = self.file.read(position, batch.size)
+                if crc_of(whole, attrs.evolve(batch, position=0)) != batch.crc:
+                    raise BadBatch(f"at byte {position}: the batch of offset {batch.base_offset} is damaged")
                 found = next((r for r in records_in(whole, batch) if r.timestamp >= time and r.offset >= start), None)
                 if found is not None:
                     return found

@@ -30,7 +30,7 @@ from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire import protocol
-from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of
+from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of, position_in
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 
 Reply: TypeAlias = Callable[[Answer], None]
@@ -63,7 +63,7 @@ class BrokerRequests:
         stamps = stamps_in(request.tags)
         match request.key:
             case protocol.BROKER_REGISTRATION:
-                self._registers(broker, body, stamps.get(ALONE), now, reply)
+                self._registers(broker, request, stamps.get(ALONE), now, reply)
             case protocol.BROKER_HEARTBEAT:
                 self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
             case _:
@@ -89,7 +89,8 @@ class BrokerRequests:
 
     # The life of a broker
 
-    def _registers(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+    def _registers(self, broker: BrokerId, request: Request, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+        body = request.body
         listeners = body.all("listeners")
         where = listeners[0] if listeners else Fields({})
         message = RegisterBroker(
@@ -99,6 +100,7 @@ class BrokerRequests:
             host=where.text("host"),
             port=max(where.number("port"), 0),
             rack=body.text("rack"),
+            position=position_in(request.tags),
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:

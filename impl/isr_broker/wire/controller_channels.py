@@ -7,8 +7,8 @@ and one that keeps the broker registered and alive (BrokerLifecycleManager).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, cast
 
 import attrs
 
@@ -22,6 +22,7 @@ from isr_broker.core.messages import (
     Heartbeat,
     HeartbeatAnswer,
     Message,
+    MetadataPosition,
     RegisterBroker,
     TopicPartition,
     error_of,
@@ -38,6 +39,10 @@ HEARTBEAT_VERSION: Final = 1
 ATTEMPTS: Final = 10_001
 """The tagged field of AlterPartition's header with the attempt of each partition, in their order, unless every one is
 the first (docs/adr/0007)."""
+
+POSITION: Final = 10_002
+"""The tagged field of BrokerRegistration's header that says up to where the broker has read the metadata log, as JSON,
+unless it has read nothing."""
 
 CLUSTER: Final = "insync"
 LISTENER: Final = "PLAINTEXT"
@@ -151,7 +156,7 @@ class Lifecycle:
         name = f"broker-{self.me}-lifecycle"
         match message:
             case RegisterBroker():
-                fields = {**_registration(message), HEADER_TAGS: tags}
+                fields = {**_registration(message), HEADER_TAGS: tags | _position_tag(message.position)}
                 return protocol.ask(protocol.BROKER_REGISTRATION, REGISTRATION_VERSION, self.correlation, name, fields)
             case Heartbeat():
                 fields = {**_heartbeat(message), HEADER_TAGS: tags}
@@ -225,6 +230,19 @@ def _registration(message: RegisterBroker) -> Answer:
         "rack": message.rack or None,
         "previous_broker_epoch": message.previous_broker_epoch,
     }
+
+
+def _position_tag(position: MetadataPosition) -> dict[int, bytes]:
+    return {POSITION: json.dumps([position.offset, position.life]).encode()} if position.offset else {}
+
+
+def position_in(tags: Mapping[int, bytes]) -> MetadataPosition:
+    """The position in the tagged field; nothing if it is not there or is nothing of the kind."""
+    try:
+        offset, life = cast("list[int]", json.loads(tags.get(POSITION, b"[0, 0]")))
+        return MetadataPosition(int(offset), int(life))
+    except (ValueError, TypeError):
+        return MetadataPosition()
 
 
 def _listeners(addresses: Iterable[tuple[str, int]]) -> list[Answer]:
