@@ -45,7 +45,6 @@ from isr_broker.core.inputs import (
     Consume,
     DeleteRecords,
     LogDamaged,
-    LogOpened,
     NodeInput,
     Produce,
     Received,
@@ -215,11 +214,12 @@ class Runtime:
         clean_epoch, opened_logs = self.logs.load()
         self.node = nodes.Node(me=self.me, settings=self.settings)
         for found in opened_logs:
-            if isinstance(found, LogDamaged):
-                self._log_damage(found)
-            if self.trace is not None and isinstance(found, LogOpened):
+            if self.trace is not None:
                 self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
+        for damaged in self.logs.damaged():
+            self._log_damage(damaged)
+            self._step(damaged, now)
         host, port = self.mine
         self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack, self._position), now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")

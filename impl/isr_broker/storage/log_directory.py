@@ -90,13 +90,13 @@ class LogDirectory:
     starts: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     watermarks: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
 
-    def load(self) -> tuple[int, list[LogOpened | LogDamaged]]:
+    def load(self) -> tuple[int, list[LogOpened]]:
         """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
 
         -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs). It says that every log is
         as the recovery points have it. Where one is missing or shorter the disk has lost records since, and the stop
         counts as unclean: else the controller would take this broker for one that has all that it acknowledged
-        (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is.
+        (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damaged`).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
@@ -124,7 +124,7 @@ class LogDirectory:
             )
             return log, log.topic_id()
 
-        opened_logs: list[LogOpened | LogDamaged] = []
+        opened_logs: list[LogOpened] = []
         logs = self.disk.together([partial(recover_log, tp) for tp in names])
         for tp, (log, topic_id) in zip(names, logs, strict=True):
             self.logs[tp] = log
@@ -137,7 +137,6 @@ class LogDirectory:
                 log.damage = f"{log.folder}/{FILE} says no topic"
             if log.damage:
                 mark = None
-                opened_logs.append(LogDamaged(partition=tp, why=log.damage))
                 continue
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
             opened_logs.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
@@ -146,6 +145,10 @@ class LogDirectory:
         self._lower_points()
         self._note_offline()
         return -1 if mark is None else mark, opened_logs
+
+    def damaged(self) -> list[LogDamaged]:
+        """The logs of which nothing counts."""
+        return [LogDamaged(partition=tp, why=log.damage) for tp, log in sorted(self.logs.items()) if log.damage]
 
     def open(self, tp: TopicPartition, topic_id: int) -> LogOpened | DiskFailed:
         """The log of a partition, created for this topic if there is none."""
