@@ -146,9 +146,12 @@ def test_a_broker_that_was_away_removes_what_the_whole_of_the_metadata_does_not_
     for tp in (TP, GONE):
         node = nodes.handle(node, LogOpened(partition=tp, log=LogView(end=1)), 0).core
     node = nodes.handle(node, Start(7), 0).core
-    node = nodes.handle(node, Received(-1, BrokerRegistered(broker=2, incarnation=7, broker_epoch=2)), 0).core
+    node = nodes.handle(node, Received(-1, BrokerRegistered(broker=2, incarnation=7, broker_epoch=5)), 0).core
     some = Metadata(since=0, offset=4, partitions=(partition(TP, 3),))
     assert set(nodes.handle(node, Received(-1, some), 0).core.replicas) == {TP, GONE}, "more may come"
+    caught_up = nodes.handle(node, Received(-1, attrs.evolve(some, offset=5)), 0)
+    assert set(caught_up.core.replicas) == {TP}, "that was all there is"
+    assert SetAside(GONE) in caught_up.effects
     step = nodes.handle(node, Received(-1, attrs.evolve(some, whole=True)), 0)
     assert set(step.core.replicas) == {TP}
     assert SetAside(GONE) in step.effects, "nobody has said that it was deleted"

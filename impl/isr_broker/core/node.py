@@ -417,8 +417,9 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     """
     if not news.since <= node.metadata_offset < news.offset:
         return NodeStep(node)
-    if news.whole:
-        # Logs of topics that were deleted while this broker was away are among them: it never heard of those topics.
+    if news.whole or (news.since == 0 and news.offset >= node.broker_epoch):
+        # All that there is, and not only what is new. Logs of topics that were deleted while this broker was away are
+        # among the others: it never heard of those topics (LogManager.isStrayKraftReplica).
         gone = {*node.partitions, *node.replicas, *node.offline} - {p.partition for p in news.partitions}
         news = attrs.evolve(news, partitions=(*news.partitions, *map(removed, sorted(gone))))
     behind = node.metadata_offset < node.broker_epoch

@@ -7,8 +7,9 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import BrokerId
-from isr_broker.storage.checkpoints import contents, replace
-from isr_broker.storage.disk import Disk
+from isr_broker.storage.checkpoints import LOG_STARTS, POSITION, RECOVERY_POINTS, WATERMARKS, contents, replace
+from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.metadata_end import END
 
 META_PROPERTIES: Final = "meta.properties"
 
@@ -39,9 +40,15 @@ def claimed(disk: Disk) -> Claim | None:
 
 
 def claim(disk: Disk, mine: Claim) -> None:
-    """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's."""
+    """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's, or has lost whose."""
     existing_claim = claimed(disk)
     if existing_claim is None:
+        signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
+        if signs:
+            raise NotOurs(
+                f"{META_PROPERTIES} is missing, and there is {signs[0]}: write it again with the lines version=1,"
+                " cluster.id=NAME and node.id=NUMBER of the broker that had this data directory"
+            )
         text = f"version=1\ncluster.id={mine.cluster}\nnode.id={mine.broker}\n"
         replace(disk, META_PROPERTIES, text.encode())
     elif existing_claim.broker != mine.broker:
