@@ -263,7 +263,9 @@ class Log:
         return self.view
 
     def read(self, log_slice: Slice) -> bytes:
-        """Whole batches, from one segment."""
+        """Whole batches, from one segment; BadBatch, which names the file, if they are not as they were written."""
+        if log_slice.offset >= self.view.end:
+            return b""
         for segment in reversed(self.segments):
             if segment.base_offset <= log_slice.offset:
                 try:

@@ -90,8 +90,8 @@ class Segment:
         """
         return self._find(offset)[0]
 
-    def _find(self, offset: Offset) -> tuple[int, Offset]:
-        """Where the batch with this offset begins, and its base offset."""
+    def _find(self, offset: Offset) -> tuple[int, Batch | None]:
+        """Where the batch with this offset begins, and its header."""
         at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
         expected, position = self.index[at][:2] if at >= 0 else (self.base_offset, 0)
         while position < self.size:
@@ -99,9 +99,11 @@ class Segment:
             if batch.base_offset != expected:
                 raise BadBatch(f"at byte {position}: a batch of offset {batch.base_offset}, not {expected}")
             if batch.next_offset > offset:
-                return position, expected
+                return position, batch
             position, expected = position + batch.size, batch.next_offset
-        return self.size, expected
+        if position > self.size:
+            raise BadBatch(f"at byte {self.size}: the file ends within the batch before offset {expected}")
+        return position, None
 
     def read(self, offset: Offset, up_to: Offset, max_bytes: int, epochs: Epochs | None = None) -> bytes:
         """Whole batches from the one with `offset` on that end at or below `up_to`.
@@ -109,26 +111,21 @@ class Segment:
         The first is read however large it is, the others as far as `max_bytes` go. BadBatch if one is not as it was
         written: its CRC, or what no CRC covers, its offset, and its leader epoch, which is none that `epochs` have not.
         """
-        start, expected = self._find(offset)
-        if start == self.size:
-            return b""
-        data, end = self.file.read(start, min(max(max_bytes, HEADER_BYTES), self.size - start)), 0
-        while start + end < self.size:
-            if len(data) - end < HEADER_BYTES:
-                break
+        start, first = self._find(offset)
+        if first is None:
+            raise BadBatch(f"at byte {start}: there is no batch with offset {offset}")
+        data = self.file.read(start, min(max(max_bytes, first.size), self.size - start))
+        end, expected = 0, first.base_offset
+        while end == 0 or end + HEADER_BYTES <= len(data):
             batch = header(data, end)
+            if end and (batch.next_offset > up_to or end + batch.size > max_bytes):
+                break
+            fits = end + batch.size <= len(data) and batch.base_offset == expected
+            unknown = epochs is not None and batch.leader_epoch > epochs.at(expected)
+            if not fits or unknown or crc_of(data, batch) != batch.crc:
+                raise BadBatch(f"at byte {start + end}: the batch of offset {expected} is damaged")
             if batch.next_offset > up_to:
                 break
-            if end == 0 and batch.size > len(data):
-                data = self.file.read(start, min(batch.size, self.size - start))
-            if end + batch.size > len(data):
-                if end == 0:
-                    raise BadBatch(f"at byte {start}: {batch.size} bytes long, {len(data)} are there")
-                break
-            unknown = epochs is not None and batch.leader_epoch > epochs.at(expected)
-            wrong = unknown or batch.base_offset != expected
-            if wrong or crc_of(data, batch) != batch.crc:
-                raise BadBatch(f"at byte {start + end}: the batch of offset {expected} is damaged")
             end, expected = end + batch.size, batch.next_offset
         return data[:end]
 
