@@ -34,7 +34,7 @@ from isr_broker.core.effects import (
     Slice,
     TruncateLog,
 )
-from isr_broker.core.inputs import Consume, LogDamaged, LogOpened, Produce, Received, Retained, Start, Written
+from isr_broker.core.inputs import Consume, LogDamaged, LogOpened, Produce, Received, Retained, Start, Tick, Written
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
     BrokerMetadata,
@@ -115,7 +115,8 @@ def test_a_checkpoint_with_one_flipped_bit_says_what_it_said_or_nothing(
     name: str, read: Callable[[MemoryDisk], object]
 ) -> None:
     whole = stopped(1).image(name).durable
-    right, nothing = read(stopped(1)), ({}, None, MetadataPosition())
+    right = read(stopped(1))
+    nothing: tuple[object, ...] = ({}, None, MetadataPosition())
     for bit in range(8 * len(whole)):
         disk = stopped(1)
         disk.image(name).settle(flipped(whole, bit))
@@ -282,7 +283,7 @@ def test_no_flipped_bit_in_a_segment_is_read() -> None:
                 assert found == flipped(whole, bit)[start:]
                 assert bit // 8 - max(at for at in starts.values() if at <= bit // 8) in range(12, 16)
                 assert sum(batch.leader_epoch for batch in batches(found)) < 10
-    assert unseen < 10
+    assert unseen == 15, "the bits that an epoch has, and its sign"
 
 
 def test_a_read_gives_batches_as_far_as_it_has_room_and_one_however_large() -> None:
@@ -546,17 +547,17 @@ def offline_at(core: Controller, broker: int, *offline: TopicPartition, number: 
 
 def test_another_leads_where_the_leader_says_that_its_log_is_damaged_and_it_is_elected_by_nobody() -> None:
     core = offline_at(with_lives(), 1, TP)
-    assert (core.partitions[TP].leader, core.partitions[TP].isr) == (2, {2})
+    assert (core.partitions[TP].leader, core.partitions[TP].isr) == (2, frozenset({2}))
     late = offline_at(core, 1, number=0)
     assert late.offline == core.offline, "an older message"
     core = offline_at(core, 2, TP)
     last = core.partitions[TP]
-    assert (last.leader, last.isr, last.elr) == (None, frozenset(), {2}), "its log is all that is left"
+    assert (last.leader, len(last.isr), last.elr) == (None, 0, frozenset({2})), "its log is all that is left"
     for now in range(1, 4):
-        core = controllers.handle(core, controllers.Tick(), now).core
+        core = controllers.handle(core, Tick(), now).core
     assert core.partitions[TP].leader is None
     registered = controllers.handle(core, Received(2, RegisterBroker(broker=2, incarnation=5)), 10**6)
-    assert registered.core.offline.get(2, (1, {TP})) == (1, {TP}), "it has a session"
+    assert registered.core.offline[2] == (1, frozenset({TP})), "it has a session"
     fenced = attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(core.brokers[2], fenced=True)))
     again = controllers.handle(fenced, Received(2, RegisterBroker(broker=2, incarnation=5, previous_broker_epoch=3)), 0)
     core = controllers.handle(again.core, Written(again.core.offset), 0).core
