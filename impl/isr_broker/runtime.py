@@ -412,7 +412,7 @@ class Runtime:
             return None
 
     def take_offline(self, tp: TopicPartition, why: str) -> None:
-        """A log does not give back what was written: its core hears of it when this turn's inputs are done."""
+        """A log does not give back what was written: its core hears of it after this input, or the next."""
         log = self.logs.logs.get(tp)
         if log is None or log.damage:
             return
@@ -421,12 +421,6 @@ class Runtime:
         self.logs.take_offline(tp, why)
         self.outside.leaves(tp)
         self._damaged.append(damaged)
-
-    def report_damage(self, tp: TopicPartition, error: Exception, now: Millis) -> None:
-        """Who read a log beside the cores could not."""
-        self.take_offline(tp, str(error))
-        while self._damaged:
-            self.tell(self._damaged.pop(), now)
 
     def _log_damage(self, damaged: LogDamaged) -> None:
         self.outside.log(

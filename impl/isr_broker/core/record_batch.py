@@ -22,11 +22,12 @@ import google_crc32c
 from isr_broker.core.messages import LeaderEpoch, Offset
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_FRONT: Final = struct.Struct(">qiibIhi")
 HEADER_BYTES: Final = _HEADER.size
 LENGTH_ENDS: Final = 12
 """The length field counts what comes after itself."""
 
-_CRC_FROM: Final = 21
+CRC_FROM: Final = 21
 _MAGIC: Final = 2
 _NO_PRODUCER: Final = -1
 _CONTROL: Final = 1 << 5
@@ -106,6 +107,20 @@ def header(data: bytes | memoryview, position: int) -> Batch:
     return Batch(position, size, base, epoch, crc, attributes, delta, newest, producer, producer_epoch, sequence, count)
 
 
+def front_of(header_bytes: bytes, expected: Offset, at: int) -> tuple[int, LeaderEpoch, int, Offset]:
+    """Size, leader epoch and CRC of the batch with these first bytes, and the offset after it.
+
+    BadBatch if it does not begin at the offset `expected`, or is none; `at` is for the message. The rest of the header
+    is left out, for every batch of every read is looked at.
+    """
+    if len(header_bytes) < HEADER_BYTES:
+        raise BadBatch(f"at byte {at}: {len(header_bytes)} bytes are left, a header has {HEADER_BYTES}")
+    base, length, epoch, magic, crc, _, delta = cast("tuple[int, ...]", _FRONT.unpack_from(header_bytes))
+    if base != expected or magic != _MAGIC or length < HEADER_BYTES - LENGTH_ENDS or delta < 0:
+        raise BadBatch(f"at byte {at}: no batch of offset {expected}, but of {base}")
+    return length + LENGTH_ENDS, epoch, crc, base + delta + 1
+
+
 def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
     """The batches that fill the bytes, with their CRC if asked; BadBatch where one is torn or wrong."""
     position = 0
@@ -166,7 +181,7 @@ def leader_epoch_of(data: bytes) -> LeaderEpoch:
 
 def crc_of(data: bytes | memoryview, batch: Batch) -> int:
     """The CRC-32C of a batch as it is."""
-    return crc32c(bytes(data[batch.position + _CRC_FROM : batch.position + batch.size]))
+    return crc32c(bytes(data[batch.position + CRC_FROM : batch.position + batch.size]))
 
 
 def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch) -> bytes:

@@ -13,8 +13,20 @@ from typing import Final
 import attrs
 
 from isr_broker.core.log_view import Epochs
-from isr_broker.core.messages import Millis, Offset
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, Stamp, batches, crc_of, header, records_in
+from isr_broker.core.messages import NO_EPOCH, Millis, Offset
+from isr_broker.core.record_batch import (
+    CRC_FROM,
+    HEADER_BYTES,
+    BadBatch,
+    Batch,
+    Stamp,
+    batches,
+    crc32c,
+    crc_of,
+    front_of,
+    header,
+    records_in,
+)
 from isr_broker.storage.disk import Disk, File
 
 SUFFIX: Final = ".log"
@@ -90,20 +102,18 @@ class Segment:
         """
         return self._find(offset)[0]
 
-    def _find(self, offset: Offset) -> tuple[int, Batch | None]:
-        """Where the batch with this offset begins, and its header."""
+    def _find(self, offset: Offset) -> tuple[int, Offset]:
+        """Where the batch with this offset begins, and its base offset."""
         at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
         expected, position = self.index[at][:2] if at >= 0 else (self.base_offset, 0)
         while position < self.size:
-            batch = header(self.file.read(position, HEADER_BYTES), 0)
-            if batch.base_offset != expected:
-                raise BadBatch(f"at byte {position}: a batch of offset {batch.base_offset}, not {expected}")
-            if batch.next_offset > offset:
-                return position, batch
-            position, expected = position + batch.size, batch.next_offset
+            size, _, _, following = front_of(self.file.read(position, HEADER_BYTES), expected, position)
+            if following > offset:
+                return position, expected
+            position, expected = position + size, following
         if position > self.size:
             raise BadBatch(f"at byte {self.size}: the file ends within the batch before offset {expected}")
-        return position, None
+        return position, expected
 
     def read(self, offset: Offset, up_to: Offset, max_bytes: int, epochs: Epochs | None = None) -> bytes:
         """Whole batches from the one with `offset` on that end at or below `up_to`.
@@ -111,23 +121,27 @@ class Segment:
         The first is read however large it is, the others as far as `max_bytes` go. BadBatch if one is not as it was
         written: its CRC, or what no CRC covers, its offset, and its leader epoch, which is none that `epochs` have not.
         """
-        start, first = self._find(offset)
-        if first is None:
+        start, expected = self._find(offset)
+        if start == self.size:
             raise BadBatch(f"at byte {start}: there is no batch with offset {offset}")
-        data = self.file.read(start, min(max(max_bytes, first.size), self.size - start))
-        end, expected = 0, first.base_offset
-        while end == 0 or end + HEADER_BYTES <= len(data):
-            batch = header(data, end)
-            if end and (batch.next_offset > up_to or end + batch.size > max_bytes):
+        position, last_epoch = start, NO_EPOCH
+        fronts: list[tuple[int, int, int, bytes]] = []
+        while position < self.size and (not fronts or expected < up_to):
+            header_bytes = self.file.read(position, HEADER_BYTES)
+            size, epoch, crc, following = front_of(header_bytes, expected, position)
+            if fronts and (following > up_to or position + size - start > max_bytes):
                 break
-            fits = end + batch.size <= len(data) and batch.base_offset == expected
-            unknown = epochs is not None and batch.leader_epoch > epochs.at(expected)
-            if not fits or unknown or crc_of(data, batch) != batch.crc:
-                raise BadBatch(f"at byte {start + end}: the batch of offset {expected} is damaged")
-            if batch.next_offset > up_to:
-                break
-            end, expected = end + batch.size, batch.next_offset
-        return data[:end]
+            if epoch != last_epoch and epochs is not None and epoch > epochs.at(expected):
+                raise BadBatch(f"at byte {position}: leader epoch {epoch} at offset {expected}")
+            fronts.append((position - start, size, crc, header_bytes))
+            position, expected, last_epoch = position + size, following, epoch
+        data = self.file.read(start, min(position, self.size) - start)
+        if len(data) != position - start:
+            raise BadBatch(f"at byte {start}: {len(data)} of {position - start} bytes are there")
+        for at, size, crc, header_bytes in fronts:
+            if not data.startswith(header_bytes, at) or crc32c(data[at + CRC_FROM : at + size]) != crc:
+                raise BadBatch(f"at byte {start + at}: a batch that is not as it was written")
+        return data if expected <= up_to else b""
 
     def since(self, time: Millis, start: Offset) -> Stamp | None:
         """The first record from an offset on whose timestamp is not before a time (FileRecords.searchForTimestamp)."""
