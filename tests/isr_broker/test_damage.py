@@ -529,6 +529,18 @@ def test_a_log_that_is_damaged_while_the_process_runs_waits_for_the_next_one() -
     assert SetAside(TP) in nodes.handle(step.core, Received(CONTROLLER, gone), 0).effects, "never deleted"
 
 
+@pytest.mark.parametrize(("isr", "offline"), [((1, 2, 3), True), ((1, 3), False)])
+def test_a_log_of_an_unknown_topic_is_set_aside_but_where_the_controller_counts_on_it(
+    isr: tuple[int, ...], offline: bool
+) -> None:
+    """With one flipped bit in `partition.metadata` an empty log would be in sync, and could be elected."""
+    node = started(LogOpened(partition=TP, log=LogView(end=3), topic_id=4))
+    step = learns(node, metadata(1, isr, topic_id=5))
+    assert (TP in step.core.offline) == offline
+    asked = [e for e in step.effects if isinstance(e, SetAside | OpenLog)]
+    assert asked == ([] if offline else [SetAside(TP), OpenLog(TP, 5)])
+
+
 def test_a_log_with_an_epoch_that_there_never_was_is_damaged() -> None:
     view = LogView().appended(batches(batch_at(0, epoch=130)))
     step = learns(started(LogOpened(partition=TP, log=view, topic_id=5)), metadata(1, (1, 2, 3)))

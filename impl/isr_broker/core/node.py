@@ -437,7 +437,12 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     step = NodeStep(node)
     for p in news.partitions:
         if p.partition in node.replicas and (not p.replicas or _is_of_another_topic(node, p)):
-            step = _also(step, _drops(step.core, p.partition, _is_deleted(step.core, before.get(p.partition))))
+            deleted = _is_deleted(step.core, before.get(p.partition))
+            if not deleted and node.me in p.isr | p.elr:
+                # It was in sync with this topic, so its log was of it: what the log says of its topic is damaged.
+                step = _also(step, _goes_offline(step.core, p.partition, behind))
+            else:
+                step = _also(step, _drops(step.core, p.partition, deleted))
         elif p.partition in node.replicas and node.replicas[p.partition].log.epochs.latest() > p.leader_epoch:
             # It has records of an epoch that there never was: one of them is damaged, or the metadata are too old.
             step = _also(step, _goes_offline(step.core, p.partition, behind))
