@@ -186,7 +186,7 @@ class Runtime:
     """When each request to the controller that waits is given up: its answer may be lost with the controller."""
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
-    _damaged: list[LogDamaged] = attrs.field(factory=list[LogDamaged])
+    _damages: list[LogDamaged] = attrs.field(factory=list[LogDamaged])
     """What was found since the core was told last."""
     _busy: bool = False
     _timeless: bool = False
@@ -217,9 +217,9 @@ class Runtime:
             if self.trace is not None:
                 self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
-        for damaged in self.logs.damaged():
-            self._log_damage(damaged)
-            self._step(damaged, now)
+        for damage in self.logs.damages():
+            self._log_damage(damage)
+            self._step(damage, now)
         host, port = self.mine
         self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack, self._position), now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
@@ -394,8 +394,8 @@ class Runtime:
                     return
                 if report is not None:
                     queue.append(report)
-            queue += self._damaged
-            self._damaged.clear()
+            queue += self._damages
+            self._damages.clear()
 
     def _read(self, tp: TopicPartition, log_slice: Slice | None) -> bytes | None:
         """The batches of a slice, empty if none is wanted; None where the disk does not give them back as they were.
@@ -416,15 +416,15 @@ class Runtime:
         log = self.logs.logs.get(tp)
         if log is None or log.damage:
             return
-        damaged = LogDamaged(partition=tp, why=why)
-        self._log_damage(damaged)
+        damage = LogDamaged(partition=tp, why=why)
+        self._log_damage(damage)
         self.logs.take_offline(tp, why)
         self.outside.leaves(tp)
-        self._damaged.append(damaged)
+        self._damages.append(damage)
 
-    def _log_damage(self, damaged: LogDamaged) -> None:
+    def _log_damage(self, damage: LogDamaged) -> None:
         self.outside.log(
-            f"ALARM {damaged.partition} is offline here: {damaged.why}; once another leads, start this broker again:"
+            f"ALARM {damage.partition} is offline here: {damage.why}; once another leads, start this broker again:"
             " the log is then set aside, and copied anew"
         )
 

@@ -132,7 +132,7 @@ def test_whatever_bit_of_a_checkpoint_flips_no_record_is_out_of_reach(name: str)
         disk.image(name).settle(flipped(whole, bit))
         logs = directory(disk)
         _, (opened,) = logs.load()
-        assert (opened.log.start, opened.log.end, logs.damaged()) == (0, 6, []), bit
+        assert (opened.log.start, opened.log.end, logs.damages()) == (0, 6, []), bit
         assert opened.high_watermark in (0, 6)
 
 
@@ -194,7 +194,7 @@ def test_a_log_that_lacks_what_was_durable_is_left_as_it_is_and_named(
     names = {n: disk.image(f"{FOLDER}/{n}").durable for n in disk.names(FOLDER)}
     logs = directory(disk)
     assert logs.load() == (-1, [])
-    (damaged,) = logs.damaged()
+    (damaged,) = logs.damages()
     assert damaged.partition == TP
     assert FOLDER in damaged.why
     assert {n: bytes(disk.image(f"{FOLDER}/{n}").visible_bytes) for n in disk.names(FOLDER)} == names
@@ -206,7 +206,7 @@ def test_a_log_that_lacks_what_was_durable_is_left_as_it_is_and_named(
     assert name.endswith(STRAY)
     assert disk.names(name) == sorted(names)
     assert directory(disk).load() == (-1, [])
-    assert directory(disk).damaged() == []
+    assert directory(disk).damages() == []
 
 
 def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
@@ -223,11 +223,11 @@ def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
     disk.crash(Nothing())
     again = directory(disk.copy())
     assert again.load() == (-1, [])
-    assert len(again.damaged()) == 1
+    assert len(again.damages()) == 1
     disk.image(f"{FOLDER}/{0:020d}.log").settle(good)
     healed = directory(disk)
     _, (opened,) = healed.load()
-    assert (opened.log.end, healed.damaged(), read_offsets(disk, OFFLINE)) == (6, [], {}), "it could not be read once"
+    assert (opened.log.end, healed.damages(), read_offsets(disk, OFFLINE)) == (6, [], {}), "it could not be read once"
 
 
 @pytest.mark.parametrize("change", ["retention", "deletion", "truncation", "anew"])
@@ -255,7 +255,7 @@ def test_a_crash_while_a_log_becomes_shorter_is_no_damage(change: str) -> None:
             crashed.crash(survival)
             found = directory(crashed)
             _, opened = found.load()
-            assert (len(opened), found.damaged()) == (1, [])
+            assert (len(opened), found.damages()) == (1, [])
 
 
 # What is read

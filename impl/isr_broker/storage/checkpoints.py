@@ -74,13 +74,13 @@ def contents(disk: Disk, path: str) -> bytes | None:
 
 def _rows(disk: Disk, path: str) -> list[list[str]] | None:
     """The rows of a checkpoint: a version, their number, then each of them (CheckpointFile), and their CRC."""
-    found = contents(disk, path)
-    if found is None:
+    text = contents(disk, path)
+    if text is None:
         return None
-    lines = found.decode("utf-8", "replace").split("\n")
+    lines = text.decode("utf-8", "replace").split("\n")
     if len(lines) < 3 or lines[-1] != "":
         return None
-    if lines[0] == _VERSION and f"{lines[-2]}\n" == _crc_line(found[: -len(lines[-2]) - 1]):
+    if lines[0] == _VERSION and f"{lines[-2]}\n" == _crc_line(text[: -len(lines[-2]) - 1]):
         del lines[-2]
     elif lines[0] != _WITHOUT_CRC:
         return None

@@ -174,15 +174,16 @@ class MemoryDisk:
         self._change_names(new, names)
 
     def _rename_folder(self, old: str, new: str) -> None:
-        def moved(path: str) -> str:
+        def new_path(path: str) -> str:
             return new + path.removeprefix(old) if path == old or path.startswith(f"{old}/") else path
 
-        self.names_now = {moved(path): image for path, image in self.names_now.items()}
-        self.names_durable = {moved(path): image for path, image in self.names_durable.items()}
+        self.names_now = {new_path(path): image for path, image in self.names_now.items()}
+        self.names_durable = {new_path(path): image for path, image in self.names_durable.items()}
         if old not in self.names_durable and new not in self.names_durable:
             self.names_durable[new] = None
         self.renames = [
-            (moved(folder), {moved(path): image for path, image in names.items()}) for folder, names in self.renames
+            (new_path(folder), {new_path(path): image for path, image in names.items()})
+            for folder, names in self.renames
         ]
 
     def remove(self, path: str) -> None:

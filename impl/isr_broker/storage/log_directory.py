@@ -96,7 +96,7 @@ class LogDirectory:
         -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs). It says that every log is
         as the recovery points have it. Where one is missing or shorter the disk has lost records since, and the stop
         counts as unclean: else the controller would take this broker for one that has all that it acknowledged
-        (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damaged`).
+        (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
@@ -146,7 +146,7 @@ class LogDirectory:
         self._note_offline()
         return -1 if mark is None else mark, opened_logs
 
-    def damaged(self) -> list[LogDamaged]:
+    def damages(self) -> list[LogDamaged]:
         """The logs of which nothing counts."""
         return [LogDamaged(partition=tp, why=log.damage) for tp, log in sorted(self.logs.items()) if log.damage]
 
@@ -306,22 +306,22 @@ class LogDirectory:
             write_offsets(self.disk, LOG_STARTS, self.starts.items(), self.settings.insync_design.checkpoint_in_place)
 
     def _checkpoint_logs(self) -> None:
-        """Write the recovery points and starts; of a damaged log they stay as they are."""
-        damaged = {tp for tp, log in self.logs.items() if log.damage}
-        points = {tp: log.view.flushed for tp, log in self.logs.items() if tp not in damaged}
-        points |= {tp: point for tp, point in self.points.items() if tp in damaged}
+        """Write the recovery points and starts; of a offline log they stay as they are."""
+        offline = {tp for tp, log in self.logs.items() if log.damage}
+        points = {tp: log.view.flushed for tp, log in self.logs.items() if tp not in offline}
+        points |= {tp: point for tp, point in self.points.items() if tp in offline}
         in_place = self.settings.insync_design.checkpoint_in_place
         write_offsets(self.disk, RECOVERY_POINTS, points.items(), in_place)
         self.points = points
-        starts = {tp: log.view.start for tp, log in self.logs.items() if tp not in damaged}
-        starts |= {tp: start for tp, start in self.starts.items() if tp in damaged}
+        starts = {tp: log.view.start for tp, log in self.logs.items() if tp not in offline}
+        starts |= {tp: start for tp, start in self.starts.items() if tp in offline}
         write_offsets(self.disk, LOG_STARTS, starts.items(), in_place)
         self.starts = starts
 
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
         """The orderly end: flush everything, write every checkpoint, and only then leave the mark.
 
-        With a damaged log there is none: it says that every log is as it was. Model: broker_shuts_down.
+        With a offline log there is none: it says that every log is as it was. Model: broker_shuts_down.
         """
         whole = [log for log in self.logs.values() if not log.damage]
         for log in whole:

@@ -102,9 +102,9 @@ class MetadataLog:
         DamagedMetadata if another record is damaged: without what comes after it the controller would give epochs a
         second time. The same if the log lacks what was durable. `cuts` is what must not be done (designs.PLANTED).
         """
-        noted = EndFile.read(disk)
-        if noted is not None and noted.offset and not disk.exists(NAME) and not cuts:
-            raise DamagedMetadata(f"{NAME} is missing, and {_remedy(noted)}")
+        last_end = EndFile.read(disk)
+        if last_end is not None and last_end.offset and not disk.exists(NAME) and not cuts:
+            raise DamagedMetadata(f"{NAME} is missing, and {_remedy(last_end)}")
         file = disk.open(NAME)
         disk.flush_folder(ROOT)
         try:
@@ -114,8 +114,8 @@ class MetadataLog:
                 raise
             records, good = [], 0
         there = apply_records(Controller(settings=Settings()), tuple(records))
-        if noted is not None and not has(there, noted) and not cuts:
-            raise DamagedMetadata(f"{NAME} ends at record {there.offset} or is another's, and {_remedy(noted)}")
+        if last_end is not None and not has(there, last_end) and not cuts:
+            raise DamagedMetadata(f"{NAME} ends at record {there.offset} or is another's, and {_remedy(last_end)}")
         file.truncate(good)
         file.flush()
         begun = records and isinstance(records[0], MetadataSnapshot)
@@ -141,10 +141,10 @@ class MetadataLog:
         self.end_file.begin_anew(self.end)
 
 
-def _remedy(noted: MetadataPosition) -> str:
+def _remedy(last_end: MetadataPosition) -> str:
     return (
-        f"{END} says that {noted.offset} records were durable: put the newest {NAME} back; for a new cluster remove the"
-        " data directories of all brokers"
+        f"{END} says that {last_end.offset} records were durable: put the newest {NAME} back; for a new cluster remove"
+        " the data directories of all brokers"
     )
 
 
