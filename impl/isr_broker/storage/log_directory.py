@@ -306,7 +306,7 @@ class LogDirectory:
             write_offsets(self.disk, LOG_STARTS, self.starts.items(), self.settings.insync_design.checkpoint_in_place)
 
     def _checkpoint_logs(self) -> None:
-        """Write the recovery points and starts; of a offline log they stay as they are."""
+        """Write the recovery points and starts; of a damaged log they stay as they are."""
         offline = {tp for tp, log in self.logs.items() if log.damage}
         points = {tp: log.view.flushed for tp, log in self.logs.items() if tp not in offline}
         points |= {tp: point for tp, point in self.points.items() if tp in offline}
@@ -321,7 +321,7 @@ class LogDirectory:
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
         """The orderly end: flush everything, write every checkpoint, and only then leave the mark.
 
-        With a offline log there is none: it says that every log is as it was. Model: broker_shuts_down.
+        With a damaged log there is none: it says that every log is as it was. Model: broker_shuts_down.
         """
         whole = [log for log in self.logs.values() if not log.damage]
         for log in whole:
