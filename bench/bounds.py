@@ -25,7 +25,7 @@ from typing import cast
 import attrs
 
 from insync_cli.exits import UsageError
-from insync_cli.registry import instance_with_room
+from insync_cli.registry import constants_that_notice
 from isr_lang import Design, Value
 from isr_protocol.by_name import DESIGNS
 from isr_trace.cases import option
@@ -58,6 +58,11 @@ class Answer:
     seconds: float
 
 
+def promises_of(design: Design) -> list[str]:
+    """What is asked: every promise about states and steps."""
+    return [p.name for p in design.properties if p.kind in PROMISES]
+
+
 @attrs.frozen
 class Question:
     """One row of the table: a design, what is set of it, and of how many replicas (None: its own)."""
@@ -77,8 +82,8 @@ class Question:
         return {**more, **SETTINGS[self.setting]}
 
     def usual(self) -> dict[str, Value]:
-        """Every constant; bounds follow faults and settings. `check` may choose larger ones, to notice mistakes."""
-        return instance_with_room(self.design, self.settings()).constants
+        """Every constant, as `check` chooses it of these promises."""
+        return dict(constants_that_notice(self.design, self.settings(), promises_of(self.design)))
 
     def twice(self) -> dict[str, Value]:
         """The same with twice as much room, as far as the bounds go."""
@@ -113,12 +118,12 @@ def words_of(constants: Mapping[str, Value]) -> list[str]:
 
 def check(design: Design, constants: Mapping[str, Value], states: int, seconds: float) -> Answer:
     """`insync check` of the design at these constants, in a process of its own."""
-    promises = [p.name for p in design.properties if p.kind in PROMISES]
+    promises = promises_of(design)
     limits = ["--max-states", str(states), "--max-seconds", str(seconds), "--workers", "1", "--memory", "4G"]
     with tempfile.TemporaryDirectory(prefix="insync-bounds-") as folder:
         words = ["check", design.name, *words_of(constants), *FEWER, *limits, "--out", folder]
         named = [word for name in promises for word in ("--property", name)]
-        command = [sys.executable, "-m", "insync_cli.main", *words, *named, "--quiet", "--json", "-"]
+        command = [sys.executable, "-P", "-m", "insync_cli.main", *words, *named, "--quiet", "--json", "-"]
         began = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout.startswith("{"):

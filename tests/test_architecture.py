@@ -60,9 +60,10 @@ RANDOM_ALLOWED = (
     "engines/isr_check/sample",
     "refinement/isr_conform/edge_cover",
     "clusters/isr_experiment/nemesis",
+    "impl/isr_broker/storage/meta_properties",
 )
 """The simulator's scheduler, the explorer's sampler, and the walks of
-`insync conform`; all take a seed."""
+`insync conform`; all take a seed. The last draws the id of a new cluster."""
 
 ANY_ALLOWED = (
     "engines/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, claimed
+from isr_broker.storage.meta_properties import META_PROPERTIES, OURS, Claim, claimed
 
 CONTROLLER_BROKER: Final = 1
 """The broker that has the controller, too."""
@@ -51,5 +51,6 @@ def cluster_of(root: Path, brokers: int, ours: bool = True) -> str | None:
 
 
 def _of_kafka(folder: Path) -> bool:
-    """Whether Apache Kafka has formatted a folder: it gives each an id (KIP-858), which our broker does not."""
-    return "directory.id=" in (folder / META_PROPERTIES).read_text(encoding="utf-8")
+    """Whether Apache Kafka has formatted a folder: it gives each an id (KIP-858), and no name as ours does."""
+    text = (folder / META_PROPERTIES).read_text(encoding="utf-8")
+    return "directory.id=" in text and OURS not in text.splitlines()

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker.storage.meta_properties import new_id
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.ports import HOST
 
@@ -27,6 +28,11 @@ STOPS_WITHIN: Final = 60.0
 
 class Mishap(Exception):
     """A process did not do what it was started for; the message says which and why."""
+
+
+def python_module(name: str) -> list[str]:
+    """What runs a module of ours as a program. It imports no module of the current folder (-P)."""
+    return [sys.executable, "-P", "-m", name]
 
 
 def nothing(line: str) -> None:
@@ -73,7 +79,7 @@ class Process:
 class System:
     """A cluster under test: brokers 1, 2, ... on `ports`, each a process in the foreground, with data below `root`.
 
-    What they print goes to `tell`. `properties` are settings by Kafka's names, `cluster` the name of the cluster, which
+    What they print goes to `tell`. `properties` are settings by Kafka's names, `cluster` the id of the cluster, which
     their data carry. `own` are settings of single brokers, `hosts` where a broker listens if not on HOST, `advertised`
     where it is found if not there, and `inside` what its command line begins with (such as the entry into a namespace
     of its own). A kind of system says what starts a broker, and what it has to do otherwise than by a signal.
@@ -82,7 +88,7 @@ class System:
     root: Path
     ports: Mapping[int, int]
     properties: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    cluster: str = "insync"
+    cluster: str = attrs.field(factory=new_id)
     tell: Callable[[str], None] = nothing
     running: dict[int, Process] = attrs.field(factory=dict[int, Process])
     own: Mapping[int, Mapping[str, str]] = attrs.field(factory=dict[int, Mapping[str, str]])
@@ -222,7 +228,7 @@ class Processes(System):
     def command(self, broker: int) -> list[str]:
         """The broker as a program (`python -m isr_broker`)."""
         (host, port), controller = self.listens_at(broker), self.found_at(CONTROLLER_BROKER)
-        command = [sys.executable, "-m", "isr_broker", "--id", str(broker), "--host", host, "--port", str(port)]
+        command = [*python_module("isr_broker"), "--id", str(broker), "--host", host, "--port", str(port)]
         command += ["--data", str(self.data(broker)), "--cluster", self.cluster, "--tied"]
         command += ["--controller", "{}:{}".format(*controller)]
         command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []

@@ -14,7 +14,7 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume, Slice
 from isr_broker.core.messages import BrokerId, Offset, TopicPartition
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, batches
+from isr_broker.core.record_batch import BadBatch, batches, value_of
 from isr_broker.core.replica_state import Leading
 from isr_broker.storage.disk import Disk
 from isr_sim.clients import PAUSE_MS, Consumer, Producer
@@ -134,7 +134,7 @@ def _records(data: bytes, at: Offset) -> Iterator[Record]:
     """Offset, value and leader epoch of each record; where bytes are no batch, something that nobody sent."""
     try:
         for batch in batches(data, check=True):
-            body = data[batch.position + HEADER_BYTES : batch.position + batch.size]
+            body = value_of(data, batch)
             for offset in range(batch.base_offset, batch.next_offset):
                 yield [offset, body.decode("utf-8", "replace"), batch.leader_epoch]
             at = batch.next_offset

@@ -127,8 +127,8 @@ def target(m: Material, trace: str) -> str:
 
 
 def states_of(cell: CellEntry) -> str:
-    """How many states were seen; by symmetry one stands for all that differ in the names of the replicas."""
-    return f"{cell['distinct']:,} states{' up to symmetry' if '--symmetry' in cell['command'] else ''}"
+    """How many states were seen; by symmetry and reduction one may stand for many."""
+    return f"{cell['distinct']:,} states{' up to symmetry and reduction' if '--symmetry' in cell['command'] else ''}"
 
 
 @attrs.frozen

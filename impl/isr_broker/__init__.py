@@ -33,8 +33,8 @@ Reading order: `core/` (what a broker decides, as values without I/O), `storage/
 protocol).
 
 - What drives these: `runtime` (cores and storage, without sockets or a clock), `environment` (what it needs of the
-  world), `server` (sockets and the clock), `links` and `conversations` (connections to other brokers), `__main__` (one
-  broker as a process).
+  world), `server` (sockets and the clock), `flow` (how much of clients may be in memory), `memory`, `links` and
+  `conversations` (connections to other brokers), `__main__` (one broker as a process).
 - What a process did: `trace`, `trace_reader` (the same, read again), `snapshot` (a state as JSON).
 - What can be chosen: `designs` (Kafka's history as values), `settings`, `setting_docs`, `topic_configs`.
 

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--port", type=int, required=True, help="the port to listen on")
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others find it, if somewhere else")
     parser.add_argument("--data", required=True, help="the data directory")
-    parser.add_argument("--cluster", default="insync", help="the cluster's name, which the data carry")
+    parser.add_argument("--cluster", metavar="ID", help="the cluster's id, which the data carry")
     parser.add_argument("--controller", required=True, metavar="HOST:PORT", help="the broker that has the controller")
     parser.add_argument("--tied", action="store_true", help="end at once when standard input does")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
         parser.error("what is advertised is HOST:PORT")
     address, data = (str(options.host), int(options.port)), str(options.data)
     try:
-        cluster, tied = str(options.cluster), bool(options.tied)
+        cluster, tied = (str(options.cluster) if options.cluster is not None else None), bool(options.tied)
         why = run(int(options.id), settings, data, address, controller_at, cluster, tied=tied, advertised=advertised)
     except (InUse, NotOurs, DamagedMetadata) as error:
         print(f"isr_broker: {error}", file=sys.stderr)

@@ -57,18 +57,19 @@ class Place:
 
 @attrs.define
 class Conversations:
-    """All conversations of one broker; `topic_id` knows the ids of topics."""
+    """All conversations of one broker of `cluster`; `topic_id` knows the ids of topics."""
 
     me: BrokerId
     settings: Settings
+    cluster: str
     topic_id: Callable[[str], bytes]
     fetchers: dict[tuple[BrokerId, Address], Fetcher] = attrs.field(factory=dict[tuple[BrokerId, Address], Fetcher])
     alters: AlterPartitions = attrs.field(init=False)
     lifecycle: Lifecycle = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.alters = AlterPartitions(self.me, self.topic_id)
-        self.lifecycle = Lifecycle(self.me)
+        self.alters = AlterPartitions(self.me, self.cluster, self.topic_id)
+        self.lifecycle = Lifecycle(self.me, self.cluster, self.settings.insync_design.eligible_leader_replicas)
 
     def takes(self, to: BrokerId, address: Address, envelope: Message | Stamped) -> Place | None:
         """Say a message in its conversation, and where that is; None if it belongs to none."""
@@ -77,7 +78,7 @@ class Conversations:
             case FetchRequest(partition=tp) | OffsetForLeaderEpochRequest(partition=tp):
                 fetcher = self.fetchers.get((to, address))
                 if fetcher is None:
-                    fetcher = self.fetchers[to, address] = Fetcher(self.me, to, settings, self.topic_id)
+                    fetcher = self.fetchers[to, address] = Fetcher(self.me, to, settings, self.cluster, self.topic_id)
                 self.leaves(tp, fetcher)
                 fetcher.put(envelope)
                 patience = settings.replica_socket_timeout_ms + settings.replica_fetch_wait_max_ms

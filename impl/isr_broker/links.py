@@ -46,10 +46,11 @@ class _Task:
 class Link(_Task):
     """The way to another broker: what is said in one turn of the loop is sent together, and lost when it breaks.
 
-    `report_loss` is told of messages that cannot have arrived.
+    Each frame says of which `cluster` it is. `report_loss` is told of messages that cannot have arrived.
     """
 
     address: Address
+    cluster: str
     report_loss: Callable[[list[Parcel]], None]
     waiting: list[Parcel] = attrs.field(factory=list[Parcel])
 
@@ -86,7 +87,7 @@ class Link(_Task):
         while not reader_task.done() and not _over(reader, writer):
             self.wake.clear()
             parcels, self.waiting = self.waiting, []
-            for frame in message_json.frames(parcels):
+            for frame in message_json.frames(parcels, self.cluster):
                 writer.write(frame)
                 await writer.drain()
             await self.wake.wait()

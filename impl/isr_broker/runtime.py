@@ -79,6 +79,7 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     RegisterBroker,
     TopicPartition,
+    UnregisterBroker,
     lost_metadata,
 )
 from isr_broker.core.record_batch import BadBatch
@@ -94,7 +95,13 @@ from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import DamagedMetadata, MetadataLog
 
 Admin: TypeAlias = (
-    CreateTopic | CreatePartitions | AlterTopicConfigs | DeleteTopic | ElectPreferredLeader | ElectUncleanLeader
+    CreateTopic
+    | CreatePartitions
+    | AlterTopicConfigs
+    | DeleteTopic
+    | ElectPreferredLeader
+    | ElectUncleanLeader
+    | UnregisterBroker
 )
 ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
@@ -103,10 +110,13 @@ Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog | SetAside
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
 
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 32
 """Logs that are opened, or told of a new epoch, in one turn; each costs flushes, and others want their turn."""
 
 _ROUNDS: Final = 1_000
+
+NO_CLUSTER_ID: Final = "insync"
+"""In the place of a cluster id where a driver starts brokers that no folder gives one."""
 
 _FIRST_RETENTION_MS: Final[Millis] = 30_000
 """Logs are looked at for what is too old so long after the start (log.initial.task.delay.ms)."""
@@ -161,6 +171,7 @@ _NEW_ROLES: Final = ("becomes_leader", "becomes_follower")
 class Runtime:
     """One broker. `controller_at` is the address of the broker that has the controller, `mine` this one's.
 
+    `cluster` is the id of the cluster that the data belong to, `directory` that of the data directory.
     `trace` and `controller_trace` are where the steps of the two cores are noted before they have any effect.
     """
 
@@ -170,6 +181,8 @@ class Runtime:
     mine: Address
     controller_at: Address
     outside: Outside
+    cluster: str = NO_CLUSTER_ID
+    directory: str = ""
     node: nodes.Node = attrs.field(init=False)
     logs: LogDirectory = attrs.field(init=False)
     controller: Controller | None = None
@@ -189,6 +202,8 @@ class Runtime:
     _damages: list[LogDamaged] = attrs.field(factory=list[LogDamaged])
     """What was found since the core was told last."""
     _busy: bool = False
+    _asks_more: bool = False
+    """Another question to the controller follows at once."""
     _timeless: bool = False
     """What must not be: it goes on, and its timers do not (designs.PLANTED)."""
     after_turn: Callable[[Millis], None] = _nothing
@@ -221,18 +236,21 @@ class Runtime:
             self._log_damage(damage)
             self._step(damage, now)
         host, port = self.mine
-        self.tell(Start(incarnation, clean_epoch, host, port, self.settings.broker_rack, self._position), now)
+        rack = self.settings.broker_rack
+        start = Start(incarnation, clean_epoch, host, port, rack, self.cluster, self.directory, self._position)
+        self.tell(start, now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
 
     def _start_controller(self, life: int, now: Millis) -> None:
         """Read the metadata log, and begin a life in it; DamagedMetadata if it lacks what this very broker has read."""
         cuts = self.settings.insync_design.cuts_damaged_metadata
         self.metadata_log, records = MetadataLog.open(self.disk, cuts)
-        controller = controller_from_records(self.settings, records, now)
+        controller = controller_from_records(self.settings, records, now, self.cluster)
         if not has(controller, self._position) and not cuts:
             raise DamagedMetadata(lost_metadata("this broker has read", self._position.offset))
         self.metadata_log.append((ControllerLife(life),))
-        self.controller = controller_from_records(self.settings, (*records, ControllerLife(life)), now)
+        begun = (*records, ControllerLife(life))
+        self.controller = controller_from_records(self.settings, begun, now, self.cluster)
 
     # Inputs
 
@@ -363,7 +381,18 @@ class Runtime:
         else:
             self._admin[self.requests] = now + self.settings.controller_socket_timeout_ms
             self._send(CONTROLLER, self.me, request)
-            self._drain(now)
+            if not self._asks_more:
+                self._drain(now)
+
+    def ask_all(self, asks: Iterable[tuple[Callable[[int], Admin], Then]], now: Millis) -> None:
+        """Ask the controller for several things, which are durable with one flush if it is here."""
+        self._asks_more = True
+        try:
+            for make, then in asks:
+                self.ask(make, then, now)
+        finally:
+            self._asks_more = False
+        self._drain(now)
 
     def _answer_client(self, answer: ClientAnswer, records: bytes) -> None:
         self._admin.pop(answer.request, None)

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker import memory
 from isr_broker.conversations import Conversations
 from isr_broker.core import message_json
 from isr_broker.core.effects import CONTROLLER
@@ -25,22 +26,32 @@ from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.core.stamps import Stamped
 from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
+from isr_broker.flow import Flow, Holder
 from isr_broker.links import Channel, Link
-from isr_broker.runtime import Runtime
+from isr_broker.runtime import NO_CLUSTER_ID, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import open_data_directory, open_folder
-from isr_broker.storage.meta_properties import Claim, claim
+from isr_broker.storage.meta_properties import Claim, claim, cluster_in, new_id
 from isr_broker.trace import Trace
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.requests import Requests, as_frame
 
-Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes] | None]"
+Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
+"""Answers to come, in the order of their requests, and whether each is a fetch's."""
 
 IN_FLIGHT: Final = 100
 """Requests of one connection that may wait for their answers; more are not read."""
+
+MUCH: Final = 1 << 20
+"""Bytes held for a client that are given back to the system when it is gone; of less than that others have a use."""
+_LATER: Final = 1.0
+"""Seconds after which nothing refers to them."""
+
+PIECE: Final = 1 << 18
+"""Bytes that are read or written at once of what is larger."""
 
 
 def clock() -> Millis:
@@ -66,6 +77,8 @@ class Server:
     made_of: type[Runtime] = Runtime
     advertised: Address | None = None
     """Where others find it, if that is not where it listens."""
+    cluster: str = NO_CLUSTER_ID
+    directory: str = attrs.field(factory=new_id)
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
     conversations: Conversations = attrs.field(init=False)
@@ -76,6 +89,7 @@ class Server:
     _end_event: asyncio.Event = attrs.field(factory=asyncio.Event)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event)
     _listener: asyncio.Server | None = None
+    flow: Flow = attrs.field(init=False)
     why: str = ""
 
     # Outside
@@ -96,7 +110,7 @@ class Server:
         """Send a message in a frame of our own, which has no answer."""
         link = self.links.get(address)
         if link is None:
-            link = self.links[address] = Link(address, self._report_loss)
+            link = self.links[address] = Link(address, self.cluster, self._report_loss)
         link.put((source, to, message))
 
     def answer(self, to: BrokerId, answer: Message | Stamped) -> None:
@@ -141,15 +155,19 @@ class Server:
         """Listen, recover, and register with the controller."""
         mine, topics = self.advertised or self.address, Topics()
         self.conversations = Conversations(
-            self.me, self.settings, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
+            self.me, self.settings, self.cluster, lambda name: topics.of(self.runtime.node.partitions).uuid(name)
         )
-        self.runtime = self.made_of(self.me, self.settings, self.disk, mine, self.controller_at, self)
+        self.runtime = self.made_of(
+            self.me, self.settings, self.disk, mine, self.controller_at, self, self.cluster, self.directory
+        )
         self.runtime.wall = lambda: time.time_ns() // 1_000_000
         self.runtime.topic_ids = lambda: random_topic_id(secrets.randbits)
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)
         self.requests = Requests(self.runtime, GroupRequests(self.runtime))
+        self.flow = Flow(self.settings.insync_in_flight_max_bytes, self.now, self.log)
+        self.requests.fetches.room = self.flow.room
         self._listener = await asyncio.start_server(self._accept, *self.address)
         self._set_timer()
 
@@ -190,7 +208,8 @@ class Server:
             self._ready.set()
         if self._timer is not None:
             self._timer.cancel()
-        times = [self.runtime.deadline(), self.requests.groups.deadline(), self.requests.fetches.deadline()]
+        parts = (self.runtime, self.requests.groups, self.requests.fetches, self.requests.turns)
+        times = [part.deadline() for part in parts]
         wanted = [at for at in times if at is not None]
         if wanted and self.runtime.running:
             delay = max(0, min(wanted) - self.now()) / 1000
@@ -201,6 +220,7 @@ class Server:
             self.runtime.tick(self.now())
             self.requests.groups.tick(self.now())
             self.requests.fetches.tick(self.now())
+            self.requests.turns.tick(self.now())
         except Exception as error:
             # Without its timers the broker would serve clients, and never notice that it leads no more.
             self.runtime.running = False
@@ -219,7 +239,9 @@ class Server:
             return
         self.connections.add(task)
         replies: Replies = asyncio.Queue(IN_FLIGHT)
-        answering = asyncio.get_running_loop().create_task(_answer_in_order(replies, writer))
+        room = asyncio.Event()
+        holder = self.flow.open(writer.transport.abort, room.set)
+        answering = asyncio.get_running_loop().create_task(self._answer_in_order(replies, writer, holder))
         # Once the client takes no more answers there is nobody to read for, however many requests are on their way.
         answering.add_done_callback(lambda _: task.cancel())
         try:
@@ -228,7 +250,7 @@ class Server:
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     self.log(f"a frame of {size} bytes: connection closed")
                     return
-                if not await self._take(await reader.readexactly(size), replies):
+                if not await self._take(await self._frame(reader, size, holder), replies, holder, room):
                     return
                 self._set_timer()
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -236,14 +258,34 @@ class Server:
             pass
         finally:
             self.connections.discard(task)
+            self.flow.close(holder)
+            if holder.peak > MUCH:
+                asyncio.get_running_loop().call_later(_LATER, memory.give_back)
             answering.cancel()
+            while not replies.empty():
+                # Nobody will take it, so it need not be built.
+                replies.get_nowait()[0].cancel()
             writer.close()
 
-    async def _take(self, frame: bytes, replies: Replies) -> bool:
+    async def _frame(self, reader: asyncio.StreamReader, size: int, holder: Holder) -> bytes:
+        """A frame; of a large one it is counted what has arrived, for a client may announce it and send no more."""
+        if size <= PIECE:
+            return await reader.readexactly(size)
+        pieces: list[bytes] = []
+        while size:
+            piece = await reader.read(min(size, PIECE))
+            if not piece:
+                raise asyncio.IncompleteReadError(b"", size)
+            pieces.append(piece)
+            size -= len(piece)
+            self.flow.arrives(holder, len(piece))
+        return b"".join(pieces)
+
+    async def _take(self, frame: bytes, replies: Replies, holder: Holder, room: asyncio.Event) -> bool:
         """One frame; False if the connection is to be closed."""
         if message_json.is_peer(frame):
             try:
-                parcels = message_json.decode(frame)
+                parcels = message_json.decode(frame, self.cluster)
             except message_json.BadMessage as error:
                 self.log(f"{error}: connection closed")
                 return False
@@ -257,24 +299,52 @@ class Server:
         # Until a broker has learned of its own session nobody is served (SocketServer.enableRequestProcessing): its
         # metadata would name no broker, and some clients forget all that they know of and never ask again.
         await self._ready.wait()
+        size, is_fetch = len(frame), request.key == protocol.FETCH
+        while holder.is_open and not holder.has_room(size, is_fetch):
+            room.clear()
+            await room.wait()
+        self.flow.admits(holder, size, is_fetch)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        await replies.put(future)
+        await replies.put((future, is_fetch))
+
+        def say(answer: bytes) -> None:
+            self.flow.answers(holder, size, len(answer))
+            future.set_result(answer)
+
         if isinstance(request, protocol.Unsupported):
             said = protocol.unsupported(request)
             if said is not None:
-                future.set_result(said)
+                say(said)
             return said is not None
-        self.requests.serve(request, self.now(), as_frame(request, future.done, future.set_result))
+        self.requests.serve(request, self.now(), as_frame(request, future.done, say))
         return True
 
+    async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:
+        try:
+            while True:
+                future, is_fetch = await replies.get()
+                await self._write(future, writer, holder)
+                # The next answer may be long in coming: this one is not kept for so long.
+                del future
+                self.flow.has_sent(holder, is_fetch)
+        except ConnectionError as error:
+            # The stream keeps the error, which would keep all that was to be written.
+            error.__traceback__ = None
 
-async def _answer_in_order(replies: Replies, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while True:
-            future = await replies.get()
-            if future is not None:
-                writer.write(await future)
-                await writer.drain()
+    async def _write(self, future: asyncio.Future[bytes], writer: asyncio.StreamWriter, holder: Holder) -> None:
+        """Write an answer once it is there, a piece at a time: it is not copied, and it is known what is left."""
+        whole = await future
+        if len(whole) <= PIECE:
+            writer.write(whole)
+            await writer.drain()
+            self.flow.sends(holder, len(whole))
+            return
+        answer = memoryview(whole)
+        while answer:
+            piece, answer = answer[:PIECE], answer[PIECE:]
+            writer.write(piece)
+            await writer.drain()
+            self.flow.sends(holder, len(piece))
 
 
 def run(
@@ -283,23 +353,32 @@ def run(
     data: str,
     address: Address,
     controller_at: Address,
-    cluster: str = "insync",
+    cluster: str | None = None,
     tied: bool = False,
     advertised: Address | None = None,
 ) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
-    SIGUSR1 has it say what it holds.
+    SIGUSR1 has it say what it holds. `cluster` is the id of the cluster, None for that of the folder, or a new one.
 
     If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone.
     """
 
     async def go() -> str:
         disk = open_data_directory(data, settings.insync_flush_record)
-        claim(disk, Claim(me, cluster))
         controls = (advertised or address) == controller_at
+        claims = claim(disk, Claim(me, cluster_in(disk, cluster, controls)))
         server = Server(
-            me, settings, disk, address, controller_at, with_controller=controls, quiet=False, advertised=advertised
+            me,
+            settings,
+            disk,
+            address,
+            controller_at,
+            with_controller=controls,
+            quiet=False,
+            advertised=advertised,
+            cluster=claims.cluster,
+            directory=claims.directory,
         )
         await server.start()
         loop = asyncio.get_running_loop()

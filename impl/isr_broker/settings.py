@@ -63,6 +63,7 @@ class Settings:
     broker_rack: str = ""
     broker_session_timeout_ms: int = 9_000
     broker_heartbeat_interval_ms: int = 2_000
+    initial_broker_registration_timeout_ms: int = 60_000
     controller_socket_timeout_ms: int = 30_000
 
     # The log
@@ -88,6 +89,9 @@ class Settings:
     insync_design: Design = KIP_966
     insync_follower_reads: bool = False
     insync_waits_for_joiners: bool = True
+
+    # Ours: bytes of all connections that are neither answered nor taken (`flow`)
+    insync_in_flight_max_bytes: int = 268_435_456
 
     # Ours: where each process writes which actions it took, and whether with states (docs/trace-format.md)
     insync_trace_dir: str = ""
@@ -162,6 +166,7 @@ _LOWEST: Final = {
     "replica_fetch_backoff_ms": 1,
     "broker_session_timeout_ms": 1,
     "broker_heartbeat_interval_ms": 1,
+    "initial_broker_registration_timeout_ms": 1,
     "log_segment_bytes": 1,
     "log_index_interval_bytes": 1,
     "log_flush_interval_messages": 1,
@@ -172,6 +177,7 @@ _LOWEST: Final = {
     "producer_id_expiration_ms": 1,
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
+    "insync_in_flight_max_bytes": 1_048_576,
 }
 
 

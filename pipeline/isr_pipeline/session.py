@@ -240,6 +240,8 @@ def start(master: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Spark starts its workers in the current folder, whose modules they would import.
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     if remote(master):
         _reach(master)
         try:

@@ -25,7 +25,6 @@ from isr_broker.core.messages import (
     HeartbeatAnswer,
     Message,
 )
-from isr_broker.core.record_batch import HEADER_BYTES
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.storage.checkpoints import WATERMARKS, read_offsets, write_offsets
 from isr_broker.wire import protocol
@@ -42,7 +41,15 @@ from isr_processes.process_state import (
 from isr_replay import canonical_form
 from isr_replay.environment import COMMITS_BEFORE_PROPOSAL
 from isr_replay.inputs import repeated_fetch_commits
-from isr_replay.system_state import TP, AlterAnswered, AlterRequested, FetchAnswered, FetchRequested, batch_of
+from isr_replay.system_state import (
+    TP,
+    AlterAnswered,
+    AlterRequested,
+    FetchAnswered,
+    FetchRequested,
+    batch_of,
+    record_in,
+)
 
 METADATA_BEHIND = "a broker gets its session back only when it has learned what was decided until it registered"
 NO_SECOND_FETCH = "the follower's last fetch cannot arrive a second time: there is none, or the next one asks the same"
@@ -98,7 +105,7 @@ class ProcessActions(ProcessSystem):
         _, future = self.ask_as_client(r, protocol.FETCH, 4, {**limits, "topics": topics})
         self.expect_action("consumer_reads")
         records = future.result(PATIENCE).all("responses")[0].all("partitions")[0].data("records") or b""
-        consumed = (*self.history.consumed, records[HEADER_BYTES])
+        consumed = (*self.history.consumed, record_in(records))
         self.history = attrs.evolve(self.history, position=position + 1, consumed=consumed)
 
     # Replication

@@ -8,9 +8,11 @@ process does anything by itself.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -27,6 +29,7 @@ from isr_processes.stepped_broker import CommandReply, Mail, ProcessMemory, Proc
 M = TypeVar("M")
 Context: Final = multiprocessing.get_context("forkserver")
 Context.set_forkserver_preload(["isr_processes.stepped_broker"])
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 PATIENCE: Final = 60.0
 NO_NUMBER: Final = -1
 """The number of a message to a process that does not run: it cannot be delivered."""
@@ -73,6 +76,19 @@ class WaitingMessage:
     message: Message
 
 
+def _start_fork_server() -> None:
+    """Start what forks the processes, if it does not run yet: it imports no module of the current folder (-P)."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
 def name(who: BrokerId) -> str:
     """A process, as error messages name it."""
     return "the controller" if who == CONTROLLER else f"broker {who}"
@@ -115,6 +131,7 @@ class BrokerProcesses:
             address=(HOST, self.ports[who]),
             controller_at=(HOST, self.ports[CONTROLLER]),
         )
+        _start_fork_server()
         process = Context.Process(target=run_stepped_broker, args=(start, theirs), daemon=True)
         process.start()
         theirs.close()

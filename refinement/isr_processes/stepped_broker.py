@@ -101,7 +101,7 @@ class SteppedRuntime(Runtime):
             return
         self.running = True
         self.metadata_log, records = MetadataLog.open(self.disk)
-        self.controller = controller_from_records(self.settings, records, now)
+        self.controller = controller_from_records(self.settings, records, now, self.cluster)
         self.logs = LogDirectory(self.disk, self.settings)
         self.node = Node(me=self.me, settings=self.settings)
 

@@ -19,7 +19,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.node import Node
-from isr_broker.core.record_batch import HEADER_BYTES, new_batch
+from isr_broker.core.record_batch import new_batch
 from isr_broker.core.replica_state import Replica
 from isr_broker.settings import MAX_LONG, Settings
 
@@ -109,9 +109,13 @@ def batch_of(record: int) -> bytes:
     return new_batch(bytes([record]))
 
 
+_VALUE_AT: Final = len(batch_of(0)) - 2
+"""Where a batch of one record has its value of one byte; after it comes how many headers there are."""
+
+
 def record_in(batch: bytes) -> int:
     """The record of the model that a batch holds."""
-    return batch[HEADER_BYTES]
+    return batch[_VALUE_AT]
 
 
 def settings_for(minimum: int, unclean: bool, flush: bool, reads: bool, base: Settings) -> Settings:

@@ -190,7 +190,10 @@ class TraceReader:
                 raise LineRefused(f"{mail.id} tells another life of broker {who} in its epoch {broker.get('epoch')}")
         for partition in partitions_of(mail):
             tp, who_hold = str(partition.get("partition")), numbers(partition.get("replicas"))
-            fixed_fields = tuple(str(partition.get(n)) for n in ("replicas", "min_insync_replicas", "topic_id"))
+            fixed_fields = (
+                *(str(partition.get(n)) for n in ("replicas", "min_insync_replicas", "topic_id")),
+                _own_minimum(partition),
+            )
             known = self.lines.partitions.get(tp)
             if known is not None and who_hold and known.fixed_fields != fixed_fields:
                 raise LineRefused(f"{mail.id} tells other replicas, another minimum or another topic of {tp}")
@@ -402,3 +405,9 @@ def partitions_of(mail: SentMessage) -> list[Fields]:
     """The partitions in a Metadata message."""
     listed = mail.says.get("partitions")
     return [fields(p) for p in listed] if isinstance(listed, list) else []
+
+
+def _own_minimum(partition: Fields) -> str:
+    """The topic's own min.insync.replicas: setting it is a new version, if only to what it is (`with_settings`)."""
+    configs = partition.get("configs")
+    return str([pair for pair in configs if "min.insync.replicas" in str(pair)] if isinstance(configs, list) else [])

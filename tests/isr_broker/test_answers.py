@@ -45,7 +45,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.producers import admission_of
-from isr_broker.core.record_batch import crc32c, new_batch, stamped
+from isr_broker.core.record_batch import batch_around, crc32c, new_batch, stamped
 from isr_broker.core.replica_state import Step, leading
 from isr_broker.designs import KIP_966
 from isr_broker.settings import Settings
@@ -207,7 +207,7 @@ def timed(disk: MemoryDisk) -> Log:
         (record(0, 0), 2_000, 2_000),
     ):
         count = len(records) // len(record(0, 0))
-        batch = bytearray(new_batch(records, count=count, timestamp=at))
+        batch = bytearray(batch_around(records, count=count, timestamp=at))
         struct.pack_into(">q", batch, 35, newest)
         struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
         made.append(stamped(bytes(batch), made.view.end, 0))
@@ -231,7 +231,7 @@ def test_a_record_is_found_by_its_time_without_reading_what_comes_before() -> No
     times: list[int] = []
     for number in range(400):
         times.append(1_000 + 10 * number - chance.choice((0, 0, 0, 95)))
-        made.append(stamped(new_batch(record(0, 0), timestamp=times[-1]), number, 0))
+        made.append(stamped(batch_around(record(0, 0), timestamp=times[-1]), number, 0))
     bytes_read = [0]
 
     def counted(path: str, found: bytes) -> bytes:
@@ -292,7 +292,7 @@ def test_settings_of_a_topic_change_while_it_is_in_use() -> None:
     core, error = admin(core, change)
     assert error is Error.NONE
     after = core.partitions[tp]
-    assert (after.min_insync_replicas, after.partition_epoch) == (2, before.partition_epoch)
+    assert (after.min_insync_replicas, after.leader_epoch) == (2, before.leader_epoch)
     unclean = AlterTopicConfigs(
         request=3, topic="u", changes=(("unclean.leader.election.enable", "true"),), replaces=True
     )

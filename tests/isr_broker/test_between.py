@@ -39,7 +39,7 @@ from isr_broker.core.messages import (
 from isr_broker.core.stamps import Stamp, Stamped, bare
 from isr_broker.core.topics import uuid_of
 from isr_broker.designs import DESIGNS
-from isr_broker.runtime import Runtime
+from isr_broker.runtime import NO_CLUSTER_ID, Runtime
 from isr_broker.server import Server
 from isr_broker.wire import protocol
 from isr_broker.wire.broker_requests import BrokerRequests
@@ -276,7 +276,7 @@ def alter(partition: int, attempt: int, error: Error) -> tuple[AlterPartitionReq
 )
 def test_alter_partition_arrives_with_its_attempts_and_each_partition_is_answered(error: Error) -> None:
     serves, ear = controller()
-    asks = AlterPartitions(2, lambda topic: uuid_of(TOPIC_ID))
+    asks = AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(TOPIC_ID))
     (first, yes), (second, no) = alter(0, 1, Error.NONE), alter(1, 7, error)
     asks.put(Stamped(first, STAMP))
     asks.put(second)
@@ -290,7 +290,7 @@ def test_alter_partition_arrives_with_its_attempts_and_each_partition_is_answere
 
 def test_a_stale_broker_epoch_is_an_error_of_the_whole_request() -> None:
     serves, ear = controller()
-    asks = AlterPartitions(2, lambda topic: uuid_of(TOPIC_ID))
+    asks = AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(TOPIC_ID))
     (first, one), (second, two) = (alter(n, 1, Error.STALE_BROKER_EPOCH) for n in range(2))
     asks.put(first)
     asks.put(second)
@@ -302,7 +302,7 @@ def test_a_stale_broker_epoch_is_an_error_of_the_whole_request() -> None:
 
 def test_an_unknown_topic_is_answered_without_asking_the_core() -> None:
     serves, ear = controller()
-    asks = AlterPartitions(2, lambda topic: uuid_of(999))
+    asks = AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(999))
     request, _ = alter(0, 1, Error.NONE)
     asks.put(request)
     told, frame = passed(serves, ear, asks.next())
@@ -313,7 +313,7 @@ def test_an_unknown_topic_is_answered_without_asking_the_core() -> None:
 
 def test_a_leader_that_asks_again_before_it_was_sent_is_heard_once() -> None:
     serves, ear = controller()
-    asks = AlterPartitions(2, lambda topic: uuid_of(TOPIC_ID))
+    asks = AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(TOPIC_ID))
     asks.put(alter(0, 1, Error.NONE)[0])
     asks.put(alter(0, 2, Error.NONE)[0])
     told, _ = passed(serves, ear, asks.next(), alter(0, 2, Error.NONE)[1])
@@ -322,9 +322,16 @@ def test_a_leader_that_asks_again_before_it_was_sent_is_heard_once() -> None:
 
 def test_registration_and_heartbeats_arrive_as_they_were_sent() -> None:
     serves, ear = controller()
-    lives = Lifecycle(2)
+    lives = Lifecycle(2, NO_CLUSTER_ID)
     register = RegisterBroker(
-        broker=2, incarnation=2**61 + 5, previous_broker_epoch=3, host="h", port=65_535, rack="here"
+        broker=2,
+        incarnation=2**61 + 5,
+        previous_broker_epoch=3,
+        host="h",
+        port=65_535,
+        rack="here",
+        cluster=NO_CLUSTER_ID,
+        directory="4L6g3nShT-eMCtK--X86sw",
     )
     lives.put(Stamped(register, STAMP))
     registered = BrokerRegistered(broker=2, incarnation=2**61 + 5, broker_epoch=8)
@@ -345,7 +352,7 @@ def test_registration_and_heartbeats_arrive_as_they_were_sent() -> None:
 
 def test_who_takes_the_number_of_the_controllers_broker_is_refused() -> None:
     serves, ear = controller()
-    lives = Lifecycle(1)
+    lives = Lifecycle(1, NO_CLUSTER_ID)
     lives.put(Heartbeat(broker=1, broker_epoch=1, metadata_offset=0, wants_to_shut_down=True))
     told, frame = passed(serves, ear, lives.next())
     assert told == []
@@ -359,11 +366,11 @@ def test_a_mangled_answer_of_the_controller_is_an_answer_or_a_bad_frame() -> Non
     serves, ear = controller()
     chance, outcomes = random.Random(5), {"answers": 0, "bad": 0}
     for _ in range(1_500):
-        asks = AlterPartitions(2, lambda topic: uuid_of(TOPIC_ID))
+        asks = AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(TOPIC_ID))
         request, answer = alter(0, 3, Error.INELIGIBLE_REPLICA)
         asks.put(Stamped(request, STAMP))
         _, frame = passed(serves, ear, asks.next(), Stamped(answer, BACK))
-        lives = Lifecycle(2)
+        lives = Lifecycle(2, NO_CLUSTER_ID)
         lives.put(Heartbeat(broker=2, broker_epoch=8, metadata_offset=12))
         _, beat = passed(serves, ear, lives.next(), HeartbeatAnswer(broker=2, broker_epoch=8))
         for says, bad in ((asks, mangled(chance, frame)), (lives, mangled(chance, beat))):

@@ -17,6 +17,7 @@ from isr_broker.core.messages import (
     BrokerRegistered,
     CreateTopic,
     ElectPreferredLeader,
+    ElectUncleanLeader,
     Error,
     FetchMetadata,
     Heartbeat,
@@ -179,6 +180,35 @@ def test_an_unclean_election_happens_only_where_it_is_allowed() -> None:
         while quorum.core.due:
             quorum.tell(Tick())
         assert quorum.partition.leader == leader
+
+
+@pytest.mark.parametrize(
+    ("elr", "last", "away", "leader", "action"),
+    [
+        ((), 2, (), 2, "controller_elects_last_known_leader"),
+        ((), 2, (2,), 1, "controller_elects_unclean"),
+        ((), None, (), 1, "controller_elects_unclean"),
+        ((3,), 2, (3,), 1, "controller_elects_unclean"),
+        ((3,), 2, (), 3, "controller_elects_returned"),
+    ],
+)
+def test_an_operators_unclean_election_takes_who_is_eligible_or_led_last_before_anybody(
+    elr: tuple[int, ...], last: int | None, away: tuple[int, ...], leader: int, action: str
+) -> None:
+    """PartitionChangeBuilder.electAnyLeader: the last known leader only where ISR and ELR are empty."""
+    quorum = Quorum()
+    if away:
+        quorum.loses(*away)
+    nobody = attrs.evolve(
+        quorum.partition, leader=None, isr=frozenset[int](), elr=frozenset(elr), last_known_leader=last
+    )
+    partitions = quorum.core.partitions.set(TP, nobody)
+    quorum.core = attrs.evolve(quorum.core, partitions=partitions, due=frozenset[TopicPartition]())
+    (answer,) = quorum.hear(ElectUncleanLeader(request=1, partition=TP))
+    assert answer == AdminAnswer(request=1)
+    assert quorum.actions() == [action]
+    assert (quorum.partition.leader, quorum.partition.isr) == (leader, frozenset({leader}))
+    assert not quorum.partition.unclean_leader_election, "asked for once, and not from now on"
 
 
 def test_a_broker_with_a_session_cannot_register_again() -> None:

@@ -364,7 +364,9 @@ LIVES: tuple[MetadataRecord, ...] = (
     BrokerMetadata(broker=1, epoch=2, fenced=False),
     BrokerMetadata(broker=2, epoch=3, fenced=False),
     ControllerLife(71),
-    PartitionMetadata(partition=TP, replicas=(1, 2), isr=frozenset({1, 2}), leader=1, topic_id=5),
+    PartitionMetadata(
+        partition=TP, replicas=(1, 2), isr=frozenset({1, 2}), leader=1, topic_id=5, min_insync_replicas=2
+    ),
 )
 
 

@@ -9,7 +9,7 @@ from tests.support.brokers import TP
 
 from isr_broker.core.effects import AppendLog, TruncateLog
 from isr_broker.core.inputs import DiskFailed, Truncated
-from isr_broker.core.record_batch import crc32c, new_batch, stamped
+from isr_broker.core.record_batch import batch_around, crc32c, stamped
 from isr_broker.runtime import _ALARMS  # pyright: ignore[reportPrivateUsage]
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
@@ -36,7 +36,7 @@ def batch(*values: bytes | None, offset: int, epoch: int = 0, key: bytes | None 
         b"\0" + varint(7 * n) + varint(n) + field(key) + field(value) + varint(0) for n, value in enumerate(values)
     ]
     records = b"".join(varint(len(body)) + body for body in bodies)
-    return stamped(new_batch(records, count=len(values), timestamp=1_000), offset, epoch)
+    return stamped(batch_around(records, count=len(values), timestamp=1_000), offset, epoch)
 
 
 def directory(settings: Settings, *appended: bytes) -> LogDirectory:

@@ -30,7 +30,7 @@ IDS: dict[str, bytes] = {"t": b"t" * 16}
 
 
 def fetcher() -> Fetcher:
-    return Fetcher(2, 1, Settings(), lambda topic: IDS.get(topic, bytes(16)))
+    return Fetcher(2, 1, Settings(), "", lambda topic: IDS.get(topic, bytes(16)))
 
 
 def fetch_of(partition: int = 0, offset: int = 5, epoch: int = 3) -> FetchRequest:
@@ -191,7 +191,7 @@ def test_a_mangled_answer_is_an_answer_or_a_bad_frame() -> None:
 def test_an_answer_about_a_topic_that_was_deleted_is_not_told_to_its_namesake() -> None:
     """The new topic's first question equals the old one's: the old records would become the new topic's."""
     ids = {"t": b"a" * 16}
-    one = Fetcher(2, 1, Settings(), lambda topic: ids.get(topic, bytes(16)))
+    one = Fetcher(2, 1, Settings(), "", lambda topic: ids.get(topic, bytes(16)))
     first = fetch_of(0, offset=0, epoch=0)
     one.put(first)
     before = asked(one)
@@ -208,7 +208,7 @@ def test_an_answer_about_a_topic_that_was_deleted_is_not_told_to_its_namesake() 
 
 def test_a_topic_whose_id_is_learned_later_is_asked_about_again() -> None:
     ids: dict[str, bytes] = {}
-    one = Fetcher(2, 1, Settings(), lambda topic: ids.get(topic, bytes(16)))
+    one = Fetcher(2, 1, Settings(), "", lambda topic: ids.get(topic, bytes(16)))
     one.put(fetch_of(0))
     before = asked(one)
     ids["t"] = b"t" * 16

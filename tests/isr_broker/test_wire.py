@@ -76,6 +76,8 @@ OF_BROKERS: protocol.Answer = {
     "replica_state": {"replica_id": 2, "replica_epoch": 1},
     "incarnation_id": bytes(15) + b"\1",
     "cluster_id": "insync",
+    "log_dirs": [bytes(14) + b"\1\0"],
+    "features": [{"name": "eligible.leader.replicas.version", "min_supported_version": 0, "max_supported_version": 1}],
     "listeners": [{"name": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}],
     "max_wait": 100,
     "max_bytes": 1_000,
@@ -180,8 +182,8 @@ def test_a_stranger_that_asks_as_a_broker_is_answered(alone: Requests, key: int,
         protocol.FETCH: {Error.NOT_LEADER_OR_FOLLOWER if version >= 12 else Error.INVALID_REQUEST},
         protocol.OFFSET_FOR_LEADER_EPOCH: {Error.NOT_LEADER_OR_FOLLOWER} if version >= 3 else set[Error](),
         protocol.ALTER_PARTITION: {Error.STALE_BROKER_EPOCH},
-        protocol.BROKER_REGISTRATION: set[Error](),
-        protocol.BROKER_HEARTBEAT: {Error.STALE_BROKER_EPOCH},
+        protocol.BROKER_REGISTRATION: {Error.INVALID_REGISTRATION} if version < 2 else set[Error](),
+        protocol.BROKER_HEARTBEAT: {Error.BROKER_ID_NOT_REGISTERED},
     }[key]
     assert errors == {error.value for error in wanted}
 
@@ -228,7 +230,7 @@ def test_no_length_is_believed_that_the_frame_does_not_have(claimed: int) -> Non
         protocol.parse(frame)
 
 
-def test_a_frame_of_more_items_than_a_cluster_could_mean_is_refused() -> None:
+def test_a_frame_of_more_items_than_a_client_could_mean_is_refused() -> None:
     """Two bytes are a topic without a name: 600 KB of them would be 58 MB of objects."""
 
     def frame(topics: int) -> bytes:
@@ -238,7 +240,7 @@ def test_a_frame_of_more_items_than_a_cluster_could_mean_is_refused() -> None:
         return struct.pack(">hhih", protocol.METADATA, 9, 1, -1) + b"\0" + body
 
     assert isinstance(protocol.parse(frame(MOST_ITEMS)), protocol.Request)
-    with pytest.raises(BadFrame, match="more than 100,000 items"):
+    with pytest.raises(BadFrame, match="more than 50,000 items"):
         protocol.parse(frame(MOST_ITEMS + 1))
 
 
@@ -286,6 +288,8 @@ def fuzz(requests: Requests, count: int, seed: int) -> tuple[int, int]:
     # The topic must stay: without it, most requests would go no further than its name.
     others: protocol.Answer = {**FIELDS, "topics": [{"name": "other"}]}
     ask = {k: others if k == protocol.DELETE_TOPICS else fields_of(k) for k, _ in VERSIONS}
+    # So must the broker.
+    ask[protocol.UNREGISTER_BROKER] = {"broker_id": 2**30}
     frames = [protocol.ask(k, v, 1, "test", ask[k])[4:] for k, v in VERSIONS]
     frames += [protocol.ask(k, v, 1, "broker-2-x", OF_BROKERS)[4:] for k, v in VERSIONS if k in BROKERS_ASK]
     taken = refused = 0
@@ -314,7 +318,7 @@ def test_mangled_messages_of_brokers_are_messages_or_bad() -> None:
     for _ in range(2_000):
         frame = struct.pack(">hhi", PEER_API, 0, 30) + chance.randbytes(40)
         with pytest.raises(BadMessage):
-            decode(frame)
+            decode(frame, "")
 
 
 # On a socket

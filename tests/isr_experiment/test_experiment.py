@@ -491,7 +491,7 @@ def test_a_slow_link_is_late_and_keeps_the_order(proxies: tuple[Proxies, list[by
 def test_who_connects_is_known_by_its_first_frame() -> None:
     assert source_of(CLIENT_FRAME) == CLIENTS
     assert source_of(CLIENT_FRAME[:5]) is None
-    assert source_of(encode([])[:12]) is None
+    assert source_of(encode([], "")[:12]) is None
     for source, node in ((3, 3), (-1, 1)):
         frame = b"\x00\x00\x00\x20" + b"\x7d\x00\x00\x00\x00\x00\x00\x10" + b"[[%d, 2, 0, {}]]" % source
         assert source_of(frame) == node

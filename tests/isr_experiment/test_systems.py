@@ -19,7 +19,7 @@ from tests.insync_cli.test_cluster import started, topics, wait_for
 
 from insync_cli.main import main
 from isr_broker.core.messages import TopicPartition
-from isr_broker.core.record_batch import new_batch
+from isr_broker.core.record_batch import batch_around
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.meta_properties import Claim, claim
 from isr_broker.wire.protocol import API_VERSIONS, ask
@@ -94,7 +94,7 @@ def record(value: bytes) -> bytes:
 
 
 def log_of(*values: bytes) -> bytes:
-    return b"".join(new_batch(record(value)) for value in values)
+    return b"".join(batch_around(record(value)) for value in values)
 
 
 def test_decisions_about_the_partition_and_no_other_are_read_of_the_metadata_log() -> None:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import attrs
 import pytest
-from tests.support.notice_table import mistakes_of_page, summary_of_page
+from tests.support.notice_table import instance_at, mistakes_of_page, summary_of_page
 
 from isr_check.engine import TYPE_OK, Limits, Verdict, silent
 from isr_check.native import explore
 from isr_lang import Design, Instance, Value
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.bugs import PLANTED
 from isr_protocol.planted.mistakes import MISTAKES, mistakes_by_name, planted_in
-from isr_protocol.planted.notice import SIZES, Row, digest, notice, noticing_constants, table_text, tables
+from isr_protocol.planted.notice import SIZES, Row, hashes, notice, noticing_constants, table_text, tables
 from isr_protocol.promises.room import following
 
 KIP_966 = DESIGNS["kip-966"]
@@ -36,7 +37,7 @@ def label(row: tuple[str, Row]) -> str:
 
 
 def violated(design: Design, constants: dict[str, Value], promise: str) -> bool:
-    instance = Instance(design, constants)
+    instance = instance_at(design, constants)
     found = explore(instance, (promise,), Limits(), silent, symmetry=True, reduction=promise != TYPE_OK)
     return found.finding(promise).verdict is Verdict.VIOLATED
 
@@ -50,7 +51,7 @@ def mistaken(design: str, mistake: str) -> Design:
 @pytest.mark.parametrize("name", tables())
 def test_the_table_is_of_the_model_and_of_the_mistakes_as_they_are(name: str) -> None:
     """If not: python -m tests.support.notice_table."""
-    assert tables()[name].digest == digest(DESIGNS[name])
+    assert tables()[name].hashes == hashes(DESIGNS[name])
 
 
 def test_a_table_is_written_as_it_is_read() -> None:
@@ -75,12 +76,16 @@ def test_a_mistake_has_a_name_of_its_own_and_is_noticed_somewhere() -> None:
     assert {m.name for m in MISTAKES} == {row.mistake for _, row in ROWS}
 
 
+def test_every_planted_bug_of_the_model_is_a_known_mistake() -> None:
+    assert {name for name, bug in PLANTED.items() if bug.design is not None} <= set(mistakes_by_name())
+
+
 def test_a_mistake_leaves_the_promises_alone() -> None:
     for mistake in MISTAKES:
         planted = planted_in(mistake, KIP_966)
         if planted is not None:
             assert planted.properties == KIP_966.properties
-            assert planted.model_hash() != KIP_966.model_hash()
+            assert mistake.is_setting or planted.model_hash() != KIP_966.model_hash()
 
 
 @pytest.mark.explores
@@ -156,7 +161,18 @@ def test_promises_that_no_known_mistake_breaks_are_named() -> None:
     constants = Instance(KIP_966, {"replicas": 2}).constants
     answer = notice(KIP_966, constants, ["no-divergence", "committed-only-grows"])
     assert answer.without_mistake == ("committed-only-grows",)
-    assert not any("committed-only-grows" in row.by for _, row in ROWS)
+    set_by_people = {m.name for m in MISTAKES if m.is_setting}
+    assert {row.mistake for _, row in ROWS if "committed-only-grows" in row.by} <= set_by_people
+
+
+def test_what_a_setting_breaks_with_more_room_does_not_hold_with_less() -> None:
+    """Where unclean election is on, it takes three records to replace a committed one."""
+    design = DESIGNS["kraft-3.5"]
+    constants = Instance(design, following(design, {"replicas": 2, "unclean": True, "records": 2})).constants
+    answer = notice(design, constants, ["committed-only-grows"])
+    assert answer.unnoticed_by_promise == {"committed-only-grows": ("unclean-election-on",)}
+    assert answer.enough == {"log": 2, "records": 3}
+    assert not notice(design, {**constants, "unclean": False}, ["committed-only-grows"]).mistakes
 
 
 def test_bounds_that_are_given_stay() -> None:

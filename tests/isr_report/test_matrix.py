@@ -8,17 +8,22 @@ import json
 from pathlib import Path
 from typing import cast
 
+import attrs
 import pytest
-from tests.support.verdicts import within_bounds
 
 from insync_cli.main import main
+from insync_cli.options import RunningEach
+from insync_cli.review.matrix import explored
 from isr_check.engine import Limits, Verdict
 from isr_check.native import explore
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.notice import notice
 from isr_report.matrix.grid import Matrix, read_matrix, verdict_of, violated
 from isr_report.matrix.plan import cells, load_plan
 from isr_trace.itf import read_itf
 from isr_trace.trace import TraceError
+
+SAFETY = ("no-divergence", "one-leader-per-epoch")
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
@@ -43,6 +48,25 @@ def test_no_design_has_smaller_bounds_than_the_others() -> None:
     plan = load_plan()
     for design, own in plan.own_bounds.items():
         assert not {name for name, bound in own.items() if int(bound) < int(plan.bounds.get(name, 0))}, design
+
+
+@pytest.mark.parametrize("name", load_plan().designs)
+def test_bounds_of_every_cell_notice_the_known_mistakes_of_what_it_asks(name: str) -> None:
+    """Else a cell would say that a promise holds where nothing could break it."""
+    plan, judged = load_plan(), {"always", "step"}
+    for cell, instance in cells(plan, DESIGNS[name]):
+        safety = [p.name for p in instance.properties if p.name in cell.property_names and p.kind in judged]
+        assert not notice(instance.design, instance.constants, safety).unnoticed_by_promise, cell.name
+
+
+def test_a_cell_whose_bounds_miss_a_known_mistake_is_too_small(tmp_path: Path) -> None:
+    """`no-divergence` where a log holds one record: two such logs cannot differ at an offset."""
+    plan = load_plan()
+    small = attrs.evolve(plan, bounds={**plan.bounds, "log": 1, "records": 1}, promises=SAFETY, probes=())
+    cell, instance = next(iter(cells(small, DESIGNS["kip-966"])))
+    entry, _ = explored(cell, instance, RunningEach(), tmp_path, "0")
+    verdicts = {promise["name"]: promise["verdict"] for promise in entry["promises"]}
+    assert verdicts == {"no-divergence": "TOO SMALL", "one-leader-per-epoch": "HOLDS"}
 
 
 def two_faults(fault: str, promise: str) -> tuple[Verdict, int | None]:
@@ -106,8 +130,7 @@ def test_a_cell_says_what_its_command_says(made: tuple[Path, Matrix], tmp_path: 
     cell = next(c for c in matrix["cells"] if violated(c) and c["design"] == "kip-966")
     assert main([*cell["command"][1:], "--out", str(tmp_path), "--quiet", "--workers", "1"]) == 12
     again = cast("dict[str, list[dict[str, object]]]", json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
-    words = within_bounds(again)
-    said = {str(p["name"]): (words[str(p["name"])], p["depth"]) for p in again["properties"]}
+    said = {str(p["name"]): (p["verdict"], p["depth"]) for p in again["properties"]}
     assert said == {p["name"]: (p["verdict"], p["depth"]) for p in cell["promises"]}
 
 

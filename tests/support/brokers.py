@@ -9,7 +9,7 @@ from isr_broker.core.effects import AppendLog, AssignEpoch, ReplicaEffect, Trunc
 from isr_broker.core.inputs import Appended, EpochAssigned, LearnMetadata, Produce, ReplicaInput, Truncated
 from isr_broker.core.log_view import Epochs, EpochStart, LogView
 from isr_broker.core.messages import FetchRequest, FetchResponse, PartitionMetadata, TopicPartition
-from isr_broker.core.record_batch import batches, new_batch, stamped
+from isr_broker.core.record_batch import batch_around, batches, new_batch, stamped
 from isr_broker.core.replica_state import Replica, Step
 from isr_broker.settings import Settings
 
@@ -99,9 +99,9 @@ def fetch(by: int, offset: int, last_epoch: int = -1, epoch: int = 0, broker_epo
 
 
 def batch_at(offset: int, epoch: int = 0, count: int = 1, sequence: int = -1) -> bytes:
-    """One batch as it stands in a log."""
+    """One batch as it stands in a log; it does not end with zeros, which a torn file may end with, too."""
     producer = (7, 0, sequence) if sequence >= 0 else (-1, -1, -1)
-    return stamped(new_batch(b"r" * count, count=count, producer=producer), offset, epoch)
+    return stamped(batch_around(b"r" * count, count=count, producer=producer), offset, epoch)
 
 
 def answer(

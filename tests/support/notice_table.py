@@ -1,8 +1,8 @@
 """Makes the table of which bounds notice which known mistake: `python -m tests.support.notice_table [DESIGN ...]`.
 
 It takes about half an hour for all designs on one core. A mistake that nothing notices is no known one: remove it.
-Each design in the table has the hash of its model and of its mistakes, so that a test can say that a row is stale. A
-design that is still as it was made is left alone.
+Each design in the table has the hash of its model and of what each mistake makes of it. So a test can say that a row is
+stale, and only what has changed is explored again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from isr_check.mutation import replay
 from isr_check.native import explore
 from isr_check.native.machine import Machine
 from isr_check.reference import Evaluator, State
-from isr_lang import Constant, Design, Instance, Value
+from isr_lang import Design, Instance, Value
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.planted.mistakes import MISTAKES, Mistake, planted_in
 from isr_protocol.planted.notice import (
     FILE,
     Row,
     TableOfDesign,
-    digest,
+    hashes,
+    is_setting,
     notice,
     noticing_constants,
     read_tables,
@@ -36,7 +37,7 @@ from isr_protocol.promises.room import following
 
 PROMISES = ("always", "step")
 BASES = ("kip-966", "kraft-3.5", "kip-320", "kip-101", "zookeeper", "kafka-0.8")
-MOST_STATES = 200_000
+MOST_STATES = 1_000_000
 """What is not noticed among so many orbits counts as not noticed."""
 
 Point = dict[str, Value]
@@ -83,14 +84,15 @@ class Looking:
             self.own[key] = tuple(f.name for f in exploration.findings if f.verdict is Verdict.HOLDS)
         return self.own[key]
 
-    def broken(self, mistake: str, mistaken: Design, point: Point, before: Collection[str]) -> list[Row]:
+    def broken(self, mistake: Mistake, mistaken: Design, point: Point, before: Collection[str]) -> list[Row]:
         """What the mistake breaks at this point, beyond `before`: a row for each need of a shortest counterexample."""
-        asked = tuple(name for name in self.kept(point) if name not in before)
-        instance = Instance(mistaken, point)
+        without = {n: v for n, v in point.items() if not (mistake.is_setting and n in mistake.shows_at)}
+        asked = tuple(name for name in self.kept(without) if name not in before)
+        instance = instance_at(mistaken, point)
         try:
             exploration = search(instance, asked, MOST_STATES)
         except OverflowError:
-            return [] if TYPE_OK in before else [Row(mistake, point, (TYPE_OK,))]
+            return [] if TYPE_OK in before else [Row(mistake.name, point, (TYPE_OK,))]
         evaluator, rows = Evaluator(instance), dict[str, Row]()
         for finding in exploration.findings:
             if finding.verdict is not Verdict.VIOLATED or finding.path is None:
@@ -98,12 +100,12 @@ class Looking:
             used = use(evaluator, replay(evaluator, finding.path))
             at = {**point, **{n: min(cast("int", v), cast("int", point.get(n, v))) for n, v in used.items()}}
             key = json.dumps(at, sort_keys=True)
-            rows[key] = Row(mistake, at, (*(rows[key].by if key in rows else ()), finding.name))
-        return [row if self.breaks(mistaken, row) else Row(mistake, point, row.by) for row in rows.values()]
+            rows[key] = Row(mistake.name, at, (*(rows[key].by if key in rows else ()), finding.name))
+        return [row if self.breaks(mistaken, row) else Row(mistake.name, point, row.by) for row in rows.values()]
 
     def breaks(self, mistaken: Design, row: Row) -> bool:
         """Whether the row is so: a mistake that does not count what it uses needs more than its behaviour shows."""
-        findings = search(Instance(mistaken, row.at), row.by, MOST_STATES).findings
+        findings = search(instance_at(mistaken, row.at), row.by, MOST_STATES).findings
         return all(f.verdict is Verdict.VIOLATED for f in findings)
 
 
@@ -123,6 +125,12 @@ def use(evaluator: Evaluator, states: Sequence[State]) -> Point:
     }
 
 
+def instance_at(mistaken: Design, point: Mapping[str, Value]) -> Instance:
+    """At the constants that are left: a mistake may be that a setting is not looked at."""
+    known = {c.name for c in mistaken.constants()}
+    return Instance(mistaken, {n: v for n, v in point.items() if n in known})
+
+
 def search(instance: Instance, names: tuple[str, ...], most: int) -> Exploration:
     """An exploration by the code that is made first: the better one takes longer to make than these searches."""
     with patch.object(Machine, "improve"):
@@ -133,8 +141,11 @@ def _search(instance: Instance, names: tuple[str, ...], most: int) -> Exploratio
     return explore(instance, names, Limits(max_states=most), lambda _: None, symmetry=True, reduction=True)
 
 
-def ladders_of(design: Design) -> tuple[list[list[Point]], list[list[Point]]]:
-    """Ladders of points, climbed from small to large; the second ones for what nothing notices on the first."""
+def ladders_of(design: Design, shows_at: Mapping[str, Value]) -> tuple[list[list[Point]], list[list[Point]]]:
+    """Ladders of points, climbed from small to large; the second ones for what nothing notices on the first.
+
+    The last one is where the mistake is known to show.
+    """
     known = {c.name for c in design.constants()}
 
     def ladder(replicas: int, *parts: Mapping[str, Value]) -> list[Point]:
@@ -149,18 +160,38 @@ def ladders_of(design: Design) -> tuple[list[list[Point]], list[list[Point]]]:
         ladder(2, CALM, {"lossy_crashes": 1}, MANY),
         ladder(3, ONE_CRASH, FEW),
     ]
+    if shows_at and set(shows_at) <= known:
+        there = Instance(design, shows_at).constants
+        calm = {name: there[name] for name in (*BUDGETS, "consumers", "epochs", "isr_changes") if name in known}
+        last = ladder(cast("int", there["replicas"]), calm, shows_at)
+        later.append([{**point, "records": max(cast("int", point["records"]), 2)} for point in last])
     return [ladder(2, ONE_CRASH, FEW)], later
 
 
+def rows_of_setting(looking: Looking, mistake: Mistake) -> list[Row]:
+    """What a setting breaks that is kept without it, under each fault, with up to three records."""
+    rows, before, known = list[Row](), set[str](), {c.name for c in looking.design.constants()}
+    for faults in (CALM, ONE_CRASH, {**CALM, "sessions_lost": 1}, {**CALM, "lossy_crashes": 1}):
+        for size in (SMALL, LARGE, {"log": 2, "records": 3}):
+            point: Point = {"replicas": 2, **faults, **MANY, **size, **mistake.shows_at}
+            at = {n: v for n, v in point.items() if n in known}
+            more = looking.broken(mistake, looking.design, at, before)
+            before |= {name for row in more for name in row.by}
+            rows += more
+    return rows
+
+
 def rows_of(looking: Looking, mistake: Mistake, mistaken: Design) -> list[Row]:
+    if mistake.is_setting:
+        return rows_of_setting(looking, mistake)
     rows: list[Row] = []
-    first, later = ladders_of(looking.design)
+    first, later = ladders_of(looking.design, mistake.shows_at)
     for ladder in (*first, *later):
         if rows and ladder in later:
             break
         before: set[str] = set()
         for point in ladder:
-            more = looking.broken(mistake.name, mistaken, point, before)
+            more = looking.broken(mistake, mistaken, point, before)
             before |= {name for row in more for name in row.by}
             rows += more
     return rows
@@ -177,18 +208,23 @@ def rows_of_loss(looking: Looking, mistake: Mistake, mistaken: Design, rows: Seq
     point: Point = {"replicas": 2, **ONE_CRASH, **MANY, "log": 1, "records": 2}
     if not rows or not set(OF_RECORDS) - before:
         return []
-    return looking.broken(mistake.name, mistaken, {n: v for n, v in point.items() if n in known}, {*before, TYPE_OK})
+    return looking.broken(mistake, mistaken, {n: v for n, v in point.items() if n in known}, {*before, TYPE_OK})
 
 
 def table_of(design: Design) -> TableOfDesign:
+    """The table: rows of models that were explored before stay, the others are made."""
+    hashes_now, before = hashes(design), read_tables().get(design.name)
     looking, rows = Looking(design), list[Row]()
     for mistake in MISTAKES:
         mistaken = planted_in(mistake, design)
         if mistaken is None:
             continue
+        if before is not None and all(before.hashes.get(n) == hashes_now[n] for n in (design.name, mistake.name)):
+            rows += [row for row in before.rows if row.mistake == mistake.name]
+            continue
         try:
             more = rows_of(looking, mistake, mistaken)
-            more += rows_of_loss(looking, mistake, mistaken, more)
+            more += [] if mistake.is_setting else rows_of_loss(looking, mistake, mistaken, more)
         except Unsound as problem:
             print(f"  {mistake.name}: {problem}", flush=True)
             continue
@@ -196,12 +232,7 @@ def table_of(design: Design) -> TableOfDesign:
         where = "; ".join(f"{' '.join(map(str, r.at.values()))} {','.join(r.by)}" for r in more)
         print(f"  {design.name} {mistake.name}: {where or 'not noticed'}", flush=True)
     settings = {c.name: Instance(design, {}).constants[c.name] for c in design.constants() if is_setting(c)}
-    return TableOfDesign(design.name, digest(design), settings, SECONDS, tuple(rows))
-
-
-def is_setting(constant: Constant) -> bool:
-    """A switch, a choice, or the minimum: what is asked, and no size of the world."""
-    return bool(constant.names) or constant.name == "min_insync"
+    return TableOfDesign(design.name, hashes_now, settings, SECONDS, tuple(rows))
 
 
 def mistakes_of_page() -> str:
@@ -213,7 +244,7 @@ def mistakes_of_page() -> str:
         if not rows:
             continue
         designs = [f"`{t.design}`" for t in every if any(r.mistake == mistake.name for r in t.rows)]
-        least = min(rows, key=lambda r: (sum(map(int, r.at.values())), list(r.at.values())))
+        least = min(rows, key=lambda r: (sum(sizes := [v for v in r.at.values() if isinstance(v, int)]), sizes))
         names = ("replicas", "log", "records", "epochs", "isr_changes")
         faults = [f"{n.replace('_', '-')} {v}" for n, v in least.at.items() if n in BUDGETS and v]
         bounds = ", ".join((" ".join(str(least.at[n]) for n in names), *faults))
@@ -244,7 +275,7 @@ def summary_of_page() -> str:
 def main(names: list[str]) -> None:
     for name in names or BASES:
         tables = read_tables()
-        if name in tables and tables[name].digest == digest(DESIGNS[name]):
+        if name in tables and tables[name].hashes == hashes(DESIGNS[name]):
             continue
         made = table_of(DESIGNS[name])
         tables = {**read_tables(), name: made}

@@ -24,7 +24,8 @@ class Fault:
     """How often the environment may do its worst; what is not named does not happen. Designs without the actions
     that it `needs` have no such fault. `only` says at which settings it is tried, `designs` of which designs (all if it
     names none), `asks` what alone is asked then, and `bounds` what more room it gets. `is_recommended`: its cells have
-    three replicas and the settings that Kafka's documentation recommends. `symmetry`: one state of each orbit."""
+    three replicas and the settings that Kafka's documentation recommends. `fewer_states`: by symmetry and
+    reduction, which liveness does not allow."""
 
     name: str
     says: str
@@ -36,7 +37,7 @@ class Fault:
     count: int = 1
     designs: tuple[str, ...] = ()
     is_recommended: bool = False
-    symmetry: bool = False
+    fewer_states: bool = False
 
 
 @attrs.frozen
@@ -67,7 +68,7 @@ class Cell:
     constants: Mapping[str, Value]
     property_names: tuple[str, ...]
     design_file: str = ""
-    symmetry: bool = False
+    fewer_states: bool = False
 
     @property
     def name(self) -> str:
@@ -80,7 +81,7 @@ class Cell:
         options = " ".join(option(name, value) for name, value in self.constants.items()).split()
         asked = [word for name in self.property_names for word in ("--property", name)]
         own = ["--design-file", self.design_file] if self.design_file else []
-        reduced = ["--symmetry", "on"] if self.symmetry else []
+        reduced = ["--symmetry", "on", "--reduction", "on"] if self.fewer_states else []
         return ["insync", "check", self.design, *own, *options, *reduced, *asked]
 
 
@@ -107,7 +108,7 @@ def load_plan(path: Path = STANDARD) -> Plan:
                     count=int(f.get("count", 1)),
                     designs=tuple(f.get("designs", ())),
                     is_recommended=bool(f.get("recommended", False)),
-                    symmetry=bool(f.get("symmetry", False)),
+                    fewer_states=bool(f.get("fewer_states", False)),
                 )
                 for f in top["fault"]
             ),
@@ -149,7 +150,7 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
             asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
             wanted = tuple(n for n in asked if n in promised)
             typed = {n: v for n, v in instance.constants.items() if n in assignment}
-            yield Cell(design.name, settings, fault.name, typed, wanted, design.file, fault.symmetry), instance
+            yield Cell(design.name, settings, fault.name, typed, wanted, design.file, fault.fewer_states), instance
 
 
 def _value(text: str) -> Value:

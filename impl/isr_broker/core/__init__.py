@@ -2,7 +2,8 @@
 
 Reading order: `messages` (between brokers), `inputs` (what a core is told), `effects` (what it asks for).
 
-- What cores know of data: `log_view` (a log's ends, epochs and producers), `record_batch`, `producers`.
+- What cores know of data: `log_view` (a log's ends, epochs and producers), `record_batch`, `batch_records`,
+  `producers`.
 - One partition: `replica_state`, `leader`, `watermark`, `follower`, `truncation`, `deletion`, `replica` (which of them
   takes an input).
 - The controller: `controller_state`, `elections`, `topic_changes`, `controller`.

@@ -30,7 +30,7 @@ from isr_broker.core.elections import (
     alter,
     available,
     departs,
-    elects_unclean,
+    elects_anybody,
     moves,
     partition_after_restart,
     relievable,
@@ -58,19 +58,23 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
+    UnregisterBroker,
     lost_metadata,
+    unregistration,
 )
 from isr_broker.core.topic_changes import alters_configs, creates_partitions, creates_topic, deletes_topic
 from isr_broker.settings import Settings
 
 
-def controller_from_records(settings: Settings, records: Iterable[MetadataRecord], now: Millis) -> Controller:
+def controller_from_records(
+    settings: Settings, records: Iterable[MetadataRecord], now: Millis, cluster: str = ""
+) -> Controller:
     """The controller as its durable metadata log has it; every session begins anew.
 
     Its last life may have ended between the record that a broker shuts down and those that relieve it.
     """
     controller = apply_records(
-        Controller(settings=settings, next_balance=next_balance_after(settings, now)), tuple(records)
+        Controller(settings=settings, cluster=cluster, next_balance=next_balance_after(settings, now)), tuple(records)
     )
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
@@ -114,6 +118,8 @@ def handle(controller: Controller, controller_input: ControllerInput, now: Milli
             return alters_configs(controller, source, request)
         case Received(source, DeleteTopic() as request):
             return deletes_topic(controller, source, request)
+        case Received(source, UnregisterBroker() as request):
+            return _unregisters(controller, source, request)
         case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
             return _elects(controller, source, request)
         case Received():
@@ -147,11 +153,21 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
 
 
 def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:
-    """A broker starts. One that still has a session must wait until that ends, except with ZooKeeper.
+    """A broker starts. One of another cluster is refused, and one with the data directory of another broker.
+
+    One that still has a session must wait until that ends, except with ZooKeeper.
 
     ClusterControlManager.registerBroker. Model: broker_restarts, broker_restarts_unnoticed.
     """
     broker, design = request.broker, controller.settings.insync_design
+
+    def refuse(error: Error) -> ControllerStep:
+        return answers(
+            controller, source, BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
+        )
+
+    if request.cluster != controller.cluster:
+        return refuse(Error.INCONSISTENT_CLUSTER_ID)
     previous_registration = controller.brokers.get(broker)
     if previous_registration is not None and previous_registration.incarnation == request.incarnation:
         answer = BrokerRegistered(
@@ -160,14 +176,13 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         return answers(controller, source, answer)
     has_session = previous_registration is not None and not previous_registration.fenced
     if has_session and not design.sessions_outlive_restarts:
-        error = Error.DUPLICATE_BROKER_REGISTRATION
-        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
-        return answers(controller, source, answer)
+        return refuse(Error.DUPLICATE_BROKER_REGISTRATION)
+    others = (b for number, b in controller.brokers.items() if number != broker)
+    if request.directory and any(b.directory == request.directory for b in others):
+        return refuse(Error.INVALID_REGISTRATION)
     if not has(controller, request.position) or request.previous_broker_epoch > controller.offset:
         # Its log has decisions that this controller never made, or has forgotten.
-        error = Error.OFFSET_OUT_OF_RANGE
-        answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
-        return answers(controller, source, answer)
+        return refuse(Error.OFFSET_OUT_OF_RANGE)
     clean = previous_registration is not None and previous_registration.epoch == request.previous_broker_epoch
     registered = BrokerMetadata(
         broker=broker,
@@ -177,6 +192,7 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         host=request.host,
         port=request.port,
         rack=request.rack,
+        directory=request.directory,
     )
     changes = [
         Change(partition_after_restart(partition, broker, clean or has_session, design), "broker_restarts", broker)
@@ -238,9 +254,8 @@ def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now
     """A broker is heard: its session goes on, begins, or ends in order (BrokerHeartbeatManager)."""
     broker = controller.brokers.get(request.broker)
     if broker is None or broker.epoch != request.broker_epoch:
-        answer = HeartbeatAnswer(
-            broker=request.broker, broker_epoch=request.broker_epoch, error=Error.STALE_BROKER_EPOCH
-        )
+        error = Error.BROKER_ID_NOT_REGISTERED if broker is None else Error.STALE_BROKER_EPOCH
+        answer = HeartbeatAnswer(broker=request.broker, broker_epoch=request.broker_epoch, error=error)
         return answers(controller, source, answer)
     controller = attrs.evolve(controller, read=controller.read.set(broker.broker, request.metadata_offset))
     if not broker.fenced:
@@ -295,6 +310,19 @@ def _shuts_down(controller: Controller, source: BrokerId, broker: BrokerMetadata
     return _fences(controller, broker, (Send(source, answer),))
 
 
+def _unregisters(controller: Controller, source: BrokerId, request: UnregisterBroker) -> ControllerStep:
+    """A broker is gone for good: its partitions do without it, and its number is free (handleBrokerUnregistered).
+
+    If it comes back it counts as one that did not stop in order. To the model it is fenced, and then crashed.
+    """
+    broker = controller.brokers.get(request.broker)
+    if broker is None:
+        error = Error.BROKER_ID_NOT_REGISTERED
+        return answers(controller, source, AdminAnswer(request=request.request, error=error))
+    answer = Send(source, AdminAnswer(request=request.request))
+    return _fences(controller, broker, (answer,), unregistration(broker.broker))
+
+
 def _others_have_read(controller: Controller, broker: BrokerMetadata, mine: Sequence[PartitionMetadata]) -> bool:
     """Every other broker with a session has read what became of a broker's partitions, and that it stops.
 
@@ -312,7 +340,8 @@ def _elects(
 ) -> ControllerStep:
     """An admin wants the preferred leader back, or any leader (electLeaders).
 
-    Model: controller_moves_leadership, controller_elects_unclean.
+    Model: controller_moves_leadership, controller_elects_unclean; controller_elects_returned and
+    controller_elects_last_known_leader, where one of these can be had before anybody.
     """
     partition, error = controller.partitions.get(request.partition), Error.NONE
     brokers = brokers_for(controller, request.partition)
@@ -323,7 +352,8 @@ def _elects(
     elif partition.leader is not None and (unclean or partition.leader == partition.replicas[0]):
         error = Error.ELECTION_NOT_NEEDED
     elif unclean:
-        change = elects_unclean(attrs.evolve(partition, unclean_leader_election=True), brokers)
+        may = attrs.evolve(partition, unclean_leader_election=True)
+        change = elects_anybody(may, brokers, controller.settings.insync_design)
         if change is not None:
             asked = attrs.evolve(change.partition, unclean_leader_election=partition.unclean_leader_election)
             change = attrs.evolve(change, partition=asked)
@@ -342,8 +372,15 @@ def _partitions_of(controller: Controller, broker: BrokerId) -> list[PartitionMe
     return [p for _, p in sorted(controller.partitions.items()) if broker in p.replicas]
 
 
-def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Send] = ()) -> ControllerStep:
+def _fences(
+    controller: Controller,
+    broker: BrokerMetadata,
+    answers: Iterable[Send] = (),
+    record: BrokerMetadata | None = None,
+) -> ControllerStep:
     """A broker has no session from now on; all its partitions do without it, in one change.
+
+    `record` is what becomes of its registration, if that is not only that it is fenced.
 
     Model: controller_fences_outsider, _follower, _leader, _last_leader.
     """
@@ -354,7 +391,7 @@ def _fences(controller: Controller, broker: BrokerMetadata, answers: Iterable[Se
     contacts = controller.contacts
     if broker.broker in contacts:
         contacts = contacts.delete(broker.broker)
-    return decides(attrs.evolve(controller, contacts=contacts), (fenced_broker,), changes, answers)
+    return decides(attrs.evolve(controller, contacts=contacts), (record or fenced_broker,), changes, answers)
 
 
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:
@@ -388,9 +425,4 @@ def _due_change(controller: Controller, tp: TopicPartition) -> Change | None:
         leaves = broker is not None and broker.shutting_down and not broker.fenced
         if leaves and relievable(partition, replica, design):
             return departs(partition, replica, brokers, design)
-    for replica in partition.replicas:
-        if available(brokers, replica):
-            change = returns(partition, replica, design)
-            if change is not None:
-                return change
-    return elects_unclean(partition, brokers)
+    return elects_anybody(partition, brokers, design)

@@ -7,7 +7,7 @@ its way to the disk. Otherwise a controller that crashed could have told of a de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 from immutables import Map
@@ -30,6 +30,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
     removed,
+    unregistration,
 )
 from isr_broker.settings import Settings
 
@@ -40,6 +41,7 @@ Key = TopicPartition | BrokerId
 class Controller:
     """The controller's state.
 
+    - `cluster`: the id of the cluster, by which brokers of another one are refused.
     - `offset` and `durable_offset`: the end of the metadata log, and how much of it is durable.
     - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
       and the others of the model), `change_offsets` when each of them changed last.
@@ -57,6 +59,7 @@ class Controller:
     """
 
     settings: Settings = attrs.field(repr=False)
+    cluster: str = ""
     offset: int = 0
     durable_offset: int = 0
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
@@ -107,7 +110,10 @@ def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -
                     partitions = partitions.delete(record.partition)
                 change_offsets = change_offsets.set(record.partition, offset)
             case BrokerMetadata():
-                brokers = brokers.set(record.broker, record)
+                if record.epoch >= 0:
+                    brokers = brokers.set(record.broker, record)
+                elif record.broker in brokers:
+                    brokers = brokers.delete(record.broker)
                 change_offsets = change_offsets.set(record.broker, offset)
             case ControllerLife():
                 lives = (*lives, MetadataPosition(offset, record.life))
@@ -219,7 +225,10 @@ def news_since(controller: Controller, since: int) -> Metadata:
         offset=controller.offset,
         whole=whole,
         life=end_of_log(controller).life,
-        brokers=tuple(controller.brokers[b] for b in sorted(k for k in new if not isinstance(k, TopicPartition))),
+        brokers=tuple(
+            controller.brokers.get(b) or unregistration(b)
+            for b in sorted(k for k in new if not isinstance(k, TopicPartition))
+        ),
         partitions=tuple(
             controller.partitions.get(tp) or removed(tp)
             for tp in sorted(k for k in new if isinstance(k, TopicPartition))
@@ -231,11 +240,30 @@ def answers(controller: Controller, to: BrokerId, message: FromController) -> Co
     return decides(controller, (), (), (Send(to, message),))
 
 
-def with_settings(controller: Controller, partition: PartitionMetadata) -> PartitionMetadata:
-    """A partition with what its topic's settings and the controller's come to; in the same partition epoch."""
-    configs = dict(partition.configs)
-    return attrs.evolve(
+def with_settings(
+    controller: Controller, partition: PartitionMetadata, configs: Mapping[str, str] | None = None
+) -> PartitionMetadata:
+    """A partition with what its topic's settings and the controller's come to; `configs`: the topic's from now on.
+
+    Where min.insync.replicas is set anew, it is a new version of the partition without ELR and last known leader, since
+    KIP-966: they were chosen by the old number, and by a smaller one the leader commits without them. Kafka writes a
+    ClearElrRecord in the batch of the setting (ConfigurationControlManager.createClearElrRecordsAsNeeded,
+    ReplicationControlManager.removeTopicElrs). There it is a new version only where there was something to clear; here
+    always, for an AlterPartition from before must not be decided by the new number while its leader goes by the old.
+    """
+    own = dict(partition.configs) if configs is None else configs
+    new = attrs.evolve(
         partition,
-        min_insync_replicas=topic_configs.minimum(configs, controller.settings),
-        unclean_leader_election=topic_configs.unclean(configs, controller.settings),
+        configs=tuple(sorted(own.items())),
+        min_insync_replicas=topic_configs.minimum(own, controller.settings),
+        unclean_leader_election=topic_configs.unclean(own, controller.settings),
+    )
+    same = (partition.min_insync_replicas, dict(partition.configs).get(topic_configs.MIN_ISR)) == (
+        new.min_insync_replicas,
+        own.get(topic_configs.MIN_ISR),
+    )
+    if same or not controller.settings.insync_design.eligible_leader_replicas:
+        return new
+    return attrs.evolve(
+        new, elr=frozenset[BrokerId](), last_known_leader=None, partition_epoch=partition.partition_epoch + 1
     )

@@ -192,6 +192,18 @@ def returns(old: PartitionMetadata, replica: BrokerId, design: Design) -> Change
     return None
 
 
+def elects_anybody(old: PartitionMetadata, brokers: Brokers, design: Design) -> Change | None:
+    """A partition without a leader gets one: who is eligible, else who led last, else anybody if that is allowed.
+
+    PartitionChangeBuilder.electAnyLeader.
+    """
+    for replica in old.replicas:
+        change = returns(old, replica, design) if available(brokers, replica) else None
+        if change is not None:
+            return change
+    return elects_unclean(old, brokers)
+
+
 def elects_unclean(old: PartitionMetadata, brokers: Brokers) -> Change | None:
     """Nobody eligible is available, so any available replica leads, alone, whatever it lacks.
 

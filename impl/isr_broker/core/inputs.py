@@ -208,6 +208,8 @@ class Start:
     host: str = ""
     port: int = 0
     rack: str = ""
+    cluster: str = ""
+    directory: str = ""
     position: MetadataPosition = NOTHING_READ
 
 

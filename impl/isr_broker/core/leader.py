@@ -96,7 +96,7 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
     first, end = replica.log.end, replica.log.end + admission.count
     write = AppendLog(
         partition=replica.partition,
-        records=stamped(produce.records, first, replica.leader_epoch),
+        records=stamped(produce.records[: admission.size], first, replica.leader_epoch, admission.newest),
         flush=flushes(replica, end),
     )
     return Step(attrs.evolve(replica, pending_operation=ProducerAppend(produce, first)), (write,))

@@ -38,20 +38,20 @@ class BadMessage(ValueError):
     """Bytes that are no message of a broker."""
 
 
-def frames(parcels: Sequence[Parcel]) -> Iterator[bytes]:
-    """As few frames as may be, with their lengths, in the order of the messages."""
+def frames(parcels: Sequence[Parcel], cluster: str) -> Iterator[bytes]:
+    """As few frames as may be, with their lengths, in the order of the messages; each says of which cluster it is."""
     frame_start, size = 0, 0
     for at, (_, _, sent) in enumerate(parcels):
         message = bare(sent)
         size += len(message.records) if isinstance(message, FetchResponse) else 0
         if size >= MOST_BYTES or at + 1 - frame_start >= MOST_MESSAGES:
-            yield encode(parcels[frame_start : at + 1])
+            yield encode(parcels[frame_start : at + 1], cluster)
             frame_start, size = at + 1, 0
     if frame_start < len(parcels):
-        yield encode(parcels[frame_start:])
+        yield encode(parcels[frame_start:], cluster)
 
 
-def encode(parcels: Sequence[Parcel]) -> bytes:
+def encode(parcels: Sequence[Parcel], cluster: str) -> bytes:
     """One frame, with its length."""
     rows: list[tuple[object, ...]] = []
     records: list[bytes] = []
@@ -62,7 +62,7 @@ def encode(parcels: Sequence[Parcel]) -> bytes:
             records.append(behind)
         stamp = [[envelope.stamp.message, dict(envelope.stamp.clock)]] if isinstance(envelope, Stamped) else []
         rows.append((source, to, len(behind), _converter.unstructure(message, unstructure_as=Message), *stamp))
-    body = json.dumps(rows).encode()
+    body = json.dumps([*rows, cluster]).encode()
     size = _HEAD.size + len(body) + sum(map(len, records))
     return b"".join((struct.pack(">i", size), _HEAD.pack(PEER_API, 0, len(body)), body, *records))
 
@@ -72,15 +72,18 @@ def is_peer(frame: bytes) -> bool:
     return len(frame) >= _HEAD.size and struct.unpack_from(">h", frame)[0] == PEER_API
 
 
-def decode(frame: bytes) -> list[Parcel]:
-    """The messages of a frame; BadMessage if it has anything else."""
+def decode(frame: bytes, cluster: str) -> list[Parcel]:
+    """The messages of a frame; BadMessage if it has anything else, or is of another cluster."""
     _, _, size = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
     at = _HEAD.size + size
     parcels: list[Parcel] = []
     try:
-        rows = cast(
-            "list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", json.loads(frame[_HEAD.size : at])
-        )
+        *listed, whose = cast("list[object]", json.loads(frame[_HEAD.size : at]))
+        if whose != cluster:
+            raise BadMessage(f"a message of a broker of the cluster {str(whose)[:40]!r}, not of {cluster!r}")
+        rows = cast("list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", listed)
+        if len(rows) > MOST_MESSAGES:
+            raise BadMessage(f"{len(rows):,} messages in one frame, a broker sends {MOST_MESSAGES} at most")
         for source, to, behind, body, *stamp in rows:
             message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
             if isinstance(message, FetchResponse) and behind:
@@ -88,6 +91,8 @@ def decode(frame: bytes) -> list[Parcel]:
                 at += behind
             sent = Stamped(message, Stamp(stamp[0][0], stamp[0][1])) if stamp else message
             parcels.append((int(source), int(to), sent))
+    except BadMessage:
+        raise
     except Exception as error:
         # The converter wraps whatever it meets, and says what it could not make sense of.
         raise BadMessage(str(error)) from error

@@ -28,6 +28,8 @@ class Error(Enum):
     NOT_ENOUGH_REPLICAS = 19
     NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
     INVALID_REQUIRED_ACKS = 21
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_VERSION = 35
     TOPIC_ALREADY_EXISTS = 36
     INVALID_PARTITIONS = 37
     INVALID_REPLICATION_FACTOR = 38
@@ -36,12 +38,16 @@ class Error(Enum):
     INVALID_REQUEST = 42
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    POLICY_VIOLATION = 44
+    INVALID_PRODUCER_ID_MAPPING = 49
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     KAFKA_STORAGE_ERROR = 56
     GROUP_ID_NOT_FOUND = 69
     FETCH_SESSION_ID_NOT_FOUND = 70
     INVALID_FETCH_SESSION_EPOCH = 71
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
     STALE_BROKER_EPOCH = 77
     OFFSET_NOT_AVAILABLE = 78
     PREFERRED_LEADER_NOT_AVAILABLE = 80
@@ -52,6 +58,10 @@ class Error(Enum):
     UNKNOWN_TOPIC_ID = 100
     BROKER_ID_NOT_REGISTERED = 102
     DUPLICATE_BROKER_REGISTRATION = 101
+    INCONSISTENT_CLUSTER_ID = 104
+    UNSUPPORTED_ENDPOINT_TYPE = 115
+    MISMATCHED_ENDPOINT_TYPE = 114
+    INVALID_REGISTRATION = 119
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
@@ -288,8 +298,10 @@ NOTHING_READ: Final = MetadataPosition()
 class RegisterBroker:
     """A starting broker registers; `incarnation` is unique to the process (KIP-631).
 
-    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966). `position`
-    is up to where its earlier lives have read the metadata log, as far as its disk remembers.
+    `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966). `cluster`
+    is the id of the cluster that its data belong to (KIP-78), `directory` that of its data directory, which no other
+    broker has (KIP-858). `position` is up to where its earlier lives have read the metadata log, as far as its disk
+    remembers.
     """
 
     broker: BrokerId
@@ -298,6 +310,8 @@ class RegisterBroker:
     host: str = ""
     port: int = 0
     rack: str = ""
+    cluster: str = ""
+    directory: str = ""
     position: MetadataPosition = NOTHING_READ
 
 
@@ -384,7 +398,10 @@ class PartitionMetadata:
 
 @attrs.frozen(kw_only=True, cache_hash=True)
 class BrokerMetadata:
-    """One broker as the controller has it (BrokerRegistration); the broker epoch is where it was registered."""
+    """One broker as the controller has it (BrokerRegistration); the broker epoch is where it was registered.
+
+    Without an epoch it is registered no more (UnregisterBrokerRecord).
+    """
 
     broker: BrokerId
     epoch: int
@@ -394,6 +411,12 @@ class BrokerMetadata:
     host: str = ""
     port: int = 0
     rack: str = ""
+    directory: str = ""
+
+
+def unregistration(broker: BrokerId) -> BrokerMetadata:
+    """The record of a broker that is registered no more."""
+    return BrokerMetadata(broker=broker, epoch=-1)
 
 
 def removed(tp: TopicPartition) -> PartitionMetadata:
@@ -526,6 +549,14 @@ class ElectUncleanLeader:
 
 
 @attrs.frozen(kw_only=True)
+class UnregisterBroker:
+    """An admin says that a broker is gone for good (UnregisterBroker, KIP-631)."""
+
+    request: int
+    broker: BrokerId
+
+
+@attrs.frozen(kw_only=True)
 class AdminAnswer:
     """The answer to an admin's request; `topic_id` of the topic that was created."""
 
@@ -545,6 +576,7 @@ ToController: TypeAlias = (
     | DeleteTopic
     | ElectPreferredLeader
     | ElectUncleanLeader
+    | UnregisterBroker
 )
 FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
 BetweenReplicas: TypeAlias = FetchRequest | FetchResponse | OffsetForLeaderEpochRequest | OffsetForLeaderEpochResponse

@@ -71,6 +71,7 @@ from isr_broker.core.messages import (
     TopicPartition,
     lost_metadata,
     removed,
+    unregistration,
 )
 from isr_broker.core.replica_state import Replica
 from isr_broker.core.watermark import fetch_refusal, refuses_fetch
@@ -106,6 +107,7 @@ class Node:
       counts for nothing, and this broker neither leads nor follows there. `offline_changes` counts what changed.
     - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of a topic that the
       metadata had, and have no more, is removed. A log of which they know nothing is set aside.
+    - `registration_deadline`: when it ends if it is not registered by then; `registration_error`: the last refusal.
     """
 
     me: BrokerId
@@ -125,6 +127,8 @@ class Node:
     topic_ids: Map[TopicPartition, int] = attrs.field(factory=Map[TopicPartition, int])
     offline: Map[TopicPartition, bool] = attrs.field(factory=Map[TopicPartition, bool])
     offline_changes: int = 0
+    registration_deadline: Millis = MAX_LONG
+    registration_error: Error = Error.NONE
     next_call: Millis = 0
     next_poll: Millis = 0
     next_checkpoint: Millis = 0
@@ -145,7 +149,11 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
     match node_input:
         case Start():
             node = attrs.evolve(node, start=node_input, phase=Phase.REGISTERING)
-            node = attrs.evolve(node, next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms)
+            node = attrs.evolve(
+                node,
+                next_checkpoint=now + node.settings.replica_high_watermark_checkpoint_interval_ms,
+                registration_deadline=now + node.settings.initial_broker_registration_timeout_ms,
+            )
             return _calls(node, now)
         case LogOpened():
             return _add_replica(node, node_input, now)
@@ -160,6 +168,8 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
             return NodeStep(stopped, (*step.effects, Halt(f"{node_input.partition}: {node_input.why}")))
         case Produce() | Consume() | DeleteRecords():
             return _tell_replica(node, node_input.partition, node_input, now)
+        case ShutDown() if node.broker_epoch < 0:
+            return _ends_unregistered(node)
         case ShutDown():
             return _calls(attrs.evolve(node, phase=Phase.SHUTTING_DOWN), now)
         case Tick():
@@ -177,7 +187,7 @@ def deadline(node: Node) -> Millis | None:
 
 def own_deadline(node: Node) -> Millis:
     """When the broker itself wants a Tick, whatever its replicas want."""
-    call = node.next_call if node.broker_epoch < 0 else min(node.next_call, node.next_poll)
+    call = min(node.next_call, node.registration_deadline if node.broker_epoch < 0 else node.next_poll)
     return min(call, node.next_checkpoint)
 
 
@@ -315,10 +325,29 @@ def _begins_anew(node: Node, metadata: PartitionMetadata) -> bool:
     return node.offline[metadata.partition] and not counts
 
 
-def _gives_up(node: Node, tp: TopicPartition) -> NodeStep:
+def _sets_aside(node: Node, tp: TopicPartition) -> NodeStep:
     """A damaged log is set aside, and the replica is offline no more."""
     node = attrs.evolve(node, offline=node.offline.delete(tp), offline_changes=node.offline_changes + 1)
     return NodeStep(node, (SetAside(tp),))
+
+
+def _compares_log(node: Node, metadata: PartitionMetadata, before: PartitionMetadata | None, behind: bool) -> NodeStep:
+    """Whether a log here may be that of a partition as the metadata have it now; `before` is as they had it."""
+    tp, step = metadata.partition, NodeStep(node)
+    replica = node.replicas.get(tp)
+    if replica is not None and (not metadata.replicas or _is_of_another_topic(node, metadata)):
+        deleted = _is_deleted(node, before)
+        if not deleted and node.me in metadata.isr | metadata.elr:
+            # It was in sync with this topic, so its log was of it: what the log says of its topic is damaged.
+            step = _goes_offline(node, tp, behind)
+        else:
+            step = _drops(node, tp, deleted)
+    elif replica is not None and replica.log.epochs.latest() > metadata.leader_epoch:
+        # It has records of an epoch that there never was: one of them is damaged, or the metadata are too old.
+        step = _goes_offline(node, tp, behind)
+    if tp in step.core.offline and _begins_anew(step.core, metadata):
+        step = _also(step, _sets_aside(step.core, tp))
+    return step
 
 
 def _opens(step: NodeStep, partitions: Iterable[PartitionMetadata]) -> NodeStep:
@@ -383,6 +412,10 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     if expected and answer.error is Error.OFFSET_OUT_OF_RANGE and node.start is not None:
         why = lost_metadata(f"broker {node.me} has read", node.start.position.offset)
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
+    if expected and answer.error is Error.INCONSISTENT_CLUSTER_ID:
+        return _is_elsewhere(node)
+    if expected and answer.error is not Error.NONE and node.broker_epoch < 0:
+        return NodeStep(attrs.evolve(node, registration_error=answer.error))
     if not expected or answer.error is not Error.NONE or answer.broker_epoch <= node.broker_epoch:
         return NodeStep(node)
     phase = Phase.RUNNING if node.phase is Phase.REGISTERING else node.phase
@@ -393,11 +426,21 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     return _then(_calls(node, now), _polls, now)
 
 
+def _is_elsewhere(node: Node) -> NodeStep:
+    """The controller is that of another cluster. It takes this broker never, so the process ends."""
+    mine = node.start.cluster if node.start is not None else ""
+    why = f"the controller is of another cluster than {mine}, to which the data belong (INCONSISTENT_CLUSTER_ID)"
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
+
+
 def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
     """The controller has answered a heartbeat.
 
-    If it knows a later registration of this broker, another process has taken its place, and this one ends.
+    If it knows a later registration of this broker, another process has taken its place, and this one ends. If it knows
+    none, somebody has unregistered the broker, which then has no session until it is started again.
     """
+    if answer.broker_epoch == node.broker_epoch and answer.error is Error.INCONSISTENT_CLUSTER_ID:
+        return _is_elsewhere(node)
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
         why = f"broker {node.me} was registered again, or the controller has lost its metadata.log"
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
@@ -421,11 +464,19 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
         # All that there is, and not only what is new. Logs of topics that were deleted while this broker was away are
         # among the others: it never heard of those topics (LogManager.isStrayKraftReplica).
         gone = {*node.partitions, *node.replicas, *node.offline} - {p.partition for p in news.partitions}
-        news = attrs.evolve(news, partitions=(*news.partitions, *map(removed, sorted(gone))))
+        away = set(node.brokers) - {b.broker for b in news.brokers}
+        news = attrs.evolve(
+            news,
+            partitions=(*news.partitions, *map(removed, sorted(gone))),
+            brokers=(*news.brokers, *map(unregistration, sorted(away))),
+        )
     behind = node.metadata_offset < node.broker_epoch
     before, brokers, partitions = node.partitions, node.brokers, node.partitions
     for broker in news.brokers:
-        brokers = brokers.set(broker.broker, broker)
+        if broker.epoch >= 0:
+            brokers = brokers.set(broker.broker, broker)
+        elif broker.broker in brokers:
+            brokers = brokers.delete(broker.broker)
     for partition in news.partitions:
         if partition.replicas:
             partitions = partitions.set(partition.partition, partition)
@@ -434,25 +485,21 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     node = attrs.evolve(
         node, metadata_offset=news.offset, metadata_life=news.life, brokers=brokers, partitions=partitions
     )
-    step = NodeStep(node)
+    effects: list[Effect] = []
     for p in news.partitions:
-        if p.partition in node.replicas and (not p.replicas or _is_of_another_topic(node, p)):
-            deleted = _is_deleted(step.core, before.get(p.partition))
-            if not deleted and node.me in p.isr | p.elr:
-                # It was in sync with this topic, so its log was of it: what the log says of its topic is damaged.
-                step = _also(step, _goes_offline(step.core, p.partition, behind))
-            else:
-                step = _also(step, _drops(step.core, p.partition, deleted))
-        elif p.partition in node.replicas and node.replicas[p.partition].log.epochs.latest() > p.leader_epoch:
-            # It has records of an epoch that there never was: one of them is damaged, or the metadata are too old.
-            step = _also(step, _goes_offline(step.core, p.partition, behind))
-        if p.partition in step.core.offline and _begins_anew(step.core, p):
-            step = _also(step, _gives_up(step.core, p.partition))
-    step = _opens(step, news.partitions)
+        step = _compares_log(node, p, before.get(p.partition), behind)
+        node = step.core
+        effects += step.effects
+    step = _opens(NodeStep(node), news.partitions)
+    node = step.core
+    effects += step.effects
     told = {p.partition for p in news.partitions if node.me in p.replicas}
-    told |= _led_with(step.core, {b.broker for b in news.brokers})
-    for tp in sorted(told & set(step.core.replicas)):
-        step = _also(step, _tell_replica(step.core, tp, _news(step.core, partitions[tp]), now))
+    told |= _led_with(node, {b.broker for b in news.brokers})
+    for tp in sorted(tp for tp in told if tp in node.replicas):
+        step = _tell_replica(node, tp, _news(node, partitions[tp]), now)
+        node = step.core
+        effects += step.effects
+    step = NodeStep(node, tuple(effects))
     step = _then(step, _polls, now)
     return _then(step, _calls, now) if behind and step.core.metadata_offset >= step.core.broker_epoch else step
 
@@ -493,6 +540,8 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             host=start.host,
             port=start.port,
             rack=start.rack,
+            cluster=start.cluster,
+            directory=start.directory,
             position=start.position,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
@@ -503,6 +552,30 @@ def _calls(node: Node, now: Millis) -> NodeStep:
         wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
     )
     return NodeStep(node, (Send(CONTROLLER, heartbeat),))
+
+
+def _ends_unregistered(node: Node) -> NodeStep:
+    """A broker that is to stop and was never registered stops at once: nothing depends on it (BrokerLifecycleManager).
+
+    It has changed no log, so if its last life ended in order this one does, too.
+    """
+    epoch = node.start.previous_broker_epoch if node.start is not None else -1
+    last = CheckpointWatermarks(watermarks(node.replicas.values()))
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(epoch, last),))
+
+
+def _gives_up(node: Node) -> NodeStep:
+    """The broker was not registered in time, and ends (BrokerLifecycleManager.RegistrationTimeoutEvent)."""
+    limit = f"{node.settings.initial_broker_registration_timeout_ms} ms (initial.broker.registration.timeout.ms)"
+    answer = "the controller did not answer"
+    if node.registration_error is not Error.NONE:
+        answer = f"the controller answered {node.registration_error.name}"
+    if node.registration_error is Error.DUPLICATE_BROKER_REGISTRATION:
+        answer += ", for another process has this number"
+    if node.registration_error is Error.INVALID_REGISTRATION:
+        answer += ", for another broker has this data directory"
+    why = f"broker {node.me} was not registered within {limit}: {answer}"
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
 
 
 def _polls(node: Node, now: Millis) -> NodeStep:
@@ -523,6 +596,8 @@ def _ticks(node: Node, tp: TopicPartition | None, now: Millis) -> NodeStep:
     """One thing that is due: a heartbeat, a question for metadata, a checkpoint, or a replica's own."""
     if node.phase is Phase.LOADING:
         return NodeStep(node)
+    if node.broker_epoch < 0 and node.registration_deadline <= now:
+        return _gives_up(node)
     if node.next_call <= now:
         return _calls(node, now)
     if node.broker_epoch >= 0 and node.next_poll <= now:

@@ -1,12 +1,34 @@
-"""Whether a producer's batch is taken: it must be whole, and an idempotent producer's must come in order (KIP-98)."""
+"""Whether a producer's batch is taken: whole, one alone, and an idempotent producer's in its order (KIP-98)."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
+from isr_broker.core.batch_records import newest_timestamp
 from isr_broker.core.log_view import Producers
 from isr_broker.core.messages import Error, Offset
-from isr_broker.core.record_batch import BadBatch, Batch, batches
+from isr_broker.core.record_batch import (
+    BASE_OFFSET_BYTES,
+    HEADER_BYTES,
+    LENGTH_ENDS,
+    MAGIC,
+    BadBatch,
+    Batch,
+    header,
+    is_whole,
+)
+
+_MAGIC_AT: Final = 16
+_MAGIC_BYTE: Final = bytes([MAGIC])
+_LEAST_LENGTH: Final = 14
+"""LegacyRecord.RECORD_OVERHEAD_V0."""
+
+_MOST_RATIO: Final = {1: 1_032, 2: 22, 3: 256, 4: 33_000}
+"""How many bytes one byte of gzip, snappy, lz4 and zstd can become at most, by their formats."""
+_LEAST_RECORD: Final = 7
+"""Bytes of a record that has nothing in it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -14,36 +36,103 @@ class Admission:
     """The verdict: an error, or how many offsets the batch takes; `duplicate` is where it already is in the log, if it
     is.
 
-    `duplicate` is the first offset and the number of offsets.
+    - `duplicate`: the first offset and the number of offsets.
+    - `size`: the bytes of the batch, after which there may be some that are none (UnifiedLog.trimInvalidBytes).
+    - `newest`: its largest timestamp, where its header says another.
     """
 
     error: Error = Error.NONE
     count: int = 0
     duplicate: tuple[Offset, int] | None = None
+    size: int = 0
+    newest: int | None = None
 
 
 def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admission:
     """Whether a leader may append what it was sent: exactly one batch, as since Produce version 3.
 
-    UnifiedLog.analyzeAndValidateRecords, analyzeAndValidateProducerState.
+    ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator, analyzeAndValidateProducerState,
+    in this order; what each refusal is called is in docs/broker.md.
     """
-    if len(records) > max_bytes:
-        return Admission(error=Error.MESSAGE_TOO_LARGE)
+    size = _size_at(records, 0)
+    if size != len(records) or records[_MAGIC_AT : _MAGIC_AT + 1] != _MAGIC_BYTE:
+        # Not just one batch, as nearly always.
+        fault = batch_fault(records) or batch_fault(records, after_first=True)
+        if fault is not None:
+            return Admission(error=fault)
+    if (error := _damage(records, size, max_bytes)) is not Error.NONE:
+        return Admission(error=error)
     try:
-        parsed_batches = list(batches(records, check=True))
+        batch = header(records, 0)
     except BadBatch:
-        return Admission(error=Error.CORRUPT_MESSAGE)
-    if (
-        len(parsed_batches) != 1
-        or parsed_batches[0].count < 1
-        or parsed_batches[0].count != parsed_batches[0].last_offset_delta + 1
-    ):
+        # Offsets or a count that cannot be.
         return Admission(error=Error.INVALID_RECORD)
-    batch = parsed_batches[0]
-    if batch.control or (batch.idempotent and batch.base_sequence < 0):
-        # Only a coordinator writes control batches (LogValidator.validateBatch).
-        return Admission(error=Error.INVALID_RECORD)
-    return _in_order(producers, batch) if batch.idempotent else Admission(count=batch.count)
+    error, newest = _fault(records, batch)
+    if error is not Error.NONE:
+        return Admission(error=error)
+    admission = _in_order(producers, batch) if batch.idempotent else Admission(count=batch.count)
+    return attrs.evolve(admission, size=size, newest=None if newest == batch.max_timestamp else newest)
+
+
+def _size_at(records: bytes, at: int) -> int:
+    return int.from_bytes(records[at + 8 : at + LENGTH_ENDS], "big", signed=True) + LENGTH_ENDS
+
+
+def batch_fault(records: bytes, after_first: bool = False) -> Error | None:
+    """Why bytes are no batch, by their length and magic alone; None if they are (ByteBufferLogInputStream.nextBatch).
+
+    With `after_first` it is asked of what follows the first, which should be no batch.
+    """
+    at = _size_at(records, 0) if after_first else 0
+    bytes_left = len(records) - at
+    nothing = None if after_first else Error.INVALID_RECORD
+    if bytes_left < LENGTH_ENDS:
+        return nothing
+    size = _size_at(records, at)
+    if size < _LEAST_LENGTH + LENGTH_ENDS:
+        return Error.CORRUPT_MESSAGE
+    if bytes_left <= _MAGIC_AT:
+        return nothing
+    magic = int.from_bytes(records[at + _MAGIC_AT : at + _MAGIC_AT + 1], "big", signed=True)
+    if not 0 <= magic <= MAGIC:
+        return Error.CORRUPT_MESSAGE
+    if size > bytes_left:
+        return nothing
+    return Error.INVALID_RECORD if after_first or magic != MAGIC else None
+
+
+def _damage(records: bytes, size: int, max_bytes: int) -> Error:
+    """What is looked at before anything that the header says is believed (UnifiedLog.analyzeAndValidateRecords)."""
+    if records[:BASE_OFFSET_BYTES].strip(b"\0"):
+        return Error.INVALID_RECORD
+    if size > max_bytes:
+        return Error.MESSAGE_TOO_LARGE
+    return Error.NONE if size >= HEADER_BYTES and is_whole(records, size) else Error.CORRUPT_MESSAGE
+
+
+def _fault(records: bytes, batch: Batch) -> tuple[Error, int]:
+    """What is wrong with what a batch says, and its largest timestamp (LogValidator.validateBatch, validateRecord)."""
+    if batch.codec and batch.codec not in _MOST_RATIO:
+        # Kafka's CompressionType.forId throws, which is no error of its protocol.
+        return Error.UNKNOWN_SERVER_ERROR, -1
+    # Only a coordinator writes control batches.
+    bad_sequence = batch.producer_id >= 0 and batch.base_sequence < 0
+    if batch.count < 1 or batch.count != batch.last_offset_delta + 1 or batch.control or bad_sequence:
+        return Error.INVALID_RECORD, -1
+    if batch.append_time:
+        return Error.INVALID_TIMESTAMP, -1
+    if batch.transactional:
+        # No transaction is open here: no coordinator knows a producer that may write one.
+        return Error.INVALID_PRODUCER_ID_MAPPING, -1
+    if batch.compressed:
+        # No batch is opened here, so nothing can grow; but a batch cannot say more than its codec could hold.
+        room = (batch.size - HEADER_BYTES) * _MOST_RATIO[batch.codec]
+        fits = batch.count * _LEAST_RECORD <= room
+        return (Error.NONE if fits else Error.INVALID_RECORD), batch.max_timestamp
+    try:
+        return Error.NONE, newest_timestamp(records, batch)
+    except BadBatch:
+        return Error.INVALID_RECORD, -1
 
 
 def _in_order(producers: Producers, batch: Batch) -> Admission:

@@ -24,15 +24,20 @@ from isr_broker.core.messages import LeaderEpoch, Offset
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _FRONT: Final = struct.Struct(">qiibIhi")
 HEADER_BYTES: Final = _HEADER.size
+BASE_OFFSET_BYTES: Final = 8
 LENGTH_ENDS: Final = 12
 """The length field counts what comes after itself."""
 
 CRC_FROM: Final = 21
-_MAGIC: Final = 2
+_CRC_AT, _NEWEST_AT = 17, 35
+MAGIC: Final = 2
 _NO_PRODUCER: Final = -1
+_TRANSACTIONAL: Final = 1 << 4
 _CONTROL: Final = 1 << 5
 _CODEC: Final = 0b111
 _APPEND_TIME: Final = 1 << 3
+_SHIFTS: Final = range(7, 64, 7)
+"""A number of 64 bits has ten bytes at most, seven bits at a time (ByteUtils.readVarlong)."""
 
 # The extension has no type stubs.
 crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
@@ -85,9 +90,24 @@ class Batch:
         return bool(self.attributes & _CONTROL)
 
     @property
+    def transactional(self) -> bool:
+        """Its records belong to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def append_time(self) -> bool:
+        """Its timestamps are a broker's and not the producer's (LogAppendTime)."""
+        return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def codec(self) -> int:
+        """How its records are compressed: 0 not at all, then gzip, snappy, lz4, zstd; nobody knows 5 to 7."""
+        return self.attributes & _CODEC
+
+    @property
     def compressed(self) -> bool:
         """Its records cannot be read without a codec."""
-        return bool(self.attributes & _CODEC)
+        return bool(self.codec)
 
 
 def header(data: bytes | memoryview, position: int) -> Batch:
@@ -98,8 +118,8 @@ def header(data: bytes | memoryview, position: int) -> Batch:
     fields = cast("tuple[int, ...]", _HEADER.unpack_from(data, position))
     base, length, epoch, magic, crc, attributes, delta, _, newest, producer, producer_epoch, sequence, count = fields
     size = length + LENGTH_ENDS
-    if magic != _MAGIC:
-        raise BadBatch(f"at byte {position}: magic {magic}, not {_MAGIC}")
+    if magic != MAGIC:
+        raise BadBatch(f"at byte {position}: magic {magic}, not {MAGIC}")
     if size < HEADER_BYTES:
         raise BadBatch(f"at byte {position}: a length of {length} is less than a header")
     if base < 0 or delta < 0 or count < 0 or count > delta + 1:
@@ -116,7 +136,7 @@ def front_of(header_bytes: bytes, expected: Offset, at: int) -> tuple[int, Leade
     if len(header_bytes) < HEADER_BYTES:
         raise BadBatch(f"at byte {at}: {len(header_bytes)} bytes are left, a header has {HEADER_BYTES}")
     base, length, epoch, magic, crc, _, delta = cast("tuple[int, ...]", _FRONT.unpack_from(header_bytes))
-    if base != expected or magic != _MAGIC or length < HEADER_BYTES - LENGTH_ENDS or delta < 0:
+    if base != expected or magic != MAGIC or length < HEADER_BYTES - LENGTH_ENDS or delta < 0:
         raise BadBatch(f"at byte {at}: no batch of offset {expected}, but of {base}")
     return length + LENGTH_ENDS, epoch, crc, base + delta + 1
 
@@ -148,30 +168,54 @@ def records_in(data: bytes, batch: Batch) -> Iterator[Stamp]:
 
     A compressed batch is taken for one record at its base offset with its largest timestamp: the broker has no codecs.
     """
-    if batch.compressed or batch.attributes & _APPEND_TIME:
+    if batch.compressed or batch.append_time:
         yield Stamp(batch.base_offset, batch.max_timestamp, batch.leader_epoch)
         return
-    base = int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)
+    base, end = base_timestamp(data, batch), batch.position + batch.size
     at = batch.position + HEADER_BYTES
     for _ in range(batch.count):
         size, at = zigzag(data, at)
         after, inner = at + size, at + 1
+        if size < 1 or after > end:
+            # Else a log with such a record would be read for ever: going back, or as often as the header says.
+            raise BadBatch(f"at byte {at}: a record of {size} bytes, {end - at} are left")
         delta, inner = zigzag(data, inner)
         number, _ = zigzag(data, inner)
         yield Stamp(batch.base_offset + number, base + delta, batch.leader_epoch)
         at = after
 
 
+def base_timestamp(data: bytes, batch: Batch) -> int:
+    """The timestamp from which those of the records are counted."""
+    return int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)
+
+
 def zigzag(data: bytes, at: int) -> tuple[int, int]:
     """A signed number of variable size, seven bits at a time, and where it ends; BadBatch if it does not."""
-    value = shift = 0
-    while at < len(data):
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value >> 1 ^ -(value & 1), at
-    raise BadBatch(f"at byte {at}: a number that does not end")
+    try:
+        value = data[at]
+        if value >= 0x80:
+            value &= 0x7F
+            for shift in _SHIFTS:
+                at += 1
+                value |= (data[at] & 0x7F) << shift
+                if data[at] < 0x80:
+                    break
+            else:
+                raise BadBatch(f"at byte {at}: a number that does not end")
+    except IndexError:
+        raise BadBatch(f"at byte {at}: a number that does not end") from None
+    return value >> 1 ^ -(value & 1), at + 1
+
+
+def codec_at(data: bytes) -> int:
+    """How the records of the first batch are compressed."""
+    return data[CRC_FROM + 1] & _CODEC
+
+
+def is_transactional(data: bytes) -> bool:
+    """The first batch belongs to a transaction."""
+    return bool(data[CRC_FROM + 1] & _TRANSACTIONAL)
 
 
 def leader_epoch_of(data: bytes) -> LeaderEpoch:
@@ -184,12 +228,21 @@ def crc_of(data: bytes | memoryview, batch: Batch) -> int:
     return crc32c(bytes(data[batch.position + CRC_FROM : batch.position + batch.size]))
 
 
-def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch) -> bytes:
+def is_whole(data: bytes, size: int) -> bool:
+    """The CRC of the first batch, of so many bytes, is that of its header; nothing else of the header is read."""
+    return crc32c(data[CRC_FROM:size]) == int.from_bytes(data[_CRC_AT:CRC_FROM], "big")
+
+
+def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch, newest: int | None = None) -> bytes:
     """A producer's batches with their offsets, from `offset` on, and the leader epoch in which they are appended.
 
+    `newest` is the largest timestamp of the one batch, where its header says another (LogValidator, setMaxTimestamp).
     Model: leader_appends writes its record in the leader's own epoch.
     """
     out = bytearray(data)
+    if newest is not None:
+        struct.pack_into(">q", out, _NEWEST_AT, newest)
+        struct.pack_into(">I", out, _CRC_AT, crc32c(bytes(out[CRC_FROM:])))
     for batch in batches(data):
         struct.pack_into(">q", out, batch.position, offset)
         struct.pack_into(">i", out, batch.position + LENGTH_ENDS, epoch)
@@ -197,12 +250,50 @@ def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch) -> bytes:
     return bytes(out)
 
 
+def encoded_record(value: bytes, number: int = 0) -> bytes:
+    """A record with a value, without key and headers, and with this number in its batch."""
+    inner = b"\0\0" + varint(number) + b"\1" + varint(len(value)) + value + b"\0"
+    return varint(len(inner)) + inner
+
+
+def varint(number: int) -> bytes:
+    """A signed number as `zigzag` reads it."""
+    left, out = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def value_of(data: bytes, batch: Batch) -> bytes:
+    """The value of the first record of an uncompressed batch."""
+    _, at = zigzag(data, batch.position + HEADER_BYTES)
+    at += 1
+    for _ in ("timestamp", "offset"):
+        _, at = zigzag(data, at)
+    size, at = zigzag(data, at)
+    size, at = zigzag(data, at + max(size, 0))
+    return data[at : at + max(size, 0)]
+
+
 def new_batch(
+    value: bytes,
+    count: int = 1,
+    timestamp: int = 0,
+    producer: tuple[int, int, int] = (_NO_PRODUCER, -1, -1),
+) -> bytes:
+    """A batch of so many records, the first of which has a value, for tests, the simulator and tools."""
+    records = b"".join(encoded_record(b"" if number else value, number) for number in range(count))
+    return batch_around(records, count, timestamp, producer)
+
+
+def batch_around(
     records: bytes,
     count: int = 1,
     timestamp: int = 0,
     producer: tuple[int, int, int] = (_NO_PRODUCER, -1, -1),
 ) -> bytes:
-    """A batch around encoded records, for tests, the simulator and tools; `producer` is id, epoch and sequence."""
+    """A batch around encoded records; `producer` is id, epoch and sequence."""
     tail = struct.pack(">hiqqqhii", 0, count - 1, timestamp, timestamp, *producer, count) + records
-    return struct.pack(">qiibI", 0, len(tail) + 9, -1, _MAGIC, crc32c(tail)) + tail
+    return struct.pack(">qiibI", 0, len(tail) + 9, -1, MAGIC, crc32c(tail)) + tail

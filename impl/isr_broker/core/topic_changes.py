@@ -37,7 +37,7 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
     error = Error.NONE
     if not may_be_called(request.topic):
         error = Error.INVALID_TOPIC_EXCEPTION
-    elif any(tp.topic == request.topic for tp in controller.partitions):
+    elif TopicPartition(request.topic, 0) in controller.partitions:
         error = Error.TOPIC_ALREADY_EXISTS
     elif not all(_assignable(controller, replicas) for replicas in request.assignments):
         error = Error.INVALID_REPLICA_ASSIGNMENT
@@ -58,6 +58,14 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
     return decides(
         controller, _new_partitions(controller, request.topic, topic_id, 0, replicas, configs), (), (answer,)
     )
+
+
+def _partitions_of(controller: Controller, topic: str) -> list[PartitionMetadata]:
+    """The partitions of a topic, in their order: they have the numbers from 0 on."""
+    partitions: list[PartitionMetadata] = []
+    while (partition := controller.partitions.get(TopicPartition(topic, len(partitions)))) is not None:
+        partitions.append(partition)
+    return partitions
 
 
 def _new_partitions(
@@ -109,7 +117,7 @@ def _place_replicas(controller: Controller, partitions: int, copies: int) -> lis
 
 def creates_partitions(controller: Controller, source: BrokerId, request: CreatePartitions) -> ControllerStep:
     """A topic gets more partitions, with as many replicas as its first has (createPartitions)."""
-    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    old = _partitions_of(controller, request.topic)
     more, error = request.count - len(old), Error.NONE
     if not old:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -131,8 +139,11 @@ def creates_partitions(controller: Controller, source: BrokerId, request: Create
 
 
 def alters_configs(controller: Controller, source: BrokerId, request: AlterTopicConfigs) -> ControllerStep:
-    """Settings of a topic change. Where unclean election is allowed now, partitions without a leader may get one."""
-    old = [p for _, p in sorted(controller.partitions.items()) if p.partition.topic == request.topic]
+    """Settings of a topic change, with what follows from them, in one batch.
+
+    Where unclean election is allowed now, partitions without a leader may get one.
+    """
+    old = _partitions_of(controller, request.topic)
     error = Error.NONE if old else Error.UNKNOWN_TOPIC_OR_PARTITION
     answer = AdminAnswer(request=request.request, error=error)
     if not old or request.only_asks:
@@ -143,7 +154,7 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
             configs.pop(name, None)
         else:
             configs[name] = value
-    new = [with_settings(controller, attrs.evolve(p, configs=tuple(sorted(configs.items())))) for p in old]
+    new = [with_settings(controller, p, configs) for p in old]
     leaderless = {p.partition for p in new if p.leader is None}
     controller = attrs.evolve(controller, due=controller.due | leaderless)
     return decides(controller, [p for p, q in zip(new, old, strict=True) if p != q], (), (Send(source, answer),))
@@ -151,13 +162,16 @@ def alters_configs(controller: Controller, source: BrokerId, request: AlterTopic
 
 def deletes_topic(controller: Controller, source: BrokerId, request: DeleteTopic) -> ControllerStep:
     """A topic is no more, and its brokers remove the logs (deleteTopics)."""
-    deleted_partitions = sorted(tp for tp in controller.partitions if tp.topic == request.topic)
+    deleted_partitions = [p.partition for p in _partitions_of(controller, request.topic)]
     error = Error.NONE if deleted_partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
-    refused = controller.refused_requests
+    refused_requests = controller.refused_requests
     if not controller.settings.insync_design.refusals_outlive_topics:
         # A topic of the same name begins with the same epochs, and its first request would count as an overtaken copy.
-        refused = Map({tp: request for tp, request in refused.items() if tp not in deleted_partitions})
-    controller = attrs.evolve(controller, due=controller.due - set(deleted_partitions), refused_requests=refused)
+        deleted = set(deleted_partitions)
+        refused_requests = Map({tp: request for tp, request in refused_requests.items() if tp not in deleted})
+    controller = attrs.evolve(
+        controller, due=controller.due - set(deleted_partitions), refused_requests=refused_requests
+    )
     return decides(
         controller,
         map(removed, deleted_partitions),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import uuid
 from typing import Final
 
 import attrs
@@ -12,18 +14,29 @@ from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.metadata_end import END
 
 META_PROPERTIES: Final = "meta.properties"
+OURS: Final = "system=insync"
+"""The line that Apache Kafka does not write."""
 
 
 @attrs.frozen
 class Claim:
-    """Which broker of which cluster the data belong to."""
+    """Which broker of which cluster the data belong to, and the id of the data directory (KIP-858)."""
 
     broker: BrokerId
     cluster: str
+    directory: str = ""
 
 
 class NotOurs(Exception):
     """The data are those of another broker or cluster."""
+
+
+def new_id() -> str:
+    """A random id, of a cluster or a directory: a UUID as 22 characters of base64, the first no dash (Uuid)."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
 
 
 def claimed(disk: Disk) -> Claim | None:
@@ -36,22 +49,50 @@ def claimed(disk: Disk) -> Claim | None:
     broker = values.get("node.id", "")
     if not broker.isascii() or not broker.isdigit() or not values.get("cluster.id"):
         raise NotOurs(f"{META_PROPERTIES} of the data directory cannot be read")
-    return Claim(int(broker), values["cluster.id"])
+    return Claim(int(broker), values["cluster.id"], values.get("directory.id", ""))
 
 
-def claim(disk: Disk, mine: Claim) -> None:
-    """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's, or has lost whose."""
+_EXAMPLE: Final = "4L6g3nShT-eMCtK--X86sw"
+
+
+def cluster_in(disk: Disk, cluster: str | None, begins: bool) -> str:
+    """The id of the cluster that a data directory is for; NotOurs with a sentence if nobody says which.
+
+    `cluster` is the id that was asked for, if one was. Without it the folder says it, and who `begins` a cluster, the
+    broker with the controller, draws one. A folder of an older run may have a name in its place, and keeps it.
+    """
     existing_claim = claimed(disk)
-    if existing_claim is None:
-        signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
-        if signs:
-            raise NotOurs(
-                f"{META_PROPERTIES} is missing, and there is {signs[0]}: write it again with the lines version=1,"
-                " cluster.id=NAME and node.id=NUMBER of the broker that had this data directory"
-            )
-        text = f"version=1\ncluster.id={mine.cluster}\nnode.id={mine.broker}\n"
-        replace(disk, META_PROPERTIES, text.encode())
-    elif existing_claim.broker != mine.broker:
+    if existing_claim is not None:
+        return existing_claim.cluster if cluster is None else cluster
+    if cluster is None and not begins:
+        raise NotOurs(
+            f"the data directory is new, and nobody says of which cluster; --cluster does, "
+            f"and the id is cluster.id in {META_PROPERTIES} of the broker with the controller"
+        )
+    if cluster is not None and (not cluster.isprintable() or cluster.split() != [cluster]):
+        raise NotOurs(f"--cluster {cluster!r}: the id of a cluster is one word, as a new cluster draws it {_EXAMPLE}")
+    return cluster or new_id()
+
+
+def claim(disk: Disk, mine: Claim) -> Claim:
+    """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's. What it says then.
+
+    A directory without an id gets one.
+    """
+    existing_claim = claimed(disk)
+    signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
+    if existing_claim is None and signs:
+        raise NotOurs(
+            f"{META_PROPERTIES} is missing, and there is {signs[0]}: write it again with the lines version=1,"
+            " cluster.id=NAME and node.id=NUMBER of the broker that had this data directory"
+        )
+    if existing_claim is not None and existing_claim.broker != mine.broker:
         raise NotOurs(f"the data directory is that of broker {existing_claim.broker}, not of broker {mine.broker}")
-    elif existing_claim.cluster != mine.cluster:
+    if existing_claim is not None and existing_claim.cluster != mine.cluster:
         raise NotOurs(f"the data directory belongs to the cluster {existing_claim.cluster}, not to {mine.cluster}")
+    if existing_claim is not None and existing_claim.directory:
+        return existing_claim
+    whole = attrs.evolve(mine, directory=new_id())
+    text = f"version=1\ncluster.id={whole.cluster}\nnode.id={whole.broker}\ndirectory.id={whole.directory}\n{OURS}\n"
+    replace(disk, META_PROPERTIES, text.encode())
+    return whole

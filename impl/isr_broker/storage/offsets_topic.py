@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from isr_broker.core.messages import Millis, Offset, TopicPartition
-from isr_broker.core.record_batch import HEADER_BYTES, batches, new_batch, zigzag
+from isr_broker.core.record_batch import HEADER_BYTES, batch_around, batches, varint, zigzag
 
 TOPIC: Final = "__consumer_offsets"
 
@@ -40,13 +40,13 @@ def batch_of(group: str, new: News, now: Millis) -> bytes:
     records: list[bytes] = []
     for number, (tp, said) in enumerate(new.items()):
         key = _KEY_BEGINS + _text(group) + _text(tp.topic) + struct.pack(">i", tp.partition)
-        value = _varint(-1)
+        value = varint(-1)
         if said is not None:
             body = struct.pack(">hqi", _VALUE, said[0], -1) + _text(said[1]) + struct.pack(">q", now)
-            value = _varint(len(body)) + body
-        inner = b"\0" + _varint(0) + _varint(number) + _varint(len(key)) + key + value + _varint(0)
-        records.append(_varint(len(inner)) + inner)
-    return new_batch(b"".join(records), count=len(records), timestamp=now)
+            value = varint(len(body)) + body
+        inner = b"\0" + varint(0) + varint(number) + varint(len(key)) + key + value + varint(0)
+        records.append(varint(len(inner)) + inner)
+    return batch_around(b"".join(records), count=len(records), timestamp=now)
 
 
 def take(committed: Committed, group: str, new: News) -> None:
@@ -97,13 +97,3 @@ def _text(text: str) -> bytes:
 def _read_text(data: bytes, at: int) -> tuple[str, int]:
     (size,) = struct.unpack_from(">h", data, at)
     return data[at + 2 : at + 2 + size].decode(), at + 2 + size
-
-
-def _varint(number: int) -> bytes:
-    """Zig-zag, seven bits at a time."""
-    left, out = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
-    return bytes(out)

@@ -1,9 +1,11 @@
 """Kafka's wire protocol, on both ends of a connection.
 
-Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and the versions that are served).
+Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and the versions that are served),
+`cluster_ids` (of which cluster a request is),
+`leader_hints` (who leads, beside an error).
 
 - What a broker is asked: `requests` (picks the module), `fetch_requests` with `fetch_sessions` and `fetch_questions`,
-  `admin_requests`, `group_requests` with `groups` and `committed_offsets`, `broker_requests` (of brokers to the
-  controller), `epoch_requests`.
+  `admin_requests` with `auto_creation`, `cluster_requests`, `group_requests` with `groups` and `committed_offsets`,
+  `broker_requests` (of brokers to the controller), `epoch_requests`. What is long is served in `turns`.
 - What a broker asks: `fetcher` (of a leader), `controller_channels` (of the controller).
 """

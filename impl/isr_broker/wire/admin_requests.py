@@ -31,7 +31,9 @@ from isr_broker.setting_docs import DOCUMENTATION, WITHOUT_EFFECT
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
+from isr_broker.wire.auto_creation import AutoCreation
 from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.turns import Turns, Work
 
 LEADER_NOT_AVAILABLE: Final = 5
 INVALID_CONFIG: Final = 40
@@ -53,6 +55,15 @@ _SERVED_APIS: Final = {
 MOST_DESCRIBED: Final = 2_000
 """Partitions in one answer (max.request.partition.size.limit)."""
 
+MOST_NEW: Final = 10_000
+"""Records of metadata that one CreateTopics may need (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+_TOO_MUCH: Final = "Unable to perform excessively large batch operation."
+
+_ASKS_AT_ONCE: Final = 50
+"""Questions to the controller in one turn."""
+_CREATED_AT_ONCE: Final = 10
+_DESCRIBED_AT_ONCE: Final = 20
+
 _BROKER, _TOPIC = 4, 2
 _PREFERRED: Final = 0
 _SET, _DELETE = 0, 1
@@ -64,7 +75,9 @@ class AdminRequests:
     """The handlers of one broker."""
 
     runtime: Runtime
+    turns: Turns
     index: Topics = attrs.field(factory=Topics)
+    auto_creation: AutoCreation = attrs.field(factory=AutoCreation)
 
     @property
     def topics(self) -> Topics:
@@ -86,8 +99,7 @@ class AdminRequests:
             case protocol.DELETE_TOPICS:
                 self._delete(body, now, reply)
             case protocol.DESCRIBE_CONFIGS:
-                documents = body.number("include_documentation", 0) == 1
-                reply({"results": [self._config(resource, documents) for resource in body.all("resources")]})
+                self.turns.begin(self._configs(body, reply))
             case protocol.ELECT_LEADERS:
                 self._elect(body, now, reply)
             case protocol.ALTER_CONFIGS | protocol.INCREMENTAL_ALTER_CONFIGS:
@@ -101,6 +113,15 @@ class AdminRequests:
 
     def _each(self, requests: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> None:
         """Ask the controller for each of several things; `then` gets its answers in their order."""
+        self.turns.begin(self._asks(requests, now, then))
+
+    def _asks(
+        self,
+        requests: Sequence[Admin],
+        now: Millis,
+        then: Callable[[list[AdminAnswer]], None],
+        at_once: int = _ASKS_AT_ONCE,
+    ) -> Work:
         answers: dict[int, AdminAnswer] = {}
 
         def collect_answer(number: int, answer: ClientAnswer, records: bytes) -> None:
@@ -109,8 +130,11 @@ class AdminRequests:
             if len(answers) == len(requests):
                 then([answers[n] for n in range(len(requests))])
 
-        for number, make in enumerate(requests):
-            self.runtime.ask(partial(_with_number, make), partial(collect_answer, number), now)
+        for first in range(0, len(requests), at_once):
+            if first:
+                now = yield
+            some = enumerate(requests[first : first + at_once], first)
+            self.runtime.ask_all(((partial(_with_number, make), partial(collect_answer, n)) for n, make in some), now)
         if not requests:
             then([])
 
@@ -137,7 +161,8 @@ class AdminRequests:
         every = not body.all("topics") if request.version == 0 else not body.has("topics")
         may_create = body.number("allow_auto_topic_creation", 1) and self.runtime.settings.auto_create_topics_enable
         topic_rows: list[Answer] = []
-        for topic in [Fields({"name": n}) for n in topics.by_name] if every else body.all("topics"):
+        new_names: list[str] = []
+        for topic in [Fields({"name": n}) for n in topics.by_name] if every else _once(body.all("topics")):
             uuid, by_id = topic.data("topic_id") or b"", not topic.has("name")
             name = topics.name(uuid) if by_id else topic.text("name")
             there, error = topics.by_name.get(name), 0
@@ -148,9 +173,7 @@ class AdminRequests:
                 error = Error.INVALID_TOPIC_EXCEPTION.value
             elif there is None:
                 error = LEADER_NOT_AVAILABLE if may_create else _UNKNOWN_TOPIC
-                if may_create:
-                    made = CreateTopic(request=0, topic=name, partitions=self.runtime.settings.num_partitions)
-                    self._each([made], now, _nothing)
+                new_names += [name] if may_create else []
             topic_rows.append(
                 {
                     "error_code": error,
@@ -160,15 +183,27 @@ class AdminRequests:
                     "partitions": [self._partition(p) for p in there or ()],
                 }
             )
+        self._auto_create(new_names, now)
         alive = [b for _, b in sorted(node.brokers.items()) if not b.fenced]
         # Some clients take an empty list to mean that every broker is gone, and never ask again.
         brokers = alive or [b for b in node.brokers.values() if b.broker == self.runtime.me]
         return {
             "brokers": [{"node_id": b.broker, "host": b.host, "port": b.port, "rack": b.rack or None} for b in brokers],
-            "cluster_id": "insync",
+            "cluster_id": self.runtime.cluster,
             "controller_id": brokers[0].broker if brokers else -1,
             "topics": topic_rows,
         }
+
+    def _auto_create(self, names: Sequence[str], now: Millis) -> None:
+        """Have some of the topics created that a client has asked for and that are not there."""
+        new_names, partitions = self.auto_creation.begin(names), self.runtime.settings.num_partitions
+        requests = [CreateTopic(request=0, topic=name, partitions=partitions) for name in new_names]
+        if requests:
+            self.turns.begin(self._asks(requests, now, partial(self._has_created, new_names), _CREATED_AT_ONCE))
+
+    def _has_created(self, names: Sequence[str], answers: list[AdminAnswer]) -> None:
+        for name in names:
+            self.auto_creation.end(name)
 
     def _partitions(self, body: Fields) -> Answer:
         """DescribeTopicPartitions: so many partitions in the order of their names, and where to go on (KIP-966)."""
@@ -198,6 +233,17 @@ class AdminRequests:
                 break
             remaining -= len(rest)
         return {"topics": topic_rows, "next_cursor": after}
+
+    def _configs(self, body: Fields, reply: Callable[[Answer], None]) -> Work:
+        """DescribeConfigs; what is named twice is described once."""
+        documents = body.number("include_documentation", 0) == 1
+        named = {(r.number("resource_type"), r.text("resource_name")): r for r in body.all("resources")}
+        rows: list[Answer] = []
+        for resource in named.values():
+            rows.append(self._config(resource, documents))
+            if len(rows) % _DESCRIBED_AT_ONCE == 0:
+                yield
+        reply({"results": rows})
 
     def _config(self, resource: Fields, documents: bool) -> Answer:
         """DescribeConfigs: of a topic, or of this broker; with documentation if it is asked for (KIP-569)."""
@@ -230,7 +276,8 @@ class AdminRequests:
     def _create(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """CreateTopics; settings of a topic's own may be given as far as `topic_configs` takes them."""
         topics = body.all("topics")
-        refusals = [_bad_config(topic) for topic in topics]
+        too_much = sum(_size_of_topic(topic) for topic in topics) > MOST_NEW
+        refusals = [_TOO_MUCH if too_much else _bad_config(topic) for topic in topics]
         good = [topic for topic, why in zip(topics, refusals, strict=True) if not why]
 
         def send_reply(answers: list[AdminAnswer]) -> None:
@@ -238,7 +285,8 @@ class AdminRequests:
             topic_rows: list[Answer] = []
             for topic, why in zip(topics, refusals, strict=True):
                 answer = None if why else next(said)
-                error = INVALID_CONFIG if answer is None else answer.error.value
+                refused = Error.POLICY_VIOLATION.value if too_much else INVALID_CONFIG
+                error = refused if answer is None else answer.error.value
                 topic_id = uuid_of(answer.topic_id if answer else 0)
                 message = why or (answer.error.name if answer and answer.error is not Error.NONE else None)
                 topic_rows.append(
@@ -366,18 +414,26 @@ class AdminRequests:
         self._each([make(request=0, partition=tp) for tp in partitions], now, send_reply)
 
 
+def _once(topics: Sequence[Fields]) -> list[Fields]:
+    """Topics that are named, each once, by name or id (KafkaApis.handleTopicMetadataRequest)."""
+    return list({(topic.text("name"), topic.data("topic_id")): topic for topic in topics}.values())
+
+
+def _size_of_topic(topic: Fields) -> int:
+    """Records of metadata that a new topic needs: one, and one for each partition and setting."""
+    return 1 + max(len(topic.all("assignments")), topic.number("num_partitions"), 1) + len(topic.all("configs"))
+
+
 def _with_number(request: Admin, number: int) -> Admin:
     return attrs.evolve(request, request=number)
 
 
-def _nothing(answers: list[AdminAnswer]) -> None:
-    """Nobody waits."""
+_ERROR_NAMES: Final = {error.value: error.name for error in Error}
 
 
 def _error(code: int) -> Answer:
     """An error code, and its name for those who read; no text where there is no error."""
-    names = {error.value: error.name for error in Error}
-    return {"error_code": code, "error_message": names.get(code) if code else None}
+    return {"error_code": code, "error_message": _ERROR_NAMES.get(code) if code else None}
 
 
 def _bad_config(topic: Fields) -> str:

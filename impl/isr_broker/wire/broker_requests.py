@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, TypeAlias, cast
 
 import attrs
@@ -30,7 +30,15 @@ from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
 from isr_broker.wire import protocol
-from isr_broker.wire.controller_channels import ATTEMPTS, incarnation_of, position_in
+from isr_broker.wire.cluster_ids import names_another_cluster
+from isr_broker.wire.controller_channels import (
+    ATTEMPTS,
+    ELR,
+    ELR_LEVEL,
+    directory_of,
+    incarnation_of,
+    position_in,
+)
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 
 Reply: TypeAlias = Callable[[Answer], None]
@@ -55,9 +63,8 @@ class BrokerRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request when the controller has."""
         body, broker = request.body, request.body.number("broker_id")
-        if self.runtime.controller is None or broker == self.runtime.me:
-            # The controller's own broker talks to it within the process: whoever else takes its number is not it.
-            error = Error.NOT_CONTROLLER if self.runtime.controller is None else Error.STALE_BROKER_EPOCH
+        error = self._refusal(request, broker)
+        if error is not Error.NONE:
             reply({"error_code": error.value, "is_fenced": True})
             return
         stamps = stamps_in(request.tags)
@@ -68,6 +75,25 @@ class BrokerRequests:
                 self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
             case _:
                 self._alters(request, now, reply)
+
+    def _refusal(self, request: Request, broker: BrokerId) -> Error:
+        """Why a request is nothing for the controller's core.
+
+        The controller's own broker talks to it within the process: whoever else takes its number is not it.
+        """
+        registers = request.key == protocol.BROKER_REGISTRATION
+        if self.runtime.controller is None:
+            return Error.NOT_CONTROLLER
+        if names_another_cluster(request, self.runtime.cluster):
+            return Error.INCONSISTENT_CLUSTER_ID
+        if broker == self.runtime.me:
+            return Error.DUPLICATE_BROKER_REGISTRATION if registers else Error.STALE_BROKER_EPOCH
+        if registers and not _is_directory(request.body.uuids("log_dirs")):
+            return Error.INVALID_REGISTRATION
+        has_elr = self.runtime.settings.insync_design.eligible_leader_replicas
+        if registers and has_elr and not _supports_elr(request.body):
+            return Error.UNSUPPORTED_VERSION
+        return Error.NONE
 
     def _tell(self, source: BrokerId, messages: list[tuple[Message, Stamp | None]], now: Millis) -> None:
         self.runtime.receive_messages(
@@ -100,6 +126,8 @@ class BrokerRequests:
             host=where.text("host"),
             port=max(where.number("port"), 0),
             rack=body.text("rack"),
+            cluster=body.text("cluster_id"),
+            directory=directory_of(body.uuids("log_dirs")[0]),
             position=position_in(request.tags),
         )
 
@@ -183,6 +211,20 @@ class BrokerRequests:
         self._tell(broker, messages, now)
         if not messages:
             reply(_answer(rows, answer_stamps))
+
+
+def _is_directory(ids: Sequence[bytes]) -> bool:
+    """Whether these are the ids of the one data directory that our broker has, and none is reserved (DirectoryId)."""
+    return len(ids) == 1 and int.from_bytes(ids[0], "big") >= _FIRST_FREE_ID
+
+
+_FIRST_FREE_ID: Final = 100
+
+
+def _supports_elr(body: Fields) -> bool:
+    """Whether the broker supports the level of the ELR that holds here (processRegistrationFeature)."""
+    ranges = [f for f in body.all("features") if f.text("name") == ELR]
+    return any(f.number("min_supported_version") <= ELR_LEVEL <= f.number("max_supported_version") for f in ranges)
 
 
 def _attempts(tags: Tags) -> Iterator[int]:

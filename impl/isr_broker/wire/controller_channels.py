@@ -6,6 +6,7 @@ and one that keeps the broker registered and alive (BrokerLifecycleManager).
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
@@ -29,6 +30,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.wire import protocol
+from isr_broker.wire.cluster_ids import cluster_tags
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields
 
@@ -40,21 +42,24 @@ ATTEMPTS: Final = 10_001
 """The tagged field of AlterPartition's header with the attempt of each partition, in their order, unless every one is
 the first (docs/adr/0007)."""
 
-POSITION: Final = 10_002
+POSITION: Final = 10_003
 """The tagged field of BrokerRegistration's header that says up to where the broker has read the metadata log, as JSON,
 unless it has read nothing."""
 
-CLUSTER: Final = "insync"
 LISTENER: Final = "PLAINTEXT"
+ELR: Final = "eligible.leader.replicas.version"
+ELR_LEVEL: Final = 1
+"""The one feature of Kafka's that is here, and its level in designs that have the ELR."""
 
 _INCARNATION_BYTES: Final = 16
 
 
 @attrs.define
 class AlterPartitions:
-    """The conversation about in-sync sets; `topic_id` knows the ids of topics."""
+    """The conversation about in-sync sets; `topic_id` knows the ids of topics, `cluster` is this one's id."""
 
     me: BrokerId
+    cluster: str
     topic_id: Callable[[str], bytes]
     waiting: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
     in_flight: dict[tuple[bytes, int], Message | Stamped] = attrs.field(
@@ -93,7 +98,11 @@ class AlterPartitions:
             "broker_id": self.me,
             "broker_epoch": _alter(next(iter(self.in_flight.values()))).broker_epoch,
             "topics": [{"topic_id": t, "partitions": [p for p, _ in rows]} for t, rows in topics.items()],
-            HEADER_TAGS: stamp_tags(stamps) | ({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
+            HEADER_TAGS: {
+                **stamp_tags(stamps),
+                **({ATTEMPTS: json.dumps(attempts).encode()} if max(attempts) > 1 else {}),
+                **cluster_tags(self.cluster),
+            },
         }
         return protocol.ask(
             protocol.ALTER_PARTITION, ALTER_VERSION, self.correlation, f"broker-{self.me}-alter-partition", fields
@@ -136,6 +145,9 @@ class Lifecycle:
     """The conversation that keeps a broker registered: the newest registration or heartbeat that waits is sent."""
 
     me: BrokerId
+    cluster: str
+    eligible_leader_replicas: bool = True
+    """Whether the broker's design has them: the one feature that it says it supports."""
     waiting: Message | Stamped | None = None
     in_flight: Message | Stamped | None = None
     correlation: int = 0
@@ -152,11 +164,12 @@ class Lifecycle:
         self.in_flight = envelope
         self.correlation += 1
         stamp, message = stamp_of(envelope), bare(envelope)
-        tags = stamp_tags({} if stamp is None else {ALONE: stamp})
+        tags = {**stamp_tags({} if stamp is None else {ALONE: stamp}), **cluster_tags(self.cluster)}
         name = f"broker-{self.me}-lifecycle"
         match message:
             case RegisterBroker():
-                fields = {**_registration(message), HEADER_TAGS: tags | _position_tag(message.position)}
+                tags |= _position_tag(message.position)
+                fields = {**_registration(message, self.eligible_leader_replicas), HEADER_TAGS: tags}
                 return protocol.ask(protocol.BROKER_REGISTRATION, REGISTRATION_VERSION, self.correlation, name, fields)
             case Heartbeat():
                 fields = {**_heartbeat(message), HEADER_TAGS: tags}
@@ -221,14 +234,17 @@ def incarnation_of(uuid: bytes) -> int:
     return int.from_bytes(uuid, "big")
 
 
-def _registration(message: RegisterBroker) -> Answer:
+def _registration(message: RegisterBroker, eligible_leader_replicas: bool) -> Answer:
+    features: list[Answer] = [{"name": ELR, "min_supported_version": 0, "max_supported_version": ELR_LEVEL}]
     return {
         "broker_id": message.broker,
-        "cluster_id": CLUSTER,
+        "cluster_id": message.cluster,
         "incarnation_id": incarnation_id(message.incarnation),
         "listeners": _listeners([(message.host, message.port)]),
         "rack": message.rack or None,
         "previous_broker_epoch": message.previous_broker_epoch,
+        "features": features if eligible_leader_replicas else [],
+        "log_dirs": [directory_uuid(message.directory)] if message.directory else [],
     }
 
 
@@ -243,6 +259,16 @@ def position_in(tags: Mapping[int, bytes]) -> MetadataPosition:
         return MetadataPosition(int(offset), int(life))
     except (ValueError, TypeError):
         return MetadataPosition()
+
+
+def directory_uuid(directory: str) -> bytes:
+    """The id of a data directory as sixteen bytes."""
+    return base64.urlsafe_b64decode(directory + "==")
+
+
+def directory_of(uuid: bytes) -> str:
+    """The id of a data directory, as it stands in `meta.properties`."""
+    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode()
 
 
 def _listeners(addresses: Iterable[tuple[str, int]]) -> list[Answer]:

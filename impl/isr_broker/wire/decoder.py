@@ -2,7 +2,8 @@
 
 The schemas are the codec's (`kio`); its own reader is not used here, because it reserves memory for as many elements as
 a frame claims to have, and ends the process when there is none. This one believes no length that exceeds the frame,
-takes no more items than a cluster could mean, and skips tagged fields that it does not know, as Kafka does (KIP-482).
+takes no more items of a request than a client could mean, and skips tagged fields that it does not know, as Kafka does
+(KIP-482).
 """
 
 from __future__ import annotations
@@ -97,8 +98,12 @@ _UUID_BYTES: Final = 16
 _LONGEST_VARINT: Final = 5
 
 
-MOST_ITEMS: Final = 100_000
-"""In all arrays of a frame together. Two bytes can be an entity, and that takes a hundred times as much memory."""
+MAX_INT: Final = 2**31 - 1
+MOST_ITEMS: Final = 50_000
+"""In all arrays of a request, and tagged fields, together: two bytes can be one, which takes a hundred times as much.
+
+Half a second of a processor, for most requests. An answer is from a broker that was asked, and has as many as it needs.
+"""
 
 
 @attrs.define
@@ -107,7 +112,7 @@ class Cursor:
 
     data: bytes
     at: int = 0
-    items_left: int = MOST_ITEMS
+    items_left: int = MAX_INT
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
@@ -180,8 +185,10 @@ def _reader(cls: type[Entity]) -> Callable[[Cursor], dict[str, Plain]]:
 
 
 def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = None) -> None:
-    """The tagged fields at the end of an entity."""
-    for _ in range(cursor.varint()):
+    """The tagged fields at the end of an entity; each counts as an item, for it takes two bytes and may be kept."""
+    count = cursor.varint()
+    _count_items(cursor, count)
+    for _ in range(count):
         tag, size = cursor.varint(), cursor.varint()
         inner = Cursor(cursor.take(size), items_left=cursor.items_left)
         if tell is not None:
@@ -226,12 +233,16 @@ def _array(field: Field, one: Read, flexible: bool) -> Read:
         count = cursor.length(flexible, "int32")
         if count < 0:
             return _checked_null(cursor, field)
-        cursor.items_left -= count
-        if cursor.items_left < 0:
-            raise BadFrame(f"at byte {cursor.at}: more than {MOST_ITEMS:,} items in one frame")
+        _count_items(cursor, count)
         return [one(cursor) for _ in range(count)]
 
     return read
+
+
+def _count_items(cursor: Cursor, count: int) -> None:
+    cursor.items_left -= count
+    if cursor.items_left < 0:
+        raise BadFrame(f"at byte {cursor.at}: more than {MOST_ITEMS:,} items in one frame")
 
 
 def _one(field: Field, flexible: bool) -> Read:

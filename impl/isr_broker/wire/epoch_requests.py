@@ -9,6 +9,7 @@ import attrs
 
 from isr_broker.core.messages import (
     BrokerId,
+    Error,
     Message,
     Millis,
     OffsetForLeaderEpochRequest,
@@ -17,6 +18,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.runtime import Runtime
+from isr_broker.wire.cluster_ids import names_another_cluster
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
 
 Reply: TypeAlias = Callable[[Answer], None]
@@ -35,6 +37,9 @@ class EpochRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """A follower asks where epochs end; every partition is answered by its replica's core (KIP-101)."""
         source, stamps = request.body.number("replica_id"), stamps_in(request.tags)
+        if names_another_cluster(request, self.runtime.cluster):
+            reply(_refusal(request, Error.INCONSISTENT_CLUSTER_ID))
+            return
         answers: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]] = {}
         partitions: list[TopicPartition] = []
 
@@ -69,6 +74,16 @@ class EpochRequests:
         then = self.waits.pop((to, response.partition), None)
         if then is not None:
             then(response, stamp_of(envelope))
+
+
+def _refusal(request: Request, error: Error) -> Answer:
+    """The error for each partition: the answer has none for all of them."""
+    topics: list[Answer] = []
+    for topic in request.body.all("topics"):
+        numbers = (p.number("partition") for p in topic.all("partitions"))
+        nowhere = [{"partition": n, "error_code": error.value, "leader_epoch": -1, "end_offset": -1} for n in numbers]
+        topics.append({"topic": topic.text("topic"), "partitions": nowhere})
+    return {"topics": topics}
 
 
 def _epoch_ends(answers: dict[TopicPartition, tuple[OffsetForLeaderEpochResponse, Stamp | None]]) -> Answer:

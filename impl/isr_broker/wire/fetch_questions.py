@@ -104,6 +104,10 @@ class FetchQuestions:
         self, session: Session, part: Part, fetch: Fetch, tp: TopicPartition, size: int, now: Millis
     ) -> None:
         replica = self.runtime.node.replicas.get(tp)
+        if replica is None and tp not in self.runtime.node.partitions:
+            # No replica need be asked: a request may name very many that are not there.
+            part.answer = part_answer(part, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            return
         error = _epoch_error(replica, part)
         reader = preferred_read_replica(self.runtime.node, replica, fetch.rack, part.offset) if replica else None
         if error is not Error.NONE or reader is not None:

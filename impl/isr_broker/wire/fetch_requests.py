@@ -22,14 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
-from isr_broker.core.messages import BrokerId, Error, Millis
+from isr_broker.core.messages import BrokerId, Error, Millis, TopicPartition
 from isr_broker.core.stamps import Stamp, stamp_tags, stamps_in
 from isr_broker.core.topics import Topics
 from isr_broker.runtime import Runtime
+from isr_broker.wire.cluster_ids import names_another_cluster
 from isr_broker.wire.fetch_questions import FetchQuestions, part_answer
 from isr_broker.wire.fetch_sessions import (
     FINAL_EPOCH,
@@ -43,6 +44,7 @@ from isr_broker.wire.fetch_sessions import (
     SessionCache,
     Stage,
 )
+from isr_broker.wire.leader_hints import FETCH_ERRORS, SINCE_FETCH, endpoints, leader_hint
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
 
 _WITH_DIVERGENCE: Final = 12
@@ -59,6 +61,7 @@ class FetchRequests:
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
     - `timers`: sessions of followers whose fetch is due once it has waited long enough.
+    - `room`: how many bytes of records a consumer's fetch may have now.
     """
 
     runtime: Runtime
@@ -68,9 +71,11 @@ class FetchRequests:
     due: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
     timers: set[Session] = attrs.field(factory=set[Session])
+    room: Callable[[], int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         settings, start = self.runtime.settings, self.runtime.node.start
+        self.room = lambda: settings.fetch_max_bytes
         self.cache = SessionCache(
             settings.max_incremental_fetch_session_cache_slots,
             first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
@@ -84,6 +89,9 @@ class FetchRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a fetch, now or later."""
         body = request.body
+        if names_another_cluster(request, self.runtime.cluster):
+            reply({"error_code": Error.INCONSISTENT_CLUSTER_ID.value, "session_id": NO_SESSION, "responses": []})
+            return
         replica = body.part("replica_state").number("replica_id", body.number("replica_id"))
         session, full = self._session(request, replica, now)
         if isinstance(session, Error):
@@ -128,8 +136,8 @@ class FetchRequests:
 
     def _opens(self, session: Session, request: Request, reply: Reply, full: bool, now: Millis) -> Fetch:
         body, most = request.body, self.runtime.settings.fetch_max_bytes
-        limit = max(min(body.number("max_bytes", most), most), 0)
         wait, consumer = body.number("max_wait"), not session.is_privileged
+        limit = max(min(body.number("max_bytes", most), most, self.room() if consumer else most), 0)
         session.wait, session.fetch = (
             wait,
             Fetch(
@@ -142,6 +150,7 @@ class FetchRequests:
                 wait=wait,
                 until=now + wait,
                 stage=Stage.LOOKS if consumer else Stage.ASKS,
+                hints=request.version >= SINCE_FETCH,
             ),
         )
         return session.fetch
@@ -184,7 +193,7 @@ class FetchRequests:
         looks = fetch.stage is Stage.LOOKS
         # A replica that had nothing, or no more than before, has waited as long as it was to.
         is_late = not looks and (not answer.news or answer.watermark <= part.more_than)
-        if is_late or (answer.news and _suffices(session, fetch)):
+        if is_late or (not looks and answer.news and _is_enough(session, fetch, answer)):
             fetch.due = True
             self.due.append(session)
         elif not looks:
@@ -223,6 +232,7 @@ class FetchRequests:
         self.timers.discard(session)
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
+        leaders: list[BrokerId] = []
         for part in list(session.parts.values()):
             answer = self._part_to_send(session, part, fetch)
             if answer is None:
@@ -231,7 +241,11 @@ class FetchRequests:
                 # What it would answer to the question for more is nothing new by then.
                 part.question, part.more_than = None, 0
             if fetch.full or answer.news or answer.position != part.position:
-                topics.setdefault(part.topic, []).append(answer.fields)
+                hint = self._leader_hint(part, answer) if fetch.hints else None
+                if hint is not None:
+                    leaders.append(cast("int", hint["leader_id"]))
+                hints = {} if hint is None else {"current_leader": hint}
+                topics.setdefault(part.topic, []).append({**answer.fields, **hints})
                 part.position = None if answer.fields["error_code"] else answer.position
                 if answer.stamp is not None and part.request is not None:
                     stamps[part.request.partition.topic, part.number] = answer.stamp
@@ -240,7 +254,22 @@ class FetchRequests:
         named = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
-        fetch.reply({"session_id": session.id, "responses": list(named), HEADER_TAGS: stamp_tags(stamps)})
+        where = endpoints(self.runtime.node, leaders)
+        fetch.reply(
+            {
+                "session_id": session.id,
+                "responses": list(named),
+                "node_endpoints": where,
+                HEADER_TAGS: stamp_tags(stamps),
+            }
+        )
+
+    def _leader_hint(self, part: Part, answer: PartAnswer) -> Answer | None:
+        """Who leads, where the answer is that somebody else does (KIP-951)."""
+        if answer.fields["error_code"] not in FETCH_ERRORS:
+            return None
+        topic = part.topic if isinstance(part.topic, str) else self.questions.topic_name(part.topic)
+        return leader_hint(self.runtime.node, TopicPartition(topic, part.number))
 
     def _part_to_send(self, session: Session, part: Part, fetch: Fetch) -> PartAnswer | None:
         """The answer of a partition's replica; without one, what has to be said all the same."""
@@ -255,6 +284,11 @@ class FetchRequests:
 def _waits_as_one(session: Session) -> bool:
     """Whether the session waits for its partitions, and not each replica: no question has a stamp, or all have one."""
     return all(part.stamp is None for part in islice(session.parts.values(), 1))
+
+
+def _is_enough(session: Session, fetch: Fetch, answer: PartAnswer) -> bool:
+    """As `_suffices`, once one more has answered: most often that answer alone says it."""
+    return not answer.size or answer.size >= fetch.least or session.size >= fetch.least
 
 
 def _suffices(session: Session, fetch: Fetch) -> bool:

@@ -27,8 +27,8 @@ _MAX_INT: Final = 2**31 - 1
 EVICTION_MS: Final[Millis] = 120_000
 """How long a session is safe from others (MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS)."""
 
-MOST_PARTITIONS: Final = 1_000_000
-"""In all sessions together; a session that would need more is not given."""
+MOST_PARTITIONS: Final = 200_000
+"""In all sessions together, a kilobyte each; a session that would need more is not given."""
 
 Key: TypeAlias = tuple[str | bytes, int]
 """A partition as requests name it: by its topic's name, or id from version 13 on, and its number."""
@@ -125,6 +125,7 @@ class Fetch:
     - `limit`, `least`: the most bytes that it gets, and how many a consumer's waits for.
     - `wait`, `until`: how long it waits, and so until when.
     - `due`: it is to be answered, at the end of this turn.
+    - `hints`: its answer names the leader where somebody else leads (KIP-951).
     """
 
     reply: Reply
@@ -137,6 +138,7 @@ class Fetch:
     until: Millis
     stage: Stage
     due: bool = False
+    hints: bool = False
 
 
 @attrs.define(eq=False)

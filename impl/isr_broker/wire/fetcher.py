@@ -27,6 +27,7 @@ from isr_broker.core.messages import (
 from isr_broker.core.stamps import Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.settings import Settings
 from isr_broker.wire import protocol
+from isr_broker.wire.cluster_ids import cluster_tags
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.fetch_sessions import INITIAL_EPOCH, NO_SESSION
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields
@@ -60,6 +61,7 @@ class _SessionPartition:
 class Fetcher:
     """The conversation with one leader. `topic_id` knows the ids of topics, zeros for one that is no more.
 
+    - `cluster`: the id of this one, by which a broker of another one at the leader's address refuses.
     - `questions`: what cores here ask that leader; `session_partitions`: what the session has; `changed_partitions`:
       where these may differ.
     - `ends`: questions where an epoch ends, which go first (OffsetForLeaderEpoch); `asking` those in flight.
@@ -69,6 +71,7 @@ class Fetcher:
     me: BrokerId
     leader: BrokerId
     settings: Settings
+    cluster: str
     topic_id: Callable[[str], bytes]
     questions: dict[TopicPartition, Message | Stamped] = attrs.field(factory=dict[TopicPartition, Message | Stamped])
     session_partitions: dict[TopicPartition, _SessionPartition] = attrs.field(
@@ -114,7 +117,9 @@ class Fetcher:
         self.correlation += 1
         if self.ends:
             self.asking, self.ends = self.ends, {}
-            return self._ask(protocol.OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION, _epoch_ends_of(self.me, self.asking))
+            return self._ask(
+                protocol.OFFSET_FOR_LEADER_EPOCH, EPOCH_VERSION, _epoch_ends_of(self.me, self.cluster, self.asking)
+            )
         if not self.questions:
             return None
         if self.epoch == INITIAL_EPOCH:
@@ -155,6 +160,7 @@ class Fetcher:
         for topic_id, number in forgotten_partitions:
             forgotten_numbers.setdefault(topic_id, []).append(number)
         return {
+            "cluster_id": self.cluster,
             "replica_state": {"replica_id": self.me, "replica_epoch": fetch.broker_epoch},
             "max_wait": fetch.max_wait_ms,
             "min_bytes": self.settings.replica_fetch_min_bytes,
@@ -292,7 +298,7 @@ def _stamps(envelopes: Iterable[Message | Stamped]) -> dict[tuple[str, int], Sta
     return stamps
 
 
-def _epoch_ends_of(me: BrokerId, asking: dict[TopicPartition, Message | Stamped]) -> Answer:
+def _epoch_ends_of(me: BrokerId, cluster: str, asking: dict[TopicPartition, Message | Stamped]) -> Answer:
     topics: dict[str, list[Answer]] = {}
     for tp, sent in asking.items():
         request = bare(sent)
@@ -307,5 +313,5 @@ def _epoch_ends_of(me: BrokerId, asking: dict[TopicPartition, Message | Stamped]
     return {
         "replica_id": me,
         "topics": [{"topic": t, "partitions": p} for t, p in topics.items()],
-        HEADER_TAGS: stamp_tags(_stamps(asking.values())),
+        HEADER_TAGS: {**stamp_tags(_stamps(asking.values())), **cluster_tags(cluster)},
     }

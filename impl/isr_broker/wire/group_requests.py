@@ -82,13 +82,14 @@ class GroupRequests:
             reply(self._list_groups(body, now))
             return
         if request.key == protocol.DESCRIBE_GROUPS:
-            reply({"groups": [self._describe_group(name, request.version, now) for name in body.texts("groups")]})
+            names = dict.fromkeys(body.texts("groups"))
+            reply({"groups": [self._describe_group(name, request.version, now) for name in names]})
             return
         if request.key == protocol.DELETE_GROUPS:
             self._deletes(body.texts("groups_names"), now, reply)
             return
-        names = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
-        groups_by_name = {name: self._groups_of(name, now) for name in names}
+        group_ids = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
+        groups_by_name = {name: self._groups_of(name, now) for name in group_ids}
         errors = {name: groups for name, groups in groups_by_name.items() if isinstance(groups, int)}
         if request.key == protocol.OFFSET_FETCH:
             reply(_fetches(groups_by_name, body))
@@ -296,10 +297,11 @@ class GroupRequests:
     def _deletes(self, names: Sequence[str], now: Millis, reply: Reply) -> None:
         """DeleteGroups: what groups without members have committed is forgotten (KIP-229)."""
         codes: dict[str, int] = {}
+        expected = len(set(names))
 
         def collect_code(name: str, code: int) -> None:
             codes[name] = code
-            if len(codes) == len(set(names)):
+            if len(codes) == expected:
                 reply({"results": [{"group_id": group, "error_code": code} for group, code in codes.items()]})
 
         if not names:
@@ -385,8 +387,7 @@ def _fetches(groups_by_name: Mapping[str, Groups | int], body: Fields) -> Answer
         return _committed(groups if isinstance(groups, Groups) else None, name, fields, codes[name])
 
     several: list[Answer] = []
-    for g in body.all("groups"):
-        name = g.text("group_id")
+    for name, g in {g.text("group_id"): g for g in body.all("groups")}.items():
         several.append({"group_id": name, "error_code": codes[name], "topics": topics(name, g)})
     if several:
         return {"groups": several}

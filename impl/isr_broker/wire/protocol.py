@@ -17,7 +17,7 @@ import attrs
 from kio.index import load_request_schema, load_response_schema
 from kio.static.protocol import Entity
 
-from isr_broker.wire.decoder import BadFrame, Cursor, Plain, entity, tagged_fields
+from isr_broker.wire.decoder import MOST_ITEMS, BadFrame, Cursor, Plain, entity, tagged_fields
 from isr_broker.wire.encoder import Answer as Answer
 from isr_broker.wire.encoder import tags, writer
 
@@ -51,6 +51,8 @@ OFFSET_DELETE: Final = 47
 ALTER_PARTITION: Final = 56
 BROKER_REGISTRATION: Final = 62
 BROKER_HEARTBEAT: Final = 63
+DESCRIBE_CLUSTER: Final = 60
+UNREGISTER_BROKER: Final = 64
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
@@ -84,6 +86,8 @@ SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
     ALTER_PARTITION: (2, 3),
     BROKER_REGISTRATION: (0, 4),
     BROKER_HEARTBEAT: (0, 1),
+    DESCRIBE_CLUSTER: (0, 2),
+    UNREGISTER_BROKER: (0, 0),
     DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 """The versions that are served, by API key."""
@@ -129,6 +133,11 @@ class Fields:
         """An array of strings, empty for null."""
         value = self.values.get(name)
         return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+    def uuids(self, name: str) -> list[bytes]:
+        """An array of UUIDs, sixteen bytes each; empty for null."""
+        value = self.values.get(name)
+        return [item for item in value if isinstance(item, bytes)] if isinstance(value, list) else []
 
     def part(self, name: str) -> Fields:
         """An entity, empty for null."""
@@ -191,7 +200,7 @@ def parse(frame: bytes) -> Request | Unsupported:
     low, high = SERVED_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:
         return Unsupported(key, version, correlation)
-    schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size)
+    schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size, MOST_ITEMS)
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
     client = cursor.take(max(size, 0)).decode(errors="replace")

@@ -6,9 +6,10 @@ is answered as soon as any has something to say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -25,7 +26,7 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import BadBatch
+from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, codec_at, is_transactional
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.watermark import epoch_error
@@ -34,10 +35,14 @@ from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import AdminRequests
 from isr_broker.wire.broker_requests import BrokerRequests
+from isr_broker.wire.cluster_requests import ClusterRequests
+from isr_broker.wire.controller_channels import ELR, ELR_LEVEL
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.turns import Turns, Work
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
@@ -47,7 +52,6 @@ _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
 """The offset of the record with the largest timestamp (KIP-734)."""
 _IDS_PER_LIFE: Final = 1 << 24
-_ELR: Final = "eligible.leader.replicas.version"
 _SINCE_LEVEL_0: Final = 4
 """The first version of ApiVersions whose readers know of a feature at level 0."""
 
@@ -62,13 +66,16 @@ class Requests:
     fetches: FetchRequests = attrs.field(init=False)
     epochs: EpochRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
+    cluster: ClusterRequests = attrs.field(init=False)
+    turns: Turns = attrs.field(factory=Turns)
     producer_ids: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.admin = AdminRequests(self.runtime)
+        self.admin = AdminRequests(self.runtime, self.turns)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
+        self.cluster = ClusterRequests(self.runtime)
 
     def answers_broker(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """A core here has answered another broker."""
@@ -88,10 +95,12 @@ class Requests:
                 self.groups.serve(request, now, reply)
             case protocol.API_VERSIONS:
                 reply({"api_keys": protocol.api_keys(), **self._features(request.version)})
+            case key if self.cluster.serves(key):
+                self.cluster.serve(request, now, reply)
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
-                self._produce(body, now, reply)
+                self._produce(request, now, reply)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:
@@ -101,9 +110,9 @@ class Requests:
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
                 self.epochs.serve(request, now, reply)
             case protocol.LIST_OFFSETS:
-                reply({"topics": self._per_partition(body, self._offset)})
+                self.turns.begin(self._per_partition(body, self._offset, reply))
             case protocol.OFFSET_FOR_LEADER_EPOCH:
-                reply({"topics": self._per_partition(body, self._epoch_end)})
+                self.turns.begin(self._per_partition(body, self._epoch_end, reply))
             case protocol.INIT_PRODUCER_ID:
                 reply(self._producer_id(body))
             case _:
@@ -116,40 +125,68 @@ class Requests:
         """
         if not self.runtime.settings.insync_design.eligible_leader_replicas:
             return {}
-        supported: list[Answer] = [{"name": _ELR, "min_version": 0, "max_version": 1}]
+        supported: list[Answer] = [{"name": ELR, "min_version": 0, "max_version": ELR_LEVEL}]
         return {
             "supported_features": supported if version >= _SINCE_LEVEL_0 else [],
             "finalized_features_epoch": self.runtime.node.metadata_offset,
-            "finalized_features": [{"name": _ELR, "min_version_level": 1, "max_version_level": 1}],
+            "finalized_features": [{"name": ELR, "min_version_level": ELR_LEVEL, "max_version_level": ELR_LEVEL}],
         }
 
     # Records
 
-    def _produce(self, body: Fields, now: Millis, reply: Reply) -> None:
+    def _produce(self, request: Request, now: Millis, reply: Reply) -> None:
         """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
+        body = request.body
         acks, timeout = body.number("acks"), body.number("timeout")
         records_by_partition: dict[TopicPartition, bytes] = {}
         for topic in body.all("topic_data"):
             for p in topic.all("partition_data"):
                 records_by_partition[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
         answers: dict[TopicPartition, Answer] = {}
+        expected, without_id = len(records_by_partition), not body.has("transactional_id")
         if acks == 0:
             reply(None)
 
         def collect_answer(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
             answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
-            if acks != 0 and len(answers) == len(records_by_partition):
-                reply({"responses": _by_topic(answers, "partition_responses")})
+            if acks != 0 and len(answers) == expected:
+                leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
+                reply({"responses": _by_topic(answers, "partition_responses"), "node_endpoints": leaders})
 
+        if without_id and any(_is_transactional(records) for records in records_by_partition.values()):
+            for tp in records_by_partition:
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=_NO_TRANSACTION), b"")
+            return
         for tp, records in records_by_partition.items():
-            if tp.topic == TOPIC:
-                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+            error = self._refusal_at_door(tp, records, request.version)
+            if error is not Error.NONE:
+                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=error), b"")
                 continue
             told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
         if not records_by_partition and acks != 0:
             reply({"responses": []})
+
+    def _add_leader_hints(self, answers: dict[TopicPartition, Answer]) -> list[Answer]:
+        """Name the leaders beside the answers of those who do not lead, and say where they are (KIP-951)."""
+        node = self.runtime.node
+        hints = {tp: leader_hint(node, tp) for tp, said in answers.items() if said["error_code"] in PRODUCE_ERRORS}
+        answers.update({tp: {**answers[tp], "current_leader": hint} for tp, hint in hints.items()})
+        return endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))
+
+    def _refusal_at_door(self, tp: TopicPartition, records: bytes, version: int) -> Error:
+        """Why records of a client are not even shown to a replica, of which a request may name very many."""
+        if tp.topic == TOPIC:
+            return Error.INVALID_TOPIC_EXCEPTION
+        if not self._is_there(tp):
+            return Error.UNKNOWN_TOPIC_OR_PARTITION
+        too_new = version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD
+        return Error.UNSUPPORTED_COMPRESSION_TYPE if too_new else Error.NONE
+
+    def _is_there(self, tp: TopicPartition) -> bool:
+        """The partition is known here, or has a replica."""
+        return tp in self.runtime.node.replicas or tp in self.runtime.node.partitions
 
     def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
         """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
@@ -169,8 +206,10 @@ class Requests:
                 reply({"topics": _by_topic(answers, "partitions")})
 
         for tp, offset in offsets.items():
-            if tp.topic == TOPIC:
-                collect_answer(tp, AnswerDelete(request=0, partition=tp, error=Error.INVALID_TOPIC_EXCEPTION), b"")
+            internal = tp.topic == TOPIC
+            if internal or not self._is_there(tp):
+                error = Error.INVALID_TOPIC_EXCEPTION if internal else Error.UNKNOWN_TOPIC_OR_PARTITION
+                collect_answer(tp, AnswerDelete(request=0, partition=tp, error=error), b"")
                 continue
             told = DeleteRecords(request=0, partition=tp, offset=offset, timeout_ms=timeout)
             self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
@@ -179,9 +218,13 @@ class Requests:
 
     # Offsets
 
-    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer]) -> list[Answer]:
-        """An answer of each partition's leader, or an error."""
+    def _per_partition(self, body: Fields, answer: Callable[[Replica, Fields], Answer], reply: Reply) -> Work:
+        """An answer of each partition's leader, or an error, some in each turn; one that is named twice is refused.
+
+        ListOffsetsRequest.duplicatePartitions.
+        """
         topics: list[Answer] = []
+        pieces, duplicates = 0, _duplicates(body)
         for topic in body.all("topics"):
             name = topic.text("name") or topic.text("topic")
             answers: list[Answer] = []
@@ -189,10 +232,16 @@ class Requests:
                 number = p.number("partition_index", p.number("partition"))
                 replica = self.runtime.node.replicas.get(TopicPartition(name, number))
                 error = _refusal(replica, p.number("current_leader_epoch"))
+                if (name, number) in duplicates:
+                    error = Error.INVALID_REQUEST
                 said = answer(replica, p) if replica is not None and error is Error.NONE else _nowhere(error)
                 answers.append({"partition_index": number, "partition": number, **said})
+                pieces += _PIECES_OF_LOOKUP if replica is not None and p.number("timestamp") >= 0 else 1
+                if pieces >= _PIECES_AT_ONCE:
+                    pieces = 0
+                    yield
             topics.append({"name": name, "topic": name, "partitions": answers})
-        return topics
+        reply({"topics": topics})
 
     def _offset(self, replica: Replica, fields: Fields) -> Answer:
         """ListOffsets: the watermark, once it covers the leader's epoch (KIP-207), the log start, or by time."""
@@ -231,6 +280,34 @@ class Requests:
 
 
 _COORDINATOR_NOT_AVAILABLE: Final = 15
+
+
+_PIECES_AT_ONCE: Final = 2_000
+"""Partitions that are answered in one turn."""
+_PIECES_OF_LOOKUP: Final = 200
+"""What a look for a time counts as: a batch is read from the disk, and its records."""
+
+
+def _duplicates(body: Fields) -> set[tuple[str, int]]:
+    """Partitions that a request names more than once."""
+    counts = Counter(
+        (topic.text("name") or topic.text("topic"), p.number("partition_index", p.number("partition")))
+        for topic in body.all("topics")
+        for p in topic.all("partitions")
+    )
+    return {key for key, count in counts.items() if count > 1}
+
+
+_NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+"""Records of a transaction in a request that names none (KafkaApis.handleProduceRequest)."""
+_ZSTD: Final = 4
+_WITH_ZSTD: Final = 7
+"""The first version of Produce that may have records that zstd compressed (ProduceRequest.validateRecords)."""
+
+
+def _is_transactional(records: bytes) -> bool:
+    """The batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
+    return len(records) >= HEADER_BYTES and is_transactional(records)
 
 
 def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:

@@ -19,8 +19,8 @@ from isr_broker.storage.meta_properties import NotOurs
 from isr_cluster.ports import in_use
 
 EXAMPLE = """\
-insync broker --id 1 --port 9092 --data data/1
-insync broker --id 2 --port 9093 --data data/2 --controller 127.0.0.1:9092 --set min.insync.replicas=2"""
+insync broker --id 1 --port 9092 --data data/1 --cluster 4L6g3nShT-eMCtK--X86sw --set min.insync.replicas=2
+insync broker --id 2 --port 9093 --data data/2 --cluster 4L6g3nShT-eMCtK--X86sw --controller 127.0.0.1:9092"""
 USAGE = Usage("broker", "One broker for Kafka's clients; Ctrl-C stops it in order.", EXAMPLE)
 
 
@@ -30,7 +30,7 @@ class Options:
     host: str = option("HOST", "the address to listen on and to advertise", str, "127.0.0.1")
     port: int = required("N", "the port to listen on", positive)
     data: str = required("DIR", "the data directory", str)
-    cluster: str = option("NAME", "the cluster that the data belong to", str, "insync")
+    cluster: str | None = option("ID", "the cluster that the data belong to; a new one without it", str)
     controller: str | None = option("HOST:PORT", "the broker that has the controller; without it, this one", str)
     settings: BrokerSettings = group(BrokerSettings)
     output: Output = group(Output)

@@ -18,6 +18,7 @@ from insync_cli.exits import Exit, UsageError
 from insync_cli.options import Usage, argument, group, option, positive, required
 from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
+from isr_broker.storage.meta_properties import new_id
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
 from isr_cluster.ports import HOST, in_use
 from isr_cluster.processes import Mishap, Processes, System
@@ -94,7 +95,7 @@ def prepare_system(invocation: Options) -> System:
         if in_use(port):
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
     if ours:
-        return Processes(root, ports, properties, cluster or f"insync-{time.time_ns():x}", _say)
+        return Processes(root, ports, properties, cluster or new_id(), _say)
     return _not_ours(invocation, ports, properties, cluster)
 
 
@@ -104,7 +105,7 @@ def _not_ours(
     """Nodes of Apache Kafka, or what a file describes. A controller may listen on the port after the last broker."""
     from isr_cluster.kafka import KafkaProcesses
     from isr_cluster.system_description import GivenProcesses
-    from isr_kafka.node import QUIETLY, new_id
+    from isr_kafka.node import QUIETLY
 
     controller = (HOST, max(ports.values()) + 1)
     if in_use(controller[1]):

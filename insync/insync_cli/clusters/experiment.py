@@ -217,9 +217,10 @@ def _inside() -> bool:
 
 def _run_in_namespace(command: Sequence[str]) -> int:
     """The same command in a network namespace of its own, which vanishes with it."""
+    from isr_cluster.processes import python_module
     from isr_experiment.namespaces import run_in_namespace
 
-    return run_in_namespace([sys.executable, "-m", "insync_cli.main", *command[1:]])
+    return run_in_namespace([*python_module("insync_cli.main"), *command[1:]])
 
 
 def _perform_experiment(experiment: Experiment, invocation: Options, network_name: str, system: SystemUnderTest) -> int:

@@ -7,16 +7,17 @@ no place, such as one without an ELR, does not have it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
 
 import attrs
 
 from isr_check.mutation import Part, mutants, without_part
-from isr_lang import NONE, Action, Bool, Design, ModelError, Set, Step, action, define, smallest, when
+from isr_lang import NONE, Action, Bool, Design, ModelError, Set, Step, Value, action, define, smallest, when
 from isr_lang.blank import blank
 from isr_lang.override import DefinitionFunction
+from isr_model import KIP_966
 from isr_protocol.designs.dropped_rules import becomes_follower_truncating_for_a_new_leader, no_start_of_epoch
 from isr_protocol.designs.zookeeper import (
     follower_truncates_to_offset,
@@ -53,12 +54,18 @@ class Harm(StrEnum):
 
 @attrs.frozen
 class Mistake:
-    """A mistake. `plant` makes the design that has it, and raises ModelError where it has no place."""
+    """A mistake. `plant` makes the design that has it, and raises ModelError where it has no place.
+
+    `shows_at`: settings and budgets at which it does harm, where those of a design are not enough. Where it
+    `is_setting`, these are all of it: what people set breaks promises, too.
+    """
 
     name: str
     what: str
     harm: Harm
     plant: Callable[[Design], Design]
+    shows_at: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
+    is_setting: bool = False
 
 
 def planted_in(mistake: Mistake, design: Design) -> Design | None:
@@ -117,7 +124,21 @@ def _assignment(name: str, action_name: str, text: str, harm: Harm, what: str) -
 
 def _bug(name: str, harm: Harm) -> Mistake:
     bug = PLANTED[name]
-    return Mistake(name, bug.what, harm, _with_parts(dict(bug.parts), bug.more))
+    if bug.design is None:
+        raise ValueError(f"the model has no {name}")
+    usual = KIP_966.defaults
+    shows_at = {n: v for n, v in bug.design.defaults.items() if usual.get(n) != v}
+    return Mistake(name, bug.what, harm, _with_parts(dict(bug.parts), bug.more), shows_at)
+
+
+def _setting(name: str, harm: Harm, what: str, at: Mapping[str, Value]) -> Mistake:
+    def plant(design: Design) -> Design:
+        missing = set(at) - {c.name for c in design.constants()}
+        if missing:
+            raise ModelError(f"{design.name} has no {', '.join(sorted(missing))}")
+        return design
+
+    return Mistake(name, what, harm, plant, at, is_setting=True)
 
 
 # Slightly wrong.
@@ -226,6 +247,8 @@ MISTAKES: tuple[Mistake, ...] = (
     ),
     _bug("truncate-to-watermark", LOSS),
     _bug("next-epoch-start", DIVERGENCE),
+    _bug("unfenced-fetch", DIVERGENCE),
+    _bug("no-epoch-start", LOSS),
     Mistake(
         "asks-new-leaders-only",
         "a follower that finds its leader again does not truncate (KAFKA-7164)",
@@ -278,6 +301,7 @@ MISTAKES: tuple[Mistake, ...] = (
     _guard(
         "joins-any-epoch", "leader_proposes_expansion", "past_epoch_start", LOSS, "a follower joins at the watermark"
     ),
+    _bug("join-at-watermark", LOSS),
     _guard("proposes-again", "leader_proposes_expansion", "free_to_ask", LOSS, "a leader proposes while it waits"),
     _guard("shrinks-itself", "leader_proposes_shrink", "lagging <=", MEMBERSHIP, "a leader drops itself"),
     _guard("shrink-again", "leader_proposes_shrink", "free_to_ask", LOSS, "a leader drops members while it waits"),
@@ -286,6 +310,7 @@ MISTAKES: tuple[Mistake, ...] = (
     _term("accepts-old-set", "current", "old.alter_partition_epoch", LOSS, "a proposal about an older set is accepted"),
     _guard("accepts-fenced", "controller_accepts_alter_partition", "eligible(", MEMBERSHIP, "a fenced replica joins"),
     _bug("no-broker-epoch-check", LOSS),
+    _bug("no-partition-epoch-check", LOSS),
     Mistake(
         "elr-kept-at-minimum",
         "an ELR is cleared above the minimum only",
@@ -303,6 +328,7 @@ MISTAKES: tuple[Mistake, ...] = (
     _guard("leads-again", "becomes_leader", "behind(", LOSS, "a leader begins its epoch anew at any time"),
     # Elections.
     _bug("elect-outside-isr", LEADERSHIP),
+    _bug("ungated-last-leader", LOSS),
     _guard("elects-anybody", "controller_fences_leader", "electable(", LEADERSHIP, "any replica replaces the leader"),
     _guard("moves-to-anybody", "controller_moves_leadership", "electable(", LEADERSHIP, "leadership moves to anybody"),
     _guard("returned-takes-over", "controller_elects_returned", "awaited(", LEADERSHIP, "whoever returns is elected"),
@@ -311,10 +337,18 @@ MISTAKES: tuple[Mistake, ...] = (
         "leader-stays-in", "controller_fences_leader", "new.controller_isr", MEMBERSHIP, "a fenced leader stays in sync"
     ),
     # Returns.
+    _bug("keep-elr", LOSS),
+    _bug("keep-clean-mark", LOSS),
     # What clients are told.
+    _bug("ack-before-flush", LOSS),
+    _bug("read-above-watermark", LOSS),
     _guard(
         "writes-under-minimum", "leader_appends", "ACKS != all", ACKNOWLEDGEMENT, "a leader appends below the minimum"
     ),
+    # What people set.
+    _setting("unclean-election-on", LOSS, "a replica out of sync may be elected", {"unclean": True}),
+    _setting("acknowledged-by-one", LOSS, "the leader alone acknowledges", {"acks": "1"}),
+    _setting("minimum-of-one", LOSS, "one replica in sync is enough", {"min_insync": 1}),
 )
 
 

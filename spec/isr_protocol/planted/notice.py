@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +23,7 @@ from isr_lang.instance import check_constants
 from isr_protocol.promises.room import ELECTION, following
 
 FILE = Path(__file__).with_name("notice.json")
+HASH_LETTERS = 12
 
 
 @attrs.frozen
@@ -37,10 +37,11 @@ class Row:
 
 @attrs.frozen
 class TableOfDesign:
-    """What was found of one design; `digest` is that of the design and of the mistakes when it was made."""
+    """What was found of one design. `hashes` are those of the models when they were explored: the design's own under
+    its name, and those that a mistake makes of it under the mistake's."""
 
     design: str
-    digest: str
+    hashes: Mapping[str, str]
     settings: Mapping[str, Value]
     """The settings at which it was made: the design's own."""
     seconds: tuple[Mapping[str, Value], ...]
@@ -48,13 +49,13 @@ class TableOfDesign:
     rows: tuple[Row, ...]
 
 
-def digest(design: Design) -> str:
-    """Of the design's model and of every mistake that can be planted in it."""
+def hashes(design: Design) -> dict[str, str]:
+    """Of the design's model, and of every model that a mistake makes of it."""
     from isr_protocol.planted.mistakes import MISTAKES, planted_in
 
     planted = ((m.name, planted_in(m, design)) for m in MISTAKES)
-    words = [design.model_hash(), *(f"{name} {d.model_hash()}" for name, d in planted if d is not None)]
-    return sha256("\n".join(words).encode()).hexdigest()[:16]
+    models = {design.name: design, **{name: mistaken for name, mistaken in planted if mistaken is not None}}
+    return {name: model.model_hash()[:HASH_LETTERS] for name, model in models.items()}
 
 
 def read_tables() -> dict[str, TableOfDesign]:
@@ -65,7 +66,7 @@ def read_tables() -> dict[str, TableOfDesign]:
     return {
         name: TableOfDesign(
             name,
-            table["digest"],
+            table["hashes"],
             table["settings"],
             tuple(table["seconds"]),
             tuple(Row(r["mistake"], r["at"], tuple(r["by"])) for r in table["rows"]),
@@ -80,7 +81,7 @@ def table_text(tables: Iterable[TableOfDesign]) -> str:
     for t in tables:
         rows = ",\n".join("  " + json.dumps({"mistake": r.mistake, "at": dict(r.at), "by": list(r.by)}) for r in t.rows)
         seconds = ",\n".join("  " + json.dumps(dict(at)) for at in t.seconds)
-        head = f'"digest": "{t.digest}", "settings": {json.dumps(dict(t.settings))}'
+        head = f'"hashes": {json.dumps(dict(t.hashes))},\n"settings": {json.dumps(dict(t.settings))}'
         parts.append(f'{json.dumps(t.design)}: {{{head}, "seconds": [\n{seconds}\n], "rows": [\n{rows}\n]}}')
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
@@ -143,11 +144,19 @@ def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
 
 
 def _is_about(at: Mapping[str, Value], constants: Mapping[str, Value], kinds: Mapping[str, Constant]) -> bool:
-    """Whether the row's replicas and faults are at most the question's; its sizes are what is judged."""
+    """Whether the row has the question's settings, and at most its replicas and faults; its sizes are judged."""
     if any(value and name not in kinds for name, value in at.items()):
         return False
     asked = {name: value for name, value in at.items() if name in kinds and name not in SIZES}
-    return all(cast("int", value) <= cast("int", constants[name]) for name, value in asked.items())
+    return all(
+        value == constants[name] if is_setting(kinds[name]) else cast("int", value) <= cast("int", constants[name])
+        for name, value in asked.items()
+    )
+
+
+def is_setting(constant: Constant) -> bool:
+    """A switch, a choice, or the minimum: what is asked, and no size of the world."""
+    return bool(constant.names) or constant.name == "min_insync"
 
 
 def _is_within(at: Mapping[str, Value], constants: Mapping[str, Value]) -> bool:
@@ -249,18 +258,20 @@ def noticing_constants(
     """The constants, and the least of the bounds not given that notice all mistakes which these promises can notice.
 
     Where that would take more than seconds, those that notice all with as many elections as is usual. Where that would,
-    too, they stay as they are, unless it may take `whatever_it_takes`.
+    too, and it may not take `whatever_it_takes`, those that notice each mistake which seconds are enough to notice.
     """
     own = following(design, constants)
     complete = check_constants(design, own)
 
+    def enough_for(rows: Iterable[Row]) -> dict[str, Value]:
+        enough = _enough(_by_pair(rows, promises), complete)
+        return {n: v for n, v in enough.items() if n not in constants}
+
     about = rows_for(design, complete)
     usual_rows = [row for row in about.rows if not about.is_beyond(row)]
-    noticing_all, with_usual_elections = (
-        {n: v for n, v in _enough(_by_pair(rows, promises), complete).items() if n not in constants}
-        for rows in (about.rows, usual_rows)
-    )
-    for more in (noticing_all, with_usual_elections):
+    noticing_all, with_usual_elections = enough_for(about.rows), enough_for(usual_rows)
+    in_seconds = enough_for(row for row in usual_rows if _takes_seconds(design, {**complete, **enough_for([row])}))
+    for more in (noticing_all, with_usual_elections, *(() if whatever_it_takes else (in_seconds,))):
         if _takes_seconds(design, {**complete, **more}):
             return {**own, **more}
     return {**own, **with_usual_elections} if whatever_it_takes else own
@@ -277,5 +288,4 @@ def _takes_seconds(design: Design, constants: Mapping[str, Value]) -> bool:
 
 def _counts(design: Design, name: str) -> bool:
     """A bound or a budget: a number that makes the world larger."""
-    constant = next(c for c in design.constants() if c.name == name)
-    return not constant.names and name != "min_insync"
+    return not is_setting(next(c for c in design.constants() if c.name == name))

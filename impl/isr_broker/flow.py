@@ -1,0 +1,136 @@
+"""Bytes in flight: what clients have sent and not been answered, and what they were answered and have not taken.
+
+A connection whose client does not read is not read either, so what one connection can hold is bounded. All of them
+together are bounded, too: beyond that the connection is closed that holds much and has not moved for long. So the
+memory that clients can take does not grow with their number, and who reads what he asked for is not the one to go.
+
+Kafka mutes a connection while it answers, sends records from their files, and bounds requests in memory where it is
+asked to (queued.max.request.bytes). Here requests of one connection overlap, and an answer is built in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from isr_broker.core.messages import Millis
+
+MOST_UNSENT: Final = 1 << 20
+"""Bytes of answers that a connection may not have taken when its next request is served."""
+
+MOST_UNANSWERED: Final = 16 << 20
+"""Bytes of requests of a connection that wait for their answers when the next one is served."""
+
+_SHARE: Final = 16
+"""A consumer's fetch gets one part in so many of what is left in all."""
+_LEAST_FETCH: Final = 1 << 20
+
+
+@attrs.define(eq=False)
+class Holder:
+    """A connection, and the bytes that are there for it; `abort` closes it at once, `wake` says that it may have room.
+
+    - `partial`: of a request that has not arrived as a whole; `requests`: of those that are not answered.
+    - `answers`: made, and not taken; `fetches`: how many fetches have no answer that was taken.
+    - `moved_at`: when it last sent or took something; `peak`: the most bytes that it had.
+    """
+
+    abort: Callable[[], None]
+    wake: Callable[[], None]
+    moved_at: Millis
+    partial: int = 0
+    requests: int = 0
+    answers: int = 0
+    fetches: int = 0
+    peak: int = 0
+    is_open: bool = True
+
+    @property
+    def size(self) -> int:
+        """All its bytes."""
+        return self.partial + self.requests + self.answers
+
+    def has_room(self, size: int, is_fetch: bool) -> bool:
+        """Whether its next request, of so many bytes, is served now."""
+        if is_fetch and self.fetches:
+            return False
+        return self.answers <= MOST_UNSENT and (not self.requests or self.requests + size <= MOST_UNANSWERED)
+
+
+@attrs.define
+class Flow:
+    """The bytes in flight of all connections of a broker, at most `limit`."""
+
+    limit: int
+    now: Callable[[], Millis]
+    log: Callable[[str], None]
+    size: int = 0
+    holders: set[Holder] = attrs.field(factory=set[Holder])
+
+    def open(self, abort: Callable[[], None], wake: Callable[[], None]) -> Holder:
+        """A new connection."""
+        holder = Holder(abort, wake, self.now())
+        self.holders.add(holder)
+        return holder
+
+    def close(self, holder: Holder) -> None:
+        """A connection is gone, and all that was there for it."""
+        if holder.is_open:
+            holder.is_open = False
+            self.holders.discard(holder)
+            self.size -= holder.size
+            holder.wake()
+
+    def arrives(self, holder: Holder, size: int) -> None:
+        """Some bytes of a request."""
+        holder.moved_at = self.now()
+        if holder.is_open:
+            holder.partial += size
+            self._grows(holder, size)
+
+    def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
+        """A request of so many bytes, for which there is room, is served."""
+        if holder.is_open:
+            self.size += size - holder.partial
+            holder.partial, holder.requests = 0, holder.requests + size
+            holder.fetches += is_fetch
+
+    def answers(self, holder: Holder, request: int, answer: int) -> None:
+        """A request of so many bytes has an answer of so many."""
+        if holder.is_open:
+            holder.requests -= request
+            holder.answers += answer
+            holder.wake()
+            self._grows(holder, answer - request)
+
+    def sends(self, holder: Holder, size: int) -> None:
+        """Some bytes of an answer were taken."""
+        holder.moved_at = self.now()
+        if holder.is_open:
+            holder.answers -= size
+            self.size -= size
+            holder.wake()
+
+    def has_sent(self, holder: Holder, is_fetch: bool) -> None:
+        """An answer was taken as a whole."""
+        holder.fetches -= is_fetch
+        holder.wake()
+
+    def room(self) -> int:
+        """Bytes of records for a consumer's next fetch: the less is left in all the less, but always a batch."""
+        return max((self.limit - self.size) // _SHARE, _LEAST_FETCH)
+
+    def _grows(self, holder: Holder, size: int) -> None:
+        self.size += size
+        holder.peak = max(holder.peak, holder.size)
+        while self.size > self.limit and self.holders:
+            now = self.now()
+            worst = max(self.holders, key=lambda holder: holder.size * (now - holder.moved_at + 1))
+            self.log(
+                f"{self.size:,} bytes are in flight: a connection that holds {worst.size:,} of them, and has not moved "
+                f"for {(now - worst.moved_at) / 1000:.1f} s, is closed"
+            )
+            self.close(worst)
+            worst.abort()

@@ -1,0 +1,29 @@
+"""Of which cluster a request is, in every request of a broker (KIP-78 names the id).
+
+BrokerRegistration and Fetch have a field for it. Kafka's other requests between brokers have none, so there it travels
+as a tagged field of the header, which whoever does not know it skips (KIP-482). As in Kafka a request that names no
+cluster is not compared (KafkaRaftClient.hasValidClusterId), but a registration always is
+(ClusterControlManager.registerBroker). The controller's core looks at that one again, whoever drives it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isr_broker.wire import protocol
+from isr_broker.wire.protocol import Request, Tags
+
+CLUSTER_TAG: Final = 10_002
+
+
+def cluster_tags(cluster: str) -> Tags:
+    """What a request says in its header of the cluster that it is of."""
+    return {CLUSTER_TAG: cluster.encode()}
+
+
+def names_another_cluster(request: Request, cluster: str) -> bool:
+    """Whether a request is meant for another cluster than this one: its answer is INCONSISTENT_CLUSTER_ID."""
+    if request.key == protocol.BROKER_REGISTRATION or request.body.has("cluster_id"):
+        return request.body.text("cluster_id") != cluster
+    tag = request.tags.get(CLUSTER_TAG)
+    return tag is not None and tag != cluster.encode()

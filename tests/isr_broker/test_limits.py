@@ -1,0 +1,554 @@
+"""What one client can cost all others: every limit of the table in docs/broker.md, beyond which it is refused.
+
+Without these a batch that says what it is not could be taken, and read for ever by whoever asks for a time; and a few
+bytes could cost a broker seconds, or its memory.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.isr_broker.test_wire import asked, one_broker, said
+from tests.support.clusters import QUICK, Cluster, three_processes
+
+from isr_broker.core import batch_records, message_json
+from isr_broker.core.batch_records import newest_timestamp
+from isr_broker.core.log_view import LogView
+from isr_broker.core.message_json import MOST_MESSAGES, BadMessage
+from isr_broker.core.messages import Error, Heartbeat, TopicPartition
+from isr_broker.core.producers import admission_of
+from isr_broker.core.record_batch import (
+    BadBatch,
+    base_timestamp,
+    batch_around,
+    batches,
+    crc32c,
+    encoded_record,
+    header,
+    new_batch,
+    records_in,
+    stamped,
+    varint,
+    zigzag,
+)
+from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
+from isr_broker.settings import Settings
+from isr_broker.wire import admin_requests, decoder, fetch_sessions, protocol
+from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
+from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
+from isr_broker.wire.protocol import Answer
+from isr_broker.wire.requests import Requests
+from isr_cluster.ports import HOST
+from isr_cluster.processes import Processes
+
+DOC = Path(__file__).parents[2] / "docs" / "broker.md"
+
+
+# Items of a frame
+
+
+@pytest.mark.parametrize("in_header", [True, False], ids=["in the header", "in the body"])
+def test_tagged_fields_are_items_of_a_frame(in_header: bool) -> None:
+    """Each is two bytes, and a turn of a loop: 20 MB of them held up everybody for 20 s."""
+
+    def frame(count: int) -> bytes:
+        head = struct.pack(">hhih", protocol.API_VERSIONS, 3, 1, -1)
+        fields = bytes([count & 0x7F | 0x80, count >> 7 & 0x7F | 0x80, count >> 14]) + b"\x07\0" * count
+        return head + (fields + b"\2a\2b\0" if in_header else b"\0\2a\2b" + fields)
+
+    assert isinstance(protocol.parse(frame(MOST_ITEMS)), protocol.Request)
+    with pytest.raises(BadFrame, match="more than 50,000 items"):
+        protocol.parse(frame(MOST_ITEMS + 1))
+
+
+# Batches at the door
+
+
+def changed(batch: bytes, at: int, layout: str, value: int) -> bytes:
+    """A batch with another value in its header, and a CRC that is right all the same."""
+    out = bytearray(batch)
+    struct.pack_into(layout, out, at, value)
+    if at >= 21:
+        struct.pack_into(">I", out, 17, crc32c(bytes(out[21:])))
+    return bytes(out)
+
+
+def entry(inner: bytes, size: int | None = None) -> bytes:
+    return varint(len(inner) if size is None else size) + inner
+
+
+GOOD = new_batch(b"value")
+NO_MEANING = b"\0" * 39
+REFUSALS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "INVALID_RECORD"),
+    "less than a batch": (GOOD[:-1], "INVALID_RECORD"),
+    "two batches": (GOOD + GOOD, "INVALID_RECORD"),
+    "a length of less than a record": (changed(GOOD, 8, ">i", 13), "CORRUPT_MESSAGE"),
+    "a negative length": (changed(GOOD, 8, ">i", -5), "CORRUPT_MESSAGE"),
+    "a length of less than a header": (changed(GOOD, 8, ">i", 20)[:32], "CORRUPT_MESSAGE"),
+    "magic 1": (changed(GOOD, 16, ">b", 1), "INVALID_RECORD"),
+    "magic 3": (changed(GOOD, 16, ">b", 3), "CORRUPT_MESSAGE"),
+    "magic -1": (changed(GOOD, 16, ">b", -1), "CORRUPT_MESSAGE"),
+    "a flipped bit": (GOOD[:-1] + bytes([GOOD[-1] ^ 1]), "CORRUPT_MESSAGE"),
+    "a base offset": (changed(GOOD, 0, ">q", 5), "INVALID_RECORD"),
+    "more than message.max.bytes": (new_batch(bytes(1_100_000)), "MESSAGE_TOO_LARGE"),
+    "no record": (batch_around(b"", 0), "INVALID_RECORD"),
+    "a negative count": (changed(GOOD, 57, ">i", -1), "INVALID_RECORD"),
+    "a count that the offsets are not": (changed(GOOD, 57, ">i", 2), "INVALID_RECORD"),
+    "offsets that the count is not": (changed(GOOD, 23, ">i", 4), "INVALID_RECORD"),
+    "a negative range of offsets": (changed(GOOD, 23, ">i", -1), "INVALID_RECORD"),
+    "30,000,000 records of 39 bytes": (batch_around(NO_MEANING, 30_000_000), "INVALID_RECORD"),
+    "30,000,000 records in 39 bytes of gzip": (
+        changed(batch_around(NO_MEANING, 30_000_000), 21, ">h", 1),
+        "INVALID_RECORD",
+    ),
+    "only 0xFF": (batch_around(b"\xff" * 39), "INVALID_RECORD"),
+    "1 MB of 0xFF": (batch_around(b"\xff" * 1_000_000), "INVALID_RECORD"),
+    "a record of negative size": (batch_around(entry(b"\0\0\0\1\1\0", -20)), "INVALID_RECORD"),
+    "a record that is larger than the batch": (batch_around(entry(b"\0\0\0\1\1\0", 60)), "INVALID_RECORD"),
+    "a record that is larger than its parts": (batch_around(entry(b"\0\0\0\1\1\0xx")), "INVALID_RECORD"),
+    "a value that is larger than its record": (batch_around(entry(b"\0\0\0\1\x7e\0")), "INVALID_RECORD"),
+    "a negative number of headers": (batch_around(entry(b"\0\0\0\1\1\1")), "INVALID_RECORD"),
+    "more headers than bytes": (batch_around(entry(b"\0\0\0\1\1\x7e")), "INVALID_RECORD"),
+    "a header without a key": (batch_around(entry(b"\0\0\0\1\1\2\1\1")), "INVALID_RECORD"),
+    "a record with another number": (batch_around(encoded_record(b"x", 1)), "INVALID_RECORD"),
+    "bytes after the last record": (batch_around(encoded_record(b"x") + b"more"), "INVALID_RECORD"),
+    "fewer records than the count": (batch_around(encoded_record(b"x"), 2), "INVALID_RECORD"),
+    "a control batch": (changed(GOOD, 21, ">h", 1 << 5), "INVALID_RECORD"),
+    "a producer without a sequence": (new_batch(b"x", producer=(7, 0, -1)), "INVALID_RECORD"),
+    "the time of a broker": (changed(GOOD, 21, ">h", 1 << 3), "INVALID_TIMESTAMP"),
+    "codec 5": (changed(GOOD, 21, ">h", 5), "UNKNOWN_SERVER_ERROR"),
+    "codec 7": (changed(GOOD, 21, ">h", 7), "UNKNOWN_SERVER_ERROR"),
+    "a transaction that nobody began": (changed(GOOD, 21, ">h", 1 << 4), "INVALID_PRODUCER_ID_MAPPING"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_is_no_batch_is_refused_at_the_door(what: str) -> None:
+    records, error = REFUSALS[what]
+    began = time.process_time()
+    verdict = admission_of(LogView().producers, records, 1_048_588)
+    assert verdict.error is Error[error]
+    assert time.process_time() - began < 1
+
+
+@pytest.fixture(scope="module")
+def alone() -> Requests:
+    return one_broker()
+
+
+def produced(requests: Requests, records: bytes, version: int = 7, **fields: object) -> str:
+    rows = [{"index": 0, "records": records}]
+    body: Answer = {"acks": 1, "timeout": 100, "topic_data": [{"name": "t", "partition_data": rows}], **fields}
+    (answer,) = asked(requests, protocol.PRODUCE, version, body).all("responses")[0].all("partition_responses")
+    return Error(answer.number("error_code")).name
+
+
+def test_a_client_is_told_what_is_wrong_with_its_batch(alone: Requests) -> None:
+    assert produced(alone, GOOD) == "NONE"
+    assert produced(alone, b"") == produced(alone, batch_around(b"\xff" * 39)) == "INVALID_RECORD"
+    zstd, transaction = changed(GOOD, 21, ">h", 4), changed(GOOD, 21, ">h", 1 << 4)
+    assert produced(alone, zstd, 6) == "UNSUPPORTED_COMPRESSION_TYPE"
+    assert produced(alone, zstd, 7) == "NONE", "what is compressed is not opened, and may be anything"
+    assert produced(alone, transaction) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    assert produced(alone, transaction, transactional_id="a") == "INVALID_PRODUCER_ID_MAPPING"
+
+
+def test_what_follows_a_batch_and_is_none_is_not_written() -> None:
+    """UnifiedLog.trimInvalidBytes."""
+    requests = one_broker()
+    assert produced(requests, GOOD + b"more") == "NONE"
+    assert requests.runtime.logs.logs[TopicPartition("t", 0)].contents()[12:] == stamped(GOOD, 0, 0)[12:]
+
+
+def test_a_batch_has_the_largest_timestamp_of_its_records() -> None:
+    """Or whoever looks for a time would read all batches that promise it (LogValidator: setMaxTimestamp)."""
+    wrong = changed(new_batch(b"x", timestamp=5), 35, ">q", 10**12)
+    verdict = admission_of(LogView().producers, wrong, 1_000)
+    (batch,) = batches(stamped(wrong, 7, 1, verdict.newest), check=True)
+    assert (batch.max_timestamp, batch.base_offset) == (5, 7)
+
+
+def read_one_by_one(data: bytes) -> int | None:
+    """What `newest_timestamp` says, without columns."""
+    batch, newest = header(data, 0), list[int]()
+    at, end = 61, batch.size
+    try:
+        for number in range(batch.count):
+            at, delta = batch_records._record(data, at, end, number)
+            newest.append(delta)
+    except BadBatch:
+        return None
+    return base_timestamp(data, batch) + max(newest) if at == end else None
+
+
+@given(seed=st.integers(0, 2**32))
+def test_records_are_looked_at_by_columns_as_one_by_one(seed: int) -> None:
+    """Of many lengths, times and damages: what the columns pass over must not be what one record would not."""
+    chance = Random(seed)
+    count, alike = chance.choice((1, 2, 9, 70, 200)), chance.random() < 0.7
+    times, headers = chance.choice(((0, 1), (0, 3_000), (-70, 70))), b"\2\2h\2v" if chance.random() < 0.3 else b"\0"
+    records = b""
+    for number in range(count):
+        value = bytes(20 if alike else chance.randrange(150))
+        middle = varint(chance.randrange(*times)) + varint(number) + b"\1" + varint(len(value))
+        records += entry(b"\0" + middle + value + headers)
+    data = bytearray(batch_around(records, count, 1_000))
+    for _ in range(chance.choice((0, 1, 1, 2))):
+        data[chance.randrange(61, len(data))] = chance.randrange(256)
+    try:
+        by_columns: int | None = newest_timestamp(bytes(data), header(bytes(data), 0))
+    except BadBatch:
+        by_columns = None
+    assert by_columns == read_one_by_one(bytes(data))
+
+
+# ListOffsets by time, over what was written when nobody looked
+
+
+@pytest.mark.parametrize("what", ["only 0xFF", "a record of negative size", "30,000,000 records of 39 bytes"])
+def test_a_look_for_a_time_ends_whatever_is_in_the_log(what: str) -> None:
+    data, began = REFUSALS[what][0], time.process_time()
+    with pytest.raises(BadBatch):
+        list(records_in(data, header(data, 0)))
+    assert time.process_time() - began < 1
+
+
+def test_a_number_has_ten_bytes_at_most() -> None:
+    assert zigzag(varint(-(2**63)), 0) == (-(2**63), 10)
+    with pytest.raises(BadBatch, match="does not end"):
+        zigzag(b"\xff" * 1_000_000, 0)
+
+
+def test_many_looks_for_a_time_are_done_in_turns(alone: Requests) -> None:
+    def rows(numbers: list[int]) -> Answer:
+        partitions = [{"partition_index": n, "timestamp": 1} for n in numbers]
+        return {"replica_id": -1, "topics": [{"name": "t", "partitions": partitions}]}
+
+    def errors(fields: Answer) -> list[str]:
+        (topic,) = asked(alone, protocol.LIST_OFFSETS, 1, fields).all("topics")
+        return [Error(p.number("error_code")).name for p in topic.all("partitions")]
+
+    assert errors(rows([0])) == ["NONE"]
+    assert errors(rows([0, 1, 0])) == ["INVALID_REQUEST", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_REQUEST"]
+    assert said(alone, protocol.ask(protocol.LIST_OFFSETS, 1, 1, "test", rows([*range(5_000)]))) is None
+    assert alone.turns.deadline() == 0
+    while alone.turns.waiting:
+        alone.turns.tick(1)
+
+
+# What a request names
+
+
+def test_a_topic_that_is_named_often_is_described_once(alone: Requests) -> None:
+    """Or 60 KB could have an answer of a gigabyte."""
+    often: Answer = {"topics": [{"name": "t"}] * 1_000, "allow_auto_topic_creation": False}
+    assert len(asked(alone, protocol.METADATA, 4, often).all("topics")) == 1
+    often = {"resources": [{"resource_type": 2, "resource_name": "t"}] * 1_000}
+    assert len(asked(alone, protocol.DESCRIBE_CONFIGS, 2, often).all("results")) == 1
+    assert len(asked(alone, protocol.DESCRIBE_GROUPS, 5, {"groups": ["g"] * 1_000}).all("groups")) == 1
+
+
+def test_so_many_topics_are_created_for_clients_at_a_time() -> None:
+    creation, names = AutoCreation(), [f"n{n}" for n in range(6_000)]
+    first = creation.begin([*names, *names])
+    assert first == names[:MOST_UNDER_WAY]
+    assert creation.begin(names) == []
+    creation.end(names[0])
+    assert creation.begin(names) == names[:1]
+
+
+def test_unknown_names_are_created_a_few_in_a_turn() -> None:
+    requests = one_broker(changed={"auto.create.topics.enable": "true"})
+    names: Answer = {"topics": [{"name": f"n{n}"} for n in range(1_000)], "allow_auto_topic_creation": True}
+    assert len(asked(requests, protocol.METADATA, 4, names).all("topics")) == 1_000
+    controller = requests.runtime.controller
+    assert controller is not None
+    turns = [len(controller.partitions)]
+    while requests.turns.waiting:
+        requests.turns.tick(10_000)
+        assert requests.runtime.controller is not None
+        turns.append(len(requests.runtime.controller.partitions))
+    assert max(b - a for a, b in pairwise(turns)) == 10
+    assert turns[-1] <= MOST_UNDER_WAY + 2, "with those that were there"
+
+
+def test_one_request_creates_so_many_partitions() -> None:
+    requests = one_broker()
+
+    def errors(topics: list[Answer]) -> set[str]:
+        answer = asked(requests, protocol.CREATE_TOPICS, 5, {"topics": topics, "timeout": 100})
+        return {Error(topic.number("error_code")).name for topic in answer.all("topics")}
+
+    two = [{"name": f"many{n}", "num_partitions": 6_000, "replication_factor": 1} for n in range(2)]
+    assert errors([*two]) == {"POLICY_VIOLATION"}
+    assert requests.runtime.controller is not None
+    assert TopicPartition("many0", 0) not in requests.runtime.controller.partitions
+    assert errors([{"name": "few", "num_partitions": 3, "replication_factor": 1}]) == {"NONE"}
+
+
+def test_partitions_that_are_not_there_cost_little(alone: Requests) -> None:
+    """A fetch of 45,000 took a minute of a processor: after each answer all of them were counted."""
+    rows = [{"partition": n, "index": n, "fetch_offset": 0, "partition_max_bytes": 1} for n in range(20_000)]
+    began = time.process_time()
+    fetch: Answer = {"replica_id": -1, "max_bytes": 1, "topics": [{"topic": "none", "partitions": rows}]}
+    assert len(asked(alone, protocol.FETCH, 4, fetch).all("responses")[0].all("partitions")) == 20_000
+    fields: Answer = {"acks": 1, "timeout": 1, "topic_data": [{"name": "none", "partition_data": rows}]}
+    answer = asked(alone, protocol.PRODUCE, 7, fields)
+    assert len(answer.all("responses")[0].all("partition_responses")) == 20_000
+    assert time.process_time() - began < 10
+    names: Answer = {"groups_names": [f"g{n}" for n in range(20_000)]}
+    assert len(asked(alone, protocol.DELETE_GROUPS, 1, names).all("results")) == 20_000
+    assert time.process_time() - began < 10
+
+
+def test_a_frame_of_too_many_messages_is_none() -> None:
+    """A broker sends less in one; to read 100 MB of JSON takes seconds."""
+    parcels = [(1, 0, Heartbeat(broker=1, broker_epoch=n, metadata_offset=0)) for n in range(MOST_MESSAGES + 1)]
+    assert [len(message_json.decode(frame[4:], "c")) for frame in message_json.frames(parcels, "c")] == [
+        MOST_MESSAGES,
+        1,
+    ]
+    with pytest.raises(BadMessage, match="501 messages"):
+        message_json.decode(message_json.encode(parcels, "c")[4:], "c")
+
+
+# Bytes in flight
+
+
+def flow(limit: int) -> tuple[Flow, list[int]]:
+    clock = [0]
+    return Flow(limit, lambda: clock[0], lambda line: None), clock
+
+
+def opened(of: Flow, gone: list[str], name: str) -> Holder:
+    return of.open(lambda: gone.append(name), lambda: None)
+
+
+def test_beyond_the_bytes_in_flight_who_holds_much_and_does_not_move_is_closed() -> None:
+    gone: list[str] = []
+    bytes_in_flight, clock = flow(100)
+    idle, small, busy = (opened(bytes_in_flight, gone, name) for name in ("idle", "small", "busy"))
+    bytes_in_flight.arrives(idle, 50)
+    bytes_in_flight.arrives(small, 5)
+    clock[0] = 1_000
+    bytes_in_flight.arrives(busy, 45)
+    assert not gone
+    bytes_in_flight.arrives(busy, 1)
+    assert (gone, bytes_in_flight.size) == (["idle"], 51)
+    bytes_in_flight.close(busy)
+    bytes_in_flight.close(small)
+    assert bytes_in_flight.size == 0
+
+
+def test_a_connection_is_served_no_further_than_it_takes() -> None:
+    bytes_in_flight, _ = flow(2**40)
+    woken: list[int] = []
+    holder = bytes_in_flight.open(lambda: None, lambda: woken.append(1))
+    bytes_in_flight.admits(holder, 100, is_fetch=True)
+    assert holder.has_room(100, is_fetch=False)
+    assert not holder.has_room(100, is_fetch=True), "one fetch after the other"
+    bytes_in_flight.answers(holder, 100, MOST_UNSENT + 1)
+    assert not holder.has_room(100, is_fetch=False)
+    woken.clear()
+    bytes_in_flight.sends(holder, MOST_UNSENT + 1)
+    assert woken
+    assert holder.has_room(100, is_fetch=False)
+    assert not holder.has_room(100, is_fetch=True)
+    bytes_in_flight.has_sent(holder, is_fetch=True)
+    assert holder.has_room(100, is_fetch=True)
+    bytes_in_flight.admits(holder, 100, is_fetch=False)
+    assert not holder.has_room(MOST_UNANSWERED, is_fetch=False), "with the one that waits for its answer"
+
+
+def test_a_fetch_gets_the_less_the_less_is_left() -> None:
+    bytes_in_flight, _ = flow(256 << 20)
+    holder = bytes_in_flight.open(lambda: None, lambda: None)
+    assert bytes_in_flight.room() == 16 << 20
+    bytes_in_flight.arrives(holder, 128 << 20)
+    assert bytes_in_flight.room() == 8 << 20
+    bytes_in_flight.arrives(holder, 127 << 20)
+    assert bytes_in_flight.room() == 1 << 20, "a batch of the default size can always be read"
+
+
+LARGE = Settings.from_properties({**QUICK.properties(), "insync.in.flight.max.bytes": "8000000"})
+
+
+@pytest.mark.sockets
+def test_answers_and_requests_that_nobody_finishes_are_bounded_in_all() -> None:
+    with Cluster(1, LARGE) as cluster:
+        server = cluster.servers[1]
+        announced = struct.pack(">i", 50_000_000)
+        connections = [socket.create_connection((HOST, cluster.ports[1])) for _ in range(6)]
+        for connection in connections:
+            connection.settimeout(5)
+            try:
+                connection.sendall(announced + bytes(3_000_000))
+            except OSError:
+                continue
+        cluster.wait(lambda: len(server.flow.holders) < 6, "somebody is closed", 10)
+        assert server.flow.size <= 8_000_000
+        with socket.create_connection((HOST, cluster.ports[1])) as other:
+            other.settimeout(10)
+            other.sendall(protocol.ask(protocol.API_VERSIONS, 0, 1, "test", {}))
+            assert other.recv(4), "others are served"
+        for connection in connections:
+            connection.close()
+        cluster.wait(lambda: server.flow.size == 0 and not server.flow.holders, "all is given back", 10)
+
+
+# Processes
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """With Kafka's defaults."""
+    settings = Settings.from_properties({"min.insync.replicas": "2", "default.replication.factor": "3"})
+    brokers = three_processes(tmp_path_factory.mktemp("limits"), settings)
+    brokers.start_all()
+    yield brokers
+    brokers.kill_all()
+
+
+class Talk(socket.socket):
+    """A connection to a broker, one request at a time."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.settimeout(60)
+        self.connect((HOST, port))
+
+    def ask(self, key: int, version: int, fields: Answer) -> protocol.Fields:
+        self.sendall(protocol.ask(key, version, 1, "test", fields))
+        return protocol.parse_answer(key, version, self.take(int.from_bytes(self.take(4), "big"))).body
+
+    def take(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self.recv(size - len(data))
+            assert more, "the broker has closed the connection"
+            data += more
+        return data
+
+    def writes(self, topic: str, batch: bytes = GOOD) -> int:
+        rows = [{"index": 0, "records": batch}]
+        fields: Answer = {"acks": -1, "timeout": 30_000, "topic_data": [{"name": topic, "partition_data": rows}]}
+        (answer,) = self.ask(protocol.PRODUCE, 7, fields).all("responses")[0].all("partition_responses")
+        return answer.number("error_code")
+
+
+def with_topic(processes: Processes, name: str) -> Talk:
+    """A connection to broker 1, which leads the one partition of the topic."""
+    talk = Talk(processes.ports[1])
+    assigned = [{"partition_index": 0, "broker_ids": [1, 2, 3]}]
+    topic = {"name": name, "num_partitions": -1, "replication_factor": -1, "assignments": assigned}
+    end = time.monotonic() + 60
+    talk.ask(protocol.CREATE_TOPICS, 4, {"topics": [topic], "timeout": 10_000})
+    while talk.writes(name):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+        talk.ask(protocol.CREATE_TOPICS, 4, {"topics": [topic], "timeout": 10_000})
+    return talk
+
+
+def longest_write(talk: Talk, topic: str, seconds: float) -> float:
+    """How long the longest of the writes took, one after the other for so long; none is refused."""
+    longest, end = 0.0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        began = time.monotonic()
+        assert talk.writes(topic) == 0
+        longest = max(longest, time.monotonic() - began)
+    return longest
+
+
+def resident(processes: Processes) -> int:
+    status = Path(f"/proc/{processes.running[1].process.pid}/status").read_text()
+    return 1024 * int(status.split("VmRSS:")[1].split()[0])
+
+
+@pytest.mark.processes
+@pytest.mark.sockets
+def test_unknown_names_hold_up_nobody(processes: Processes) -> None:
+    """60 KB of Metadata with 6,000 of them: writes of others stood for 40 s."""
+    with with_topic(processes, "names") as bystander, Talk(processes.ports[1]) as other:
+        fields: Answer = {"topics": [{"name": f"n{n}"} for n in range(6_000)], "allow_auto_topic_creation": True}
+        other.sendall(protocol.ask(protocol.METADATA, 4, 1, "test", fields))
+        assert longest_write(bystander, "names", 6) < 10
+        assert other.recv(4)
+
+
+@pytest.mark.processes
+@pytest.mark.sockets
+def test_a_batch_that_is_none_holds_up_nobody(processes: Processes) -> None:
+    """It was taken, and a look for a time did not end."""
+    with with_topic(processes, "damaged") as talk:
+        for what in ("only 0xFF", "30,000,000 records of 39 bytes", "a record of negative size"):
+            assert talk.writes("damaged", REFUSALS[what][0]) == Error.INVALID_RECORD.value
+        rows = [{"partition_index": 0, "timestamp": 10**13}]
+        answer = talk.ask(
+            protocol.LIST_OFFSETS, 1, {"replica_id": -1, "topics": [{"name": "damaged", "partitions": rows}]}
+        )
+        assert answer.all("topics")[0].all("partitions")[0].number("offset") == -1
+
+
+@pytest.mark.processes
+@pytest.mark.sockets
+@pytest.mark.long
+def test_answers_that_nobody_reads_take_little_and_are_given_back(processes: Processes) -> None:
+    """Twenty clients that fetched 45 MB each took 3.3 GB."""
+    with with_topic(processes, "unread") as bystander:
+        for _ in range(50):
+            assert bystander.writes("unread", new_batch(bytes(900_000))) == 0
+        before = resident(processes)
+        rows = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 50_000_000}]
+        fetch = {"replica_id": -1, "max_wait": 100, "min_bytes": 1, "max_bytes": 50_000_000}
+        frame = protocol.ask(
+            protocol.FETCH, 4, 1, "test", {**fetch, "topics": [{"topic": "unread", "partitions": rows}]}
+        )
+        clients = [Talk(processes.ports[1]) for _ in range(20)]
+        for client in clients:
+            client.sendall(2 * frame)
+        assert longest_write(bystander, "unread", 8) < 10
+        assert resident(processes) < before + 350_000_000
+        for client in clients:
+            client.close()
+        end = time.monotonic() + 20
+        while resident(processes) > before + 60_000_000:
+            assert time.monotonic() < end, "the memory stays"
+            time.sleep(0.2)
+
+
+# The table
+
+
+def test_the_table_of_limits_says_what_holds_and_by_which_test() -> None:
+    section = DOC.read_text().split("## What one client can cost")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| ")]
+    limits = [row for row in rows if len(row) == 5 and row[4].startswith("`test_")]
+    assert len(limits) >= 20
+    sources = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for _, default, setting, _, test in limits:
+        assert f"def {test.strip('`')}(" in sources, test
+        assert setting.strip("`") in ("", *Settings().properties())
+        for number in re.findall(r"\d[\d,]{3,}", default):
+            assert int(number.replace(",", "")) in KNOWN, number
+
+
+KNOWN = {
+    decoder.MOST_ITEMS,
+    admin_requests.MOST_NEW,
+    admin_requests.MOST_DESCRIBED,
+    fetch_sessions.MOST_PARTITIONS,
+    *(int(value) for value in Settings().properties().values() if value.isdigit()),
+}
+"""Numbers that the table may name."""

@@ -1,0 +1,252 @@
+"""Who may be a broker: registrations that are refused by name, brokers that end for it, and those that are gone."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import attrs
+import pytest
+from tests.isr_broker.test_controller import Quorum
+from tests.isr_broker.test_wire import OF_BROKERS, one_broker, said
+from tests.support.clusters import QUICK, Cluster, three_processes
+
+from isr_broker.core import node as nodes
+from isr_broker.core.controller import controller_from_records
+from isr_broker.core.effects import CONTROLLER, CheckpointWatermarks, Effect, Halt, StopProcess
+from isr_broker.core.inputs import Received, ShutDown, Start, Tick
+from isr_broker.core.messages import (
+    AdminAnswer,
+    BrokerRegistered,
+    Error,
+    FetchMetadata,
+    Heartbeat,
+    HeartbeatAnswer,
+    Metadata,
+    RegisterBroker,
+    UnregisterBroker,
+    unregistration,
+)
+from isr_broker.designs import KRAFT_3_5
+from isr_broker.settings import Settings
+from isr_broker.wire import protocol
+from isr_broker.wire.controller_channels import ELR
+from isr_broker.wire.protocol import Fields
+from isr_cluster.admin import Admin
+from isr_cluster.ports import HOST
+from isr_cluster.processes import Processes
+
+# A broker that is not registered ends
+
+
+def halts(effects: tuple[Effect, ...]) -> list[str]:
+    return [effect.why for effect in effects if isinstance(effect, Halt)]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Error.NONE, "the controller did not answer"),
+        (
+            Error.DUPLICATE_BROKER_REGISTRATION,
+            "the controller answered DUPLICATE_BROKER_REGISTRATION, for another process has this number",
+        ),
+        (
+            Error.INVALID_REGISTRATION,
+            "the controller answered INVALID_REGISTRATION, for another broker has this data directory",
+        ),
+        (Error.UNSUPPORTED_VERSION, "the controller answered UNSUPPORTED_VERSION"),
+    ],
+)
+def test_a_broker_that_is_not_registered_in_time_ends_with_the_reason(error: Error, reason: str) -> None:
+    settings = Settings(initial_broker_registration_timeout_ms=5_000)
+    node = nodes.handle(nodes.Node(me=2, settings=settings), Start(7), 1_000).core
+    if error is not Error.NONE:
+        refusal = BrokerRegistered(broker=2, incarnation=7, error=error)
+        node = nodes.handle(node, Received(CONTROLLER, refusal), 2_000).core
+    while (at := nodes.own_deadline(node)) < 6_000:
+        step = nodes.handle(node, Tick(), at)
+        assert not halts(step.effects), "it asks again until then"
+        node = step.core
+    why = f"broker 2 was not registered within 5000 ms (initial.broker.registration.timeout.ms): {reason}"
+    assert halts(nodes.handle(node, Tick(), 6_000).effects) == [why]
+
+
+def test_a_broker_that_was_registered_once_waits_for_its_controller_as_long_as_it_takes() -> None:
+    settings = Settings(initial_broker_registration_timeout_ms=5_000)
+    node = nodes.handle(nodes.Node(me=2, settings=settings), Start(7), 0).core
+    node = nodes.handle(node, Received(CONTROLLER, BrokerRegistered(broker=2, incarnation=7, broker_epoch=3)), 1).core
+    for now in range(2_000, 20_000, 2_000):
+        step = nodes.handle(node, Tick(), now)
+        assert not halts(step.effects)
+        node = step.core
+
+
+@pytest.mark.parametrize("previous", [-1, 9])
+def test_a_broker_that_is_to_stop_before_it_is_registered_stops_at_once(previous: int) -> None:
+    node = nodes.handle(nodes.Node(me=2, settings=Settings()), Start(7, previous), 0).core
+    step = nodes.handle(node, ShutDown(), 1)
+    assert step.effects == (StopProcess(previous, CheckpointWatermarks(())),), "in order, if its last life ended so"
+    assert step.core.phase is nodes.Phase.STOPPED
+
+
+@pytest.mark.processes
+@pytest.mark.sockets
+@pytest.mark.long
+def test_a_process_whose_number_is_taken_ends_and_says_so(tmp_path: Path) -> None:
+    settings = attrs.evolve(QUICK, initial_broker_registration_timeout_ms=2_000)
+    ours, more = three_processes(tmp_path / "a", settings), three_processes(tmp_path / "b", settings)
+    twin = Processes(more.root, {1: ours.ports[1], 2: more.ports[2]}, ours.properties, ours.cluster)
+    try:
+        for broker in (1, 2):
+            ours.start(broker)
+        time.sleep(1)  # so long that the session has begun
+        twin.start(2)
+        second = twin.running[2]
+        second.process.wait(30)
+        second.reader.join(5)
+        assert second.exit_code == 1
+        assert "was not registered within 2000 ms (initial.broker.registration.timeout.ms)" in second.last[-1]
+        assert second.last[-1].endswith("DUPLICATE_BROKER_REGISTRATION, for another process has this number")
+        assert not ours.early_exits()
+    finally:
+        twin.kill_all()
+        ours.kill_all()
+
+
+# What a registration must have
+
+
+def test_a_data_directory_that_another_broker_has_is_refused() -> None:
+    quorum = Quorum()
+
+    def registers(broker: int, directory: str, incarnation: int = 1) -> Error:
+        request = RegisterBroker(broker=broker, incarnation=incarnation, directory=directory)
+        (answer,) = quorum.hear(request, broker)
+        assert isinstance(answer, BrokerRegistered)
+        return answer.error
+
+    assert registers(4, "one") is Error.NONE
+    assert registers(5, "one") is Error.INVALID_REGISTRATION
+    assert 5 not in quorum.core.brokers
+    assert registers(5, "two") is Error.NONE
+    assert registers(4, "one", 2) is Error.NONE, "its own, in another life"
+
+
+def registration_error(settings: dict[str, str], version: int = 4, **changed: object) -> Error:
+    alone = one_broker(changed=settings)
+    frame = protocol.ask(protocol.BROKER_REGISTRATION, version, 1, "broker-2-x", {**OF_BROKERS, **changed})
+    answer = said(alone, frame)
+    assert answer is not None
+    return Error(protocol.parse_answer(protocol.BROKER_REGISTRATION, version, answer[4:]).body.number("error_code"))
+
+
+def test_a_registration_without_a_directory_of_its_own_is_refused() -> None:
+    """ClusterControlManager.registerBroker: none, a reserved one; and here more than the one that a broker has."""
+    directory = bytes(14) + b"\1\0"
+    for directories in ([], [bytes(16)], [bytes(15) + b"\2"], [directory, directory]):
+        assert registration_error({}, log_dirs=directories) is Error.INVALID_REGISTRATION
+    assert registration_error({}, log_dirs=[directory]) is Error.NONE
+    assert registration_error({}, 1) is Error.INVALID_REGISTRATION, "it could not name one"
+
+
+def test_a_registration_without_the_level_of_the_elr_is_refused() -> None:
+    """ClusterControlManager.processRegistrationFeature: who names no feature supports version 0 of it."""
+    for features in ([], [{"name": ELR, "min_supported_version": 0, "max_supported_version": 0}]):
+        assert registration_error({}, features=features) is Error.UNSUPPORTED_VERSION
+        assert registration_error({"insync.design": KRAFT_3_5.name}, features=features) is Error.NONE
+    assert registration_error({}) is Error.NONE
+
+
+def test_who_registers_with_the_number_of_the_controllers_broker_is_a_duplicate() -> None:
+    assert registration_error({}, broker_id=1) is Error.DUPLICATE_BROKER_REGISTRATION
+
+
+# A broker that is gone for good
+
+
+def unregisters(quorum: Quorum, broker: int) -> Error:
+    (answer,) = quorum.hear(UnregisterBroker(request=1, broker=broker))
+    assert isinstance(answer, AdminAnswer)
+    return answer.error
+
+
+def test_an_unregistered_broker_is_in_no_isr_and_comes_back_as_one_that_crashed() -> None:
+    quorum = Quorum()
+    quorum.loses(3)
+    epoch = quorum.core.brokers[1].epoch
+    assert unregisters(quorum, 1) is Error.NONE
+    assert quorum.summary == [2, [2], [1]]
+    assert sorted(quorum.core.brokers) == [2, 3]
+    assert unregisters(quorum, 1) is Error.BROKER_ID_NOT_REGISTERED
+    again = controller_from_records(quorum.core.settings, quorum.records, quorum.now)
+    assert again.brokers == quorum.core.brokers
+    quorum.starts(1, incarnation=2, previous=epoch)
+    assert quorum.summary == [2, [2], []], "nobody remembers how it stopped"
+
+
+def test_a_living_broker_that_is_unregistered_has_no_session_until_it_is_started_again() -> None:
+    """No frame ends a broker, and the one with the controller least of all; Kafka's asks on in vain, too."""
+    quorum = Quorum()
+    epoch = quorum.core.brokers[2].epoch
+    unregisters(quorum, 2)
+    beat = Heartbeat(broker=2, broker_epoch=epoch, metadata_offset=quorum.core.offset)
+    (answer,) = quorum.hear(beat, 2)
+    assert answer == HeartbeatAnswer(broker=2, broker_epoch=epoch, error=Error.BROKER_ID_NOT_REGISTERED)
+    node = nodes.handle(nodes.Node(me=2, settings=Settings()), Start(7), 0).core
+    answered = BrokerRegistered(broker=2, incarnation=7, broker_epoch=epoch)
+    node = nodes.handle(node, Received(CONTROLLER, answered), 0).core
+    step = nodes.handle(node, Received(CONTROLLER, answer), 0)
+    assert (step.core, step.effects) == (node, ())
+    quorum.starts(2, incarnation=2)
+    assert not quorum.core.brokers[2].fenced
+
+
+def test_brokers_learn_who_is_unregistered() -> None:
+    quorum = Quorum()
+    since = quorum.core.offset
+    unregisters(quorum, 3)
+    (news,) = quorum.hear(FetchMetadata(broker=2, broker_epoch=2, offset=since), 2)
+    assert isinstance(news, Metadata)
+    assert news.brokers == (unregistration(3),)
+    node = nodes.handle(nodes.Node(me=2, settings=Settings()), Start(7), 0).core
+    (whole,) = Quorum().hear(FetchMetadata(broker=2, broker_epoch=2, offset=0), 2)
+    assert isinstance(whole, Metadata)
+    node = nodes.handle(node, Received(CONTROLLER, attrs.evolve(whole, offset=since)), 0).core
+    assert sorted(node.brokers) == [1, 2, 3]
+    assert sorted(nodes.handle(node, Received(CONTROLLER, news), 0).core.brokers) == [1, 2]
+    everything = attrs.evolve(news, whole=True, brokers=tuple(b for b in whole.brokers if b.broker != 1))
+    assert sorted(nodes.handle(node, Received(CONTROLLER, everything), 0).core.brokers) == [2, 3]
+
+
+@pytest.mark.sockets
+@pytest.mark.long
+def test_a_fenced_broker_is_described_to_who_asks_for_it_until_it_is_unregistered() -> None:
+    with Cluster(3) as cluster, Admin((HOST, cluster.ports[1])) as admin:
+
+        def description(version: int, **fields: object) -> Fields:
+            return admin.ask(protocol.DESCRIBE_CLUSTER, version, fields)
+
+        def numbers(version: int, **fields: object) -> dict[int, int]:
+            rows = description(version, **fields).all("brokers")
+            return {b.number("broker_id"): b.number("is_fenced", 0) for b in rows}
+
+        cluster.kill(3)
+        cluster.wait(lambda: cluster.unfenced() == [1, 2], "3 is fenced")
+        body = description(2, endpoint_type=1)
+        assert (body.text("cluster_id"), body.number("endpoint_type")) == ("insync", 1)
+        assert numbers(0) == {1: 0, 2: 0}
+        assert numbers(2, endpoint_type=1, include_fenced_brokers=True) == {1: 0, 2: 0, 3: 1}
+        for kind, error in ((2, Error.MISMATCHED_ENDPOINT_TYPE), (9, Error.UNSUPPORTED_ENDPOINT_TYPE)):
+            assert description(1, endpoint_type=kind).number("error_code") == error.value
+
+        def unregister(broker: int) -> int:
+            return admin.ask(protocol.UNREGISTER_BROKER, 0, {"broker_id": broker}).number("error_code")
+
+        assert unregister(7) == Error.BROKER_ID_NOT_REGISTERED.value
+        assert unregister(3) == 0
+        cluster.wait(
+            lambda: numbers(2, endpoint_type=1, include_fenced_brokers=True) == {1: 0, 2: 0}, "nobody knows 3 any more"
+        )
+        cluster.start(3)
+        cluster.wait(lambda: cluster.unfenced() == [1, 2, 3], "3 is registered anew")
