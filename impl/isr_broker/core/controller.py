@@ -243,6 +243,9 @@ def _without_offline(controller: Controller, tp: TopicPartition, broker: BrokerI
         return None
     if broker in old.isr or broker == old.leader:
         change = departs(old, broker, brokers_for(controller, tp), design)
+        if change.partition.leader is not None:
+            left = attrs.evolve(change.partition, elr=change.partition.elr - {broker})
+            change = attrs.evolve(change, partition=left)
         return change if change.partition != old else None
     if broker in old.elr and old.leader is not None:
         left = attrs.evolve(old, elr=old.elr - {broker}, partition_epoch=old.partition_epoch + 1)
