@@ -198,7 +198,9 @@ class Faults:
         if good:
             image.settle(good[: at // 8] + bytes([good[at // 8] ^ 1 << at % 8]) + good[at // 8 + 1 :])
         world.note(f"bit {at} of the metadata log flips")
+        seat.rotten = True
         world.start(seat)
+        seat.rotten = False
         if not seat.alive:
             left = len(seat.disk.image(METADATA_LOG).durable)
             if left != len(good):
@@ -234,13 +236,28 @@ class Faults:
             return data[:good] + bytes(len(data) - good)
 
         host.disk.reads = reads
+        before, life = self.crashed.get(host.broker), host.life
+        self.crashed[host.broker] = life
 
         def heals() -> None:
             if host.disk.reads is reads:
                 host.disk.reads = None
+            if host.life != life:
+                return
+            if host.node is not None and host.node.offline:
+                self.replaces_process(host)
+                return
+            del self.crashed[host.broker]
+            if before is not None:
+                self.crashed[host.broker] = before
 
         self.world.after(self._lasting(), heals)
         return True
+
+    def replaces_process(self, host: Host) -> None:
+        """Somebody starts a broker again whose replicas have gone offline: they come back with the next life only."""
+        self.world.stop(host, Everything())
+        self.world.after(self._lasting(), lambda: None if host.alive else self.world.start(host))
 
     def loses_tail(self, host: Host) -> bool:
         """The newest bytes of one log are gone, though they were flushed, and though the stop may have been clean."""
@@ -334,6 +351,8 @@ class Faults:
         for host in self.world.machines:
             host.disk.hook = host.disk.reads = host.disk.room = None
             host.busy_until = 0
+            if host.node is not None and host.node.offline:
+                self.world.stop(host, Everything())
         self.revive()
 
     def revive(self) -> None:

@@ -18,6 +18,7 @@ from isr_broker.core.record_batch import BadBatch, batches, value_of
 from isr_broker.core.replica_state import Leading
 from isr_broker.storage.disk import Disk
 from isr_sim.clients import PAUSE_MS, Consumer, Producer
+from isr_sim.host import Host
 from isr_sim.invariants import Invariants
 from isr_sim.simulate import Config, Run
 from isr_sim.world import World
@@ -40,6 +41,9 @@ class Silent(Invariants):
         """Not looked at."""
 
     def check_metadata_log(self, world: World) -> None:
+        """Not looked at."""
+
+    def note_refusal(self, host: Host, why: str) -> None:
         """Not looked at."""
 
     def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:

@@ -42,6 +42,7 @@ class Host:
     - `busy_until`: the process is paused, or waits for its disk, until then.
     - `alarm`: the number of the timer that was set last; earlier ones are off.
     - `end_reason`: why the process wants to end, empty if it does not; it is gone at the end of the turn.
+    - `rotten`: a fault has changed what was durable, so that a refusal to start is no wonder.
     - `wall_ahead`: how far the time that producers write into records is ahead here.
     """
 
@@ -53,6 +54,7 @@ class Host:
     busy_until: Millis = 0
     alarm: int = 0
     end_reason: str = ""
+    rotten: bool = False
     wall_ahead: Millis = 0
 
     @property

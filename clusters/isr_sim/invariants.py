@@ -20,6 +20,7 @@ from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.watermark import maximal_isr
 from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
 from isr_broker.storage.disk import ROOT, Disk
+from isr_sim.host import Host
 from isr_sim.world import World
 
 
@@ -168,6 +169,11 @@ class Invariants:
         written = world.controller.durable_offset
         if written < self.governed_up_to:
             raise Violation("metadata-survives", f"{self.governed_up_to} records were durable, {written} are found")
+
+    def note_refusal(self, host: Host, why: str) -> None:
+        """metadata-survives: a controller whose disk nobody has harmed starts."""
+        if not host.rotten:
+            raise Violation("metadata-survives", f"broker {host.broker} does not start: {why}")
 
     def check_step(self, world: World) -> None:
         """Every promise, for every partition."""

@@ -33,6 +33,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.node import Node, NodeStep, Phase
 from isr_broker.core.stamps import Stamp, Stamped, bare
+from isr_broker.core.topics import random_topic_id
 from isr_broker.environment import Address, Steps
 from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.settings import Settings
@@ -80,6 +81,10 @@ class Watcher(Protocol):
 
     def check_metadata_log(self, world: World) -> None:
         """A process with the controller has found its metadata log."""
+        ...
+
+    def note_refusal(self, host: Host, why: str) -> None:
+        """A process does not start on what is on its disk."""
         ...
 
     def check_step(self, world: World) -> None:
@@ -232,7 +237,8 @@ class World:
     """Everything there is in one run.
 
     `hosts` are the machines with replicas; the controller is with one of them, or on a machine of its own (`apart`).
-    `controller` is its core as it was after its last step.
+    `controller` is its core as it was after its last step. `ids` is the chance of topic ids, for itself, so that other
+    things go as they would with other ids.
     """
 
     settings: Settings
@@ -251,6 +257,7 @@ class World:
     lines: list[str] = attrs.field(factory=list[str])
     keeps_lines: bool = False
     digest: Digest = attrs.field(factory=hashlib.sha256)
+    ids: Random = attrs.field(factory=lambda: Random(0))
     seat: Host = attrs.field(init=False)
     controller: Controller = attrs.field(init=False)
 
@@ -410,6 +417,7 @@ class World:
         address, at = self._address(host), self._address(self.seat)
         runtime = host.runtime = Runtime(host.broker, self.settings, host.disk, address, at, Process(self, host))
         runtime.wall = lambda: self.now + host.wall_ahead
+        runtime.topic_ids = lambda: random_topic_id(self.ids.getrandbits)
         runtime.trace = Witness(self, host, self._steps(host, host.broker))
         runtime.controller_trace = Witness(self, host, self._steps(host, CONTROLLER)) if governs else None
         self.note(f"{host.broker} starts")
@@ -420,6 +428,8 @@ class World:
             runtime.start(host.life, now, governs)
         except (OSError, DamagedMetadata) as error:
             host.end_reason = f"it cannot start: {error}"
+            if isinstance(error, DamagedMetadata):
+                self.watcher.note_refusal(host, str(error))
             return
         if governs and runtime.controller is not None:
             self.controller = runtime.controller

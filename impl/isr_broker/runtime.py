@@ -18,7 +18,7 @@ import attrs
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
 from isr_broker.core.controller import controller_from_records
-from isr_broker.core.controller_state import Controller, snapshot
+from isr_broker.core.controller_state import Controller, has, snapshot
 from isr_broker.core.effects import (
     CONTROLLER,
     AdvanceLogStart,
@@ -36,19 +36,33 @@ from isr_broker.core.effects import (
     OpenLog,
     PartitionHalt,
     Send,
+    SetAside,
     Slice,
     StopProcess,
     Took,
     TruncateLog,
 )
-from isr_broker.core.inputs import Consume, DeleteRecords, NodeInput, Produce, Received, ShutDown, Start, Tick, Written
+from isr_broker.core.inputs import (
+    Consume,
+    DeleteRecords,
+    LogDamaged,
+    NodeInput,
+    Produce,
+    Received,
+    ShutDown,
+    Start,
+    Tick,
+    Written,
+)
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
+    NOTHING_READ,
     AdminAnswer,
     AlterPartitionResponse,
     AlterTopicConfigs,
     BrokerId,
     BrokerRegistered,
+    ControllerLife,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -59,6 +73,7 @@ from isr_broker.core.messages import (
     FetchResponse,
     HeartbeatAnswer,
     Message,
+    MetadataPosition,
     MetadataRecord,
     Millis,
     OffsetForLeaderEpochRequest,
@@ -66,6 +81,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
     UnregisterBroker,
+    lost_metadata,
     peer_address,
 )
 from isr_broker.core.record_batch import BadBatch
@@ -75,9 +91,10 @@ from isr_broker.core.watermark import fetch_refusal
 from isr_broker.environment import Address as Address
 from isr_broker.environment import Outside, Steps
 from isr_broker.settings import Settings
+from isr_broker.storage.checkpoints import read_position, write_position
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.log_directory import LogDirectory
-from isr_broker.storage.metadata_log import MetadataLog
+from isr_broker.storage.metadata_log import DamagedMetadata, MetadataLog
 
 Admin: TypeAlias = (
     CreateTopic
@@ -90,7 +107,7 @@ Admin: TypeAlias = (
 )
 ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
-Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog
+Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog | SetAside
 """What is done a little at a time, in the order in which it was asked."""
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
@@ -184,6 +201,8 @@ class Runtime:
     """When each request to the controller that waits is given up: its answer may be lost with the controller."""
     _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
+    _damages: list[LogDamaged] = attrs.field(factory=list[LogDamaged])
+    """What was found since the core was told last."""
     _busy: bool = False
     _asks_more: bool = False
     """Another question to the controller follows at once."""
@@ -195,17 +214,21 @@ class Runtime:
     """What is to be done before a replica is asked to append: some of its news may have waited for this moment."""
     wall: Callable[[], Millis] | None = None
     """The time that producers write into batches; without it nothing gets too old."""
+    topic_ids: Callable[[], int] | None = None
+    """Where ids of new topics come from; without it a topic is numbered by its metadata offset."""
     _next_retention: Millis = 0
     peers_at: Address | None = None
     """Where brokers find it, if that is not where clients do."""
+    _position: MetadataPosition = NOTHING_READ
+    """Up to where the metadata log was read, as the disk remembers."""
 
     def start(self, incarnation: int, now: Millis, with_controller: bool) -> None:
         """Recover the logs, and register; `incarnation` is unique to this process."""
         self.running = True
         self._next_retention = now + min(self.settings.log_retention_check_interval_ms, _FIRST_RETENTION_MS)
+        self._position = read_position(self.disk)
         if with_controller:
-            self.metadata_log, records = MetadataLog.open(self.disk, self.settings.insync_design.cuts_damaged_metadata)
-            self.controller = controller_from_records(self.settings, records, now, self.cluster)
+            self._start_controller(incarnation, now)
         self.logs = LogDirectory(self.disk, self.settings)
         clean_epoch, opened_logs = self.logs.load()
         self.node = nodes.Node(me=self.me, settings=self.settings)
@@ -213,12 +236,27 @@ class Runtime:
             if self.trace is not None:
                 self.trace.note_opened_log(found, self.logs.logs[found.partition].contents(), now)
             self._step(found, now)
+        for damage in self.logs.damages():
+            self._log_damage(damage)
+            self._step(damage, now)
         host, port = self.mine
         peer_host, peer_port = self.peers_at or ("", 0)
         rack = self.settings.broker_rack
         start = Start(incarnation, clean_epoch, host, port, rack, self.cluster, self.directory)
-        self.tell(attrs.evolve(start, peer_host=peer_host, peer_port=peer_port), now)
+        start = attrs.evolve(start, peer_host=peer_host, peer_port=peer_port, position=self._position)
+        self.tell(start, now)
         self.outside.log(f"started, {'clean' if clean_epoch >= 0 else 'unclean or new'}, {len(opened_logs)} logs")
+
+    def _start_controller(self, life: int, now: Millis) -> None:
+        """Read the metadata log, and begin a life in it; DamagedMetadata if it lacks what this very broker has read."""
+        cuts = self.settings.insync_design.cuts_damaged_metadata
+        self.metadata_log, records = MetadataLog.open(self.disk, cuts)
+        controller = controller_from_records(self.settings, records, now, self.cluster)
+        if not has(controller, self._position) and not cuts:
+            raise DamagedMetadata(lost_metadata("this broker has read", self._position.offset))
+        self.metadata_log.append((ControllerLife(life),))
+        begun = (*records, ControllerLife(life))
+        self.controller = controller_from_records(self.settings, begun, now, self.cluster)
 
     # Inputs
 
@@ -391,25 +429,45 @@ class Runtime:
                     return
                 if report is not None:
                     queue.append(report)
+            queue += self._damages
+            self._damages.clear()
 
     def _read(self, tp: TopicPartition, log_slice: Slice | None) -> bytes | None:
-        """The batches of a slice, empty if none is wanted; None where the disk does not give them back.
+        """The batches of a slice, empty if none is wanted; None where the disk does not give them back as they were.
 
-        Whoever asked is told KAFKA_STORAGE_ERROR. A batch that is damaged is no reason to end: the others can be read.
+        Whoever asked is told KAFKA_STORAGE_ERROR. The replica is offline from the next input on; that is no reason for
+        the process to end, for other logs can be read.
         """
         if log_slice is None:
             return b""
         try:
             return self.logs.read(tp, log_slice)
         except (OSError, BadBatch) as error:
-            self.outside.log(f"{tp}: what is at offset {log_slice.offset} cannot be read: {error}")
+            self.take_offline(tp, f"what is at offset {log_slice.offset} cannot be read: {error}")
             return None
+
+    def take_offline(self, tp: TopicPartition, why: str) -> None:
+        """A log does not give back what was written: its core hears of it after this input, or the next."""
+        log = self.logs.logs.get(tp)
+        if log is None or log.damage:
+            return
+        damage = LogDamaged(partition=tp, why=why)
+        self._log_damage(damage)
+        self.logs.take_offline(tp, why)
+        self.outside.leaves(tp)
+        self._damages.append(damage)
+
+    def _log_damage(self, damage: LogDamaged) -> None:
+        self.outside.log(
+            f"ALARM {damage.partition} is offline here: {damage.why}; once another leads, start this broker again:"
+            " the log is then set aside, and copied anew"
+        )
 
     def _perform(self, effect: Effect) -> NodeInput | None:
         match effect:
-            case OpenLog() | AssignEpoch() | DeleteLog():
+            case OpenLog() | AssignEpoch() | DeleteLog() | SetAside():
                 self._later.append(effect)
-                if isinstance(effect, DeleteLog):
+                if isinstance(effect, DeleteLog | SetAside):
                     self.outside.leaves(effect.partition)
             case AppendLog() if self.logs.begins_epoch(effect):
                 self._later.append(effect)
@@ -434,8 +492,10 @@ class Runtime:
                 if action in _NEW_ROLES:
                     self.outside.leaves(tp)
             case CheckpointWatermarks():
+                self._note_position()
                 self.logs.checkpoint(effect)
             case StopProcess(epoch, watermarks):
+                self._note_position()
                 self.logs.close(epoch, watermarks)
                 self._ends("stopped in order")
             case PartitionHalt(tp, why):
@@ -446,6 +506,13 @@ class Runtime:
                 raise AssertionError("a broker writes no metadata")
         return None
 
+    def _note_position(self) -> None:
+        """Have the disk remember up to where this broker has read the metadata log."""
+        position = MetadataPosition(self.node.metadata_offset, self.node.metadata_life)
+        if position.offset > self._position.offset:
+            write_position(self.disk, position, self.settings.insync_design.checkpoint_in_place)
+            self._position = position
+
     def _on_disk(self, effects: list[Slow]) -> Iterator[NodeInput]:
         """Do what is slow and of one kind: one after the other, but what begins an epoch together."""
         yield from self.logs.perform_all([e for e in effects if isinstance(e, AssignEpoch | AppendLog)])
@@ -455,8 +522,15 @@ class Runtime:
                     yield self.logs.open(tp, topic_id)
                 case DeleteLog(tp):
                     self.logs.delete(tp)
+                case SetAside(tp):
+                    self._set_aside(tp)
                 case AssignEpoch() | AppendLog():
                     pass
+
+    def _set_aside(self, tp: TopicPartition) -> None:
+        name = self.logs.set_aside(tp)
+        if name:
+            self.outside.log(f"the controller does not know the topic of the log {tp}: it is {name} from now on")
 
     def _ends(self, why: str) -> None:
         self.running = False
@@ -483,6 +557,8 @@ class Runtime:
                     self._send(to, CONTROLLER, message)
                 case Took(action=action, partition=tp, replica=replica):
                     self._note(action, f"{tp} on broker {replica}")
+                case Halt(why):
+                    self._ends(f"halted: {why}")
                 case _:
                     raise AssertionError(f"the controller has no use for {effect}")
 
@@ -559,6 +635,8 @@ class Runtime:
             trace.hears(envelope.stamp)
         if to == CONTROLLER:
             if self.controller is not None:
+                if isinstance(message, CreateTopic) and self.topic_ids is not None:
+                    message = attrs.evolve(message, topic_id=self.topic_ids())
                 self._tell_controller(Received(source, message), now)
         else:
             self._step(Received(source, message), now)

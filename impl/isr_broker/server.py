@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 import ssl
 import sys
@@ -25,7 +26,7 @@ from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.core.stamps import Stamped
-from isr_broker.core.topics import Topics
+from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
 from isr_broker.flow import Flow, Holder
 from isr_broker.links import Channel, Link
@@ -171,6 +172,7 @@ class Server:
         )
         self.runtime.peers_at = peers
         self.runtime.wall = lambda: time.time_ns() // 1_000_000
+        self.runtime.topic_ids = lambda: random_topic_id(secrets.randbits)
         self.runtime.trace = self._trace(self.me)
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)

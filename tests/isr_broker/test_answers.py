@@ -209,6 +209,7 @@ def timed(disk: MemoryDisk) -> Log:
         count = len(records) // len(record(0, 0))
         batch = bytearray(batch_around(records, count=count, timestamp=at))
         struct.pack_into(">q", batch, 35, newest)
+        struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
         made.append(stamped(bytes(batch), made.view.end, 0))
     assert len(made.segments) == 2
     return made

@@ -9,7 +9,7 @@ from tests.support.brokers import TP
 
 from isr_broker.core.effects import AppendLog, TruncateLog
 from isr_broker.core.inputs import DiskFailed, Truncated
-from isr_broker.core.record_batch import batch_around, stamped
+from isr_broker.core.record_batch import batch_around, crc32c, stamped
 from isr_broker.runtime import _ALARMS  # pyright: ignore[reportPrivateUsage]
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
@@ -86,6 +86,7 @@ def test_a_log_of_many_segments_is_written_down_whole() -> None:
 def test_a_compressed_batch_is_written_down_as_it_is() -> None:
     squeezed = bytearray(SECOND)
     squeezed[22] |= 1  # gzip, says its header
+    squeezed[17:21] = crc32c(bytes(squeezed[21:])).to_bytes(4, "big")
     logs = directory(ON, FIRST, bytes(squeezed))
     logs.perform(TruncateLog(partition=TP, offset=2))
     [line] = dropped(logs)

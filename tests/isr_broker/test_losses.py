@@ -34,6 +34,7 @@ from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, read_offsets
 from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
+from isr_broker.storage.metadata_end import END
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
 from isr_broker.wire.groups import Groups, Member
 from isr_broker.wire.protocol import Answer
@@ -116,6 +117,13 @@ def written_metadata() -> MemoryDisk:
     return disk
 
 
+def untold(disk: MemoryDisk) -> MemoryDisk:
+    """The crash came before the last record was noted at its end, and so before anybody was told of it."""
+    image = disk.image(END)
+    image.settle(image.durable[: image.durable.rindex(b"\n", 0, -1) + 1])
+    return disk
+
+
 def flipped(disk: MemoryDisk, at: int) -> None:
     image = disk.image(NAME)
     contents = bytearray(image.durable)
@@ -137,7 +145,7 @@ def test_a_torn_last_record_of_the_metadata_log_is_cut() -> None:
     whole = written_metadata().image(NAME).durable
     last = whole.rindex(b"\n", 0, len(whole) - 1) + 1
     for torn in (*(whole[:end] for end in range(last, len(whole) - 1)), whole[: last + 5] + bytes(16)):
-        disk = written_metadata()
+        disk = untold(written_metadata())
         disk.image(NAME).settle(torn)
         _, found = MetadataLog.open(disk)
         assert found == RECORDS[:-1]
@@ -418,6 +426,7 @@ def test_half_of_a_decision_is_none_when_the_controller_finds_it() -> None:
     whole = disk.image(NAME).durable
     log.append((BrokerMetadata(broker=2, epoch=2), BrokerMetadata(broker=3, epoch=3)))
     both = disk.image(NAME).durable
+    untold(disk)
     for cut in range(len(whole), len(both)):
         disk.image(NAME).settle(both[:cut])
         _, records = MetadataLog.open(disk)

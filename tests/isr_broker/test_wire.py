@@ -38,7 +38,7 @@ from isr_broker.wire.requests import Requests
 
 VERSIONS = [(key, version) for key, (low, high) in protocol.SERVED_VERSIONS.items() for version in range(low, high + 1)]
 PARTITION = {"partition": 0, "partition_index": 0, "index": 0, "fetch_offset": 0, "partition_max_bytes": 100}
-TOPIC_ID = 3
+TOPIC_ID = 4
 """Of the topic `t`, the offset at which it is created here."""
 FIELDS: protocol.Answer = {
     "acks": -1,

@@ -66,7 +66,7 @@ def test_a_snapshot_that_is_written_over_the_metadata_log_is_found(monkeypatch: 
     config = attrs.evolve(config, settings=often)
     assert broken(config, 4) == set()
     monkeypatch.setattr(MetadataLog, "compact", overwrites)
-    assert broken(config) == {"convergence"}
+    assert broken(config) == {"metadata-survives"}
 
 
 def test_a_broker_that_goes_on_without_timers_when_its_disk_is_full_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

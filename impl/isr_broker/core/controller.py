@@ -17,12 +17,14 @@ from isr_broker.core.controller_state import (
     Key,
     answers,
     apply_records,
+    brokers_for,
     decides,
     forgets,
+    has,
     release_answers,
     with_settings,
 )
-from isr_broker.core.effects import Send
+from isr_broker.core.effects import Halt, Send
 from isr_broker.core.elections import (
     Change,
     alter,
@@ -57,6 +59,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
     UnregisterBroker,
+    lost_metadata,
     unregistration,
 )
 from isr_broker.core.topic_changes import alters_configs, creates_partitions, creates_topic, deletes_topic
@@ -106,10 +109,7 @@ def handle(controller: Controller, controller_input: ControllerInput, now: Milli
         case Received(source, Heartbeat() as request):
             return _heartbeat(controller, source, request, now)
         case Received(source, FetchMetadata() as request):
-            read = controller.read.set(source, request.offset)
-            return release_answers(
-                attrs.evolve(controller, read=read, waiting_brokers=controller.waiting_brokers.set(source, request))
-            )
+            return _reads(controller, source, request)
         case Received(source, CreateTopic() as request):
             return creates_topic(controller, source, request)
         case Received(source, CreatePartitions() as request):
@@ -141,7 +141,8 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
     """A leader asks for another ISR. Model: controller_accepts_, _refuses_, _rejects_stale_alter_partition."""
     old = controller.partitions.get(request.partition)
     refused = controller.refused_requests.get(request.partition)
-    error, change = alter(old, request, refused, controller.brokers, controller.settings.insync_design)
+    brokers = brokers_for(controller, request.partition)
+    error, change = alter(old, request, refused, brokers, controller.settings.insync_design)
     if error is Error.INELIGIBLE_REPLICA and change is not None:  # and not that a copy was dropped
         controller = attrs.evolve(
             controller, refused_requests=controller.refused_requests.set(request.partition, request)
@@ -179,6 +180,9 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
     others = (b for number, b in controller.brokers.items() if number != broker)
     if request.directory and any(b.directory == request.directory for b in others):
         return refuse(Error.INVALID_REGISTRATION)
+    if not has(controller, request.position) or request.previous_broker_epoch > controller.offset:
+        # Its log has decisions that this controller never made, or has forgotten.
+        return refuse(Error.OFFSET_OUT_OF_RANGE)
     clean = previous_registration is not None and previous_registration.epoch == request.previous_broker_epoch
     registered = BrokerMetadata(
         broker=broker,
@@ -197,10 +201,58 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         for partition in _partitions_of(controller, broker)
     ]
     answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=registered.epoch)
+    if broker in controller.offline:
+        controller = attrs.evolve(controller, offline=controller.offline.delete(broker))
     step = decides(controller, (registered,), changes, (Send(source, answer),))
     if not has_session:
         return step
     return attrs.evolve(step, core=attrs.evolve(step.core, contacts=step.core.contacts.set(broker, now)))
+
+
+def _reads(controller: Controller, source: BrokerId, request: FetchMetadata) -> ControllerStep:
+    """A broker asks for news; one that has read what this controller does not have has seen it lose records.
+
+    A broker of this very epoch was registered here, so what it has read was durable here: nothing more is decided.
+    """
+    broker = controller.brokers.get(request.broker)
+    if not has(controller, request.position):
+        if broker is None or broker.epoch != request.broker_epoch:
+            return ControllerStep(controller)
+        return ControllerStep(
+            controller, (Halt(lost_metadata(f"broker {request.broker} has read", request.position.offset)),)
+        )
+    read = controller.read.set(source, request.offset)
+    controller = attrs.evolve(controller, read=read, waiting_brokers=controller.waiting_brokers.set(source, request))
+    if broker is None or broker.epoch != request.broker_epoch:
+        return release_answers(controller)
+    number, _ = controller.offline.get(request.broker, (0, frozenset[TopicPartition]()))
+    if request.offline_changes < number or not (request.offline or number):
+        return release_answers(controller)
+    now_offline = (request.offline_changes, frozenset(request.offline))
+    controller = attrs.evolve(controller, offline=controller.offline.set(request.broker, now_offline))
+    changes = [_without_offline(controller, tp, request.broker) for tp in sorted(request.offline)]
+    due = controller.due | {tp for tp, p in controller.partitions.items() if p.leader is None}
+    return decides(attrs.evolve(controller, due=due), (), [change for change in changes if change is not None])
+
+
+def _without_offline(controller: Controller, tp: TopicPartition, broker: BrokerId) -> Change | None:
+    """What becomes of a partition whose log on a broker is damaged, as if that broker were fenced (KIP-858).
+
+    Where others are in sync nobody counts on that log, so it leaves the ELR, too. Model: controller_fences_...
+    """
+    old, design = controller.partitions.get(tp), controller.settings.insync_design
+    if old is None or broker not in old.replicas:
+        return None
+    if broker in old.isr or broker == old.leader:
+        change = departs(old, broker, brokers_for(controller, tp), design)
+        if change.partition.leader is not None:
+            left = attrs.evolve(change.partition, elr=change.partition.elr - {broker})
+            change = attrs.evolve(change, partition=left)
+        return change if change.partition != old else None
+    if broker in old.elr and old.leader is not None:
+        left = attrs.evolve(old, elr=old.elr - {broker}, partition_epoch=old.partition_epoch + 1)
+        return Change(left, "controller_fences_outsider", broker)
+    return None
 
 
 def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now: Millis) -> ControllerStep:
@@ -230,8 +282,9 @@ def _unfences(controller: Controller, source: BrokerId, broker: BrokerMetadata, 
     Model: controller_unfences, controller_elects_returned, controller_elects_last_known_leader.
     """
     back = attrs.evolve(broker, fenced=False, shutting_down=False)
+    _, offline = controller.offline.get(broker.broker, (0, frozenset[TopicPartition]()))
     changes = [
-        returns(partition, broker.broker, controller.settings.insync_design)
+        (partition.partition not in offline and returns(partition, broker.broker, controller.settings.insync_design))
         or Change(partition, "controller_unfences", broker.broker)
         for partition in _partitions_of(controller, broker.broker)
     ]
@@ -296,6 +349,7 @@ def _elects(
     controller_elects_last_known_leader, where one of these can be had before anybody.
     """
     partition, error = controller.partitions.get(request.partition), Error.NONE
+    brokers = brokers_for(controller, request.partition)
     unclean = isinstance(request, ElectUncleanLeader)
     change: Change | None = None
     if partition is None:
@@ -304,13 +358,13 @@ def _elects(
         error = Error.ELECTION_NOT_NEEDED
     elif unclean:
         may = attrs.evolve(partition, unclean_leader_election=True)
-        change = elects_anybody(may, controller.brokers, controller.settings.insync_design)
+        change = elects_anybody(may, brokers, controller.settings.insync_design)
         if change is not None:
             asked = attrs.evolve(change.partition, unclean_leader_election=partition.unclean_leader_election)
             change = attrs.evolve(change, partition=asked)
         error = Error.NONE if change else Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
     else:
-        change = moves(partition, partition.replicas[0], controller.brokers)
+        change = moves(partition, partition.replicas[0], brokers)
         error = Error.NONE if change else Error.PREFERRED_LEADER_NOT_AVAILABLE
     answer = Send(source, AdminAnswer(request=request.request, error=error))
     return decides(controller, (), () if change is None else (change,), (answer,))
@@ -336,9 +390,9 @@ def _fences(
     Model: controller_fences_outsider, _follower, _leader, _last_leader.
     """
     fenced_broker = attrs.evolve(broker, fenced=True)
-    brokers = controller.brokers.set(broker.broker, fenced_broker)
-    design = controller.settings.insync_design
-    changes = [departs(p, broker.broker, brokers, design) for p in _partitions_of(controller, broker.broker)]
+    after = attrs.evolve(controller, brokers=controller.brokers.set(broker.broker, fenced_broker))
+    design, mine = controller.settings.insync_design, _partitions_of(controller, broker.broker)
+    changes = [departs(p, broker.broker, brokers_for(after, p.partition), design) for p in mine]
     contacts = controller.contacts
     if broker.broker in contacts:
         contacts = contacts.delete(broker.broker)
@@ -363,16 +417,17 @@ def _ticks(controller: Controller, now: Millis) -> ControllerStep:
     controller = attrs.evolve(controller, next_balance=next_balance_after(controller.settings, now))
     if not controller.settings.auto_leader_rebalance_enable:
         return ControllerStep(controller)
-    moved = (moves(p, p.replicas[0], controller.brokers) for _, p in sorted(controller.partitions.items()))
+    moved = (moves(p, p.replicas[0], brokers_for(controller, tp)) for tp, p in sorted(controller.partitions.items()))
     return decides(controller, (), [m for m in moved if m is not None])
 
 
 def _due_change(controller: Controller, tp: TopicPartition) -> Change | None:
     """What to do at once about a partition: relieve a replica whose broker shuts down, or find a leader."""
-    partition, design = controller.partitions[tp], controller.settings.insync_design
+    partition, brokers = controller.partitions[tp], brokers_for(controller, tp)
+    design = controller.settings.insync_design
     for replica in partition.replicas:
         broker = controller.brokers.get(replica)
         leaves = broker is not None and broker.shutting_down and not broker.fenced
         if leaves and relievable(partition, replica, design):
-            return departs(partition, replica, controller.brokers, design)
-    return elects_anybody(partition, controller.brokers, design)
+            return departs(partition, replica, brokers, design)
+    return elects_anybody(partition, brokers, design)

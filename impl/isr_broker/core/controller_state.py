@@ -19,9 +19,11 @@ from isr_broker.core.messages import (
     AlterPartitionRequest,
     BrokerId,
     BrokerMetadata,
+    ControllerLife,
     FetchMetadata,
     FromController,
     Metadata,
+    MetadataPosition,
     MetadataRecord,
     MetadataSnapshot,
     Millis,
@@ -43,12 +45,15 @@ class Controller:
     - `offset` and `durable_offset`: the end of the metadata log, and how much of it is durable.
     - `brokers` and `partitions`: the metadata (fenced, shutting_down, broker_epoch; controller_leader, controller_isr
       and the others of the model), `change_offsets` when each of them changed last.
+    - `lives`: where each life of the controller begins in the metadata log; one that is older than this says none.
     - `whole_until`: what was removed before this offset is forgotten, so who knows less than that is told everything.
     - `contacts`: when each broker with a session was heard last.
     - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
     - `refused_requests`: the AlterPartition that was refused last; it dies with the process, as the connections do on
       which copies of it may still be on their way.
     - `settings_changed`: the controller started with other settings than the topics have that have none of their own.
+    - `offline`: the partitions of each broker whose logs are damaged there, as far as it has said so to this process,
+      and the number of that message. Such a replica is as good as one of a fenced broker.
     - `pending_answers`: answers that wait for the metadata log; `waiting_brokers`: brokers that wait for news.
     - `read`: up to where each broker has read the metadata log, as far as it has said so to this process.
     """
@@ -60,6 +65,7 @@ class Controller:
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
     partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
     change_offsets: Map[Key, int] = attrs.field(factory=Map[Key, int])
+    lives: tuple[MetadataPosition, ...] = ()
     whole_until: int = 0
     contacts: Map[BrokerId, Millis] = attrs.field(factory=Map[BrokerId, Millis])
     due: frozenset[TopicPartition] = frozenset()
@@ -67,6 +73,9 @@ class Controller:
         factory=Map[TopicPartition, AlterPartitionRequest]
     )
     settings_changed: bool = False
+    offline: Map[BrokerId, tuple[int, frozenset[TopicPartition]]] = attrs.field(
+        factory=Map[BrokerId, tuple[int, frozenset[TopicPartition]]]
+    )
     pending_answers: tuple[tuple[int, Send], ...] = ()
     waiting_brokers: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
     read: Map[BrokerId, int] = attrs.field(factory=Map[BrokerId, int])
@@ -83,12 +92,13 @@ class ControllerStep:
 
 def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -> Controller:
     brokers, partitions, change_offsets = controller.brokers, controller.partitions, controller.change_offsets
-    offset, whole_until = controller.offset, controller.whole_until
+    offset, whole_until, lives = controller.offset, controller.whole_until, controller.lives
     for record in records:
         offset += 1
         match record:
             case MetadataSnapshot():
                 offset = whole_until = record.offset
+                lives = record.lives
                 brokers = Map({b.broker: b for b in record.brokers})
                 partitions = Map({p.partition: p for p in record.partitions})
                 keys: list[Key] = [*brokers, *partitions]
@@ -105,6 +115,8 @@ def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -
                 elif record.broker in brokers:
                     brokers = brokers.delete(record.broker)
                 change_offsets = change_offsets.set(record.broker, offset)
+            case ControllerLife():
+                lives = (*lives, MetadataPosition(offset, record.life))
     return attrs.evolve(
         controller,
         brokers=brokers,
@@ -112,7 +124,34 @@ def apply_records(controller: Controller, records: tuple[MetadataRecord, ...]) -
         change_offsets=change_offsets,
         offset=offset,
         whole_until=whole_until,
+        lives=lives,
     )
+
+
+def brokers_for(controller: Controller, tp: TopicPartition) -> Brokers:
+    """The brokers as a partition has them: one whose log of it is damaged counts as fenced."""
+    brokers = controller.brokers
+    for broker, (_, offline) in controller.offline.items():
+        if tp in offline and broker in brokers:
+            brokers = brokers.set(broker, attrs.evolve(brokers[broker], fenced=True))
+    return brokers
+
+
+def end_of_log(controller: Controller) -> MetadataPosition:
+    """The end of the metadata log."""
+    return MetadataPosition(controller.offset, _life_at(controller, controller.offset))
+
+
+def _life_at(controller: Controller, offset: int) -> int:
+    """Which life of the controller has written the record at an offset; 0 where nobody has noted that."""
+    return next((life.life for life in reversed(controller.lives) if life.offset <= offset), 0)
+
+
+def has(controller: Controller, position: MetadataPosition) -> bool:
+    """The metadata log has all that somebody has read up to a position; else it has lost records, or is another's."""
+    if position.offset == 0:
+        return True
+    return position.offset <= controller.offset and _life_at(controller, position.offset) == position.life
 
 
 def snapshot(controller: Controller) -> MetadataSnapshot:
@@ -121,6 +160,7 @@ def snapshot(controller: Controller) -> MetadataSnapshot:
         offset=controller.offset,
         brokers=tuple(b for _, b in sorted(controller.brokers.items())),
         partitions=tuple(p for _, p in sorted(controller.partitions.items())),
+        lives=controller.lives,
     )
 
 
@@ -184,6 +224,7 @@ def news_since(controller: Controller, since: int) -> Metadata:
         since=since,
         offset=controller.offset,
         whole=whole,
+        life=end_of_log(controller).life,
         brokers=tuple(
             controller.brokers.get(b) or unregistration(b)
             for b in sorted(k for k in new if not isinstance(k, TopicPartition))

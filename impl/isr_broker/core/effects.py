@@ -101,6 +101,13 @@ class DeleteLog:
 
 
 @attrs.frozen
+class SetAside:
+    """Give the log of a partition a name that ends in -stray; nobody waits for it (LogManager.logStrayDirName)."""
+
+    partition: TopicPartition
+
+
+@attrs.frozen
 class CheckpointWatermarks:
     """Write the high watermarks of all replicas (replication-offset-checkpoint)."""
 
@@ -209,5 +216,5 @@ ReplicaEffect: TypeAlias = (
     DiskOperation | AdvanceLogStart | PartitionHalt | Send | AnswerFetch | AnswerProduce | AnswerConsume | AnswerDelete
 )
 Effect: TypeAlias = (
-    ReplicaEffect | OpenLog | DeleteLog | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
+    ReplicaEffect | OpenLog | DeleteLog | SetAside | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
 )

@@ -16,6 +16,7 @@ cannot use any more (an answer to a request that it gave up) changes nothing.
 | `Tick` of a replica | leader_proposes_shrink, leader_proposes_expansion, follower_sends_fetch |
 | `Consume` | consumer_reads |
 | `DeleteRecords`, `Retained` | none: the model's logs have no start |
+| `LogDamaged` | none: the model's disks keep what was flushed |
 | `AlterPartitionRequest` | controller_accepts_ / controller_refuses_ / controller_rejects_stale_alter_partition |
 | `Heartbeat` | controller_unfences, controller_elects_returned, ..., broker_asks_to_shut_down |
 | `RegisterBroker` | broker_restarts |
@@ -31,12 +32,14 @@ import attrs
 
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
+    NOTHING_READ,
     AlterPartitionResponse,
     BrokerId,
     FetchRequest,
     FetchResponse,
     LeaderEpoch,
     Message,
+    MetadataPosition,
     Millis,
     Offset,
     OffsetForLeaderEpochRequest,
@@ -158,6 +161,17 @@ class LogOpened:
     topic_id: int = 0
 
 
+@attrs.frozen(kw_only=True)
+class LogDamaged:
+    """The log of a partition is not as it was written: its replica is offline, until another has all of it.
+
+    Kafka: KafkaStorageException, and an offline log directory.
+    """
+
+    partition: TopicPartition
+    why: str = ""
+
+
 @attrs.frozen
 class Written:
     """The metadata log is durable up to this offset (the controller's `AppendMetadata` is done).
@@ -184,7 +198,10 @@ class Tick:
 
 @attrs.frozen
 class Start:
-    """The process starts. The logs that were found are recovered by now, each of them told as a `LogOpened`."""
+    """The process starts. The logs that were found are recovered by now, each of them told as a `LogOpened`.
+
+    `position`: up to where the metadata log was read before, as far as the disk remembers.
+    """
 
     incarnation: int
     previous_broker_epoch: int = -1
@@ -195,6 +212,7 @@ class Start:
     directory: str = ""
     peer_host: str = ""
     peer_port: int = 0
+    position: MetadataPosition = NOTHING_READ
 
 
 @attrs.frozen
@@ -224,5 +242,7 @@ ReplicaInput: TypeAlias = (
     | DiskDone
     | Tick
 )
-NodeInput: TypeAlias = Start | Received | Produce | Consume | DeleteRecords | LogOpened | DiskDone | ShutDown | Tick
+NodeInput: TypeAlias = (
+    Start | Received | Produce | Consume | DeleteRecords | LogOpened | LogDamaged | DiskDone | ShutDown | Tick
+)
 ControllerInput: TypeAlias = Received | Written | Tick

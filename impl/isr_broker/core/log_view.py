@@ -55,6 +55,11 @@ class Epochs:
         """The last epoch noted, whether or not it has records; NO_EPOCH if none."""
         return self.entries[-1].epoch if self.entries else NO_EPOCH
 
+    def at(self, offset: Offset) -> LeaderEpoch:
+        """The epoch of the record at an offset, or of the first that is known; NO_EPOCH if none is."""
+        first = self.entries[0].epoch if self.entries else NO_EPOCH
+        return next((entry.epoch for entry in reversed(self.entries) if entry.start <= offset), first)
+
     def last_before(self, offset: Offset) -> LeaderEpoch:
         """The epoch of the record before the offset: of a log's last record, given its end. NO_EPOCH if none."""
         return self.cut(offset).latest()

@@ -284,6 +284,20 @@ class AlterPartitionResponse:
 # Between a broker and the controller.
 
 
+@attrs.frozen
+class MetadataPosition:
+    """Up to where the metadata log was read: an offset, and the life of the controller that wrote the record there.
+
+    (0, 0) for nothing. Two logs that have the same life at an offset are the same up to there, as with Raft's terms.
+    """
+
+    offset: int = 0
+    life: int = 0
+
+
+NOTHING_READ: Final = MetadataPosition()
+
+
 @attrs.frozen(kw_only=True)
 class RegisterBroker:
     """A starting broker registers; `incarnation` is unique to the process (KIP-631).
@@ -291,6 +305,7 @@ class RegisterBroker:
     `previous_broker_epoch` is that of its last life if that ended with a clean shutdown, else -1 (KIP-966). `cluster`
     is the id of the cluster that its data belong to (KIP-78), `directory` that of its data directory, which no other
     broker has (KIP-858). Clients find it at `host`, brokers at `peer_host`, which is empty if that is the same.
+    `position` is up to where its earlier lives have read the metadata log, as far as its disk remembers.
     """
 
     broker: BrokerId
@@ -303,6 +318,7 @@ class RegisterBroker:
     directory: str = ""
     peer_host: str = ""
     peer_port: int = 0
+    position: MetadataPosition = NOTHING_READ
 
 
 @attrs.frozen(kw_only=True)
@@ -338,18 +354,30 @@ class HeartbeatAnswer:
 
 @attrs.frozen(kw_only=True)
 class FetchMetadata:
-    """A broker asks for what changed after the metadata offset that it knows; parked until something has."""
+    """A broker asks for what changed after the metadata offset that it knows; parked until something has.
+
+    `life` is the controller's life at that offset. `offline` are the partitions whose logs here are damaged, and
+    `offline_changes` how often these have changed since the broker was registered.
+    """
 
     broker: BrokerId
     broker_epoch: int
     offset: int
+    life: int = 0
+    offline: tuple[TopicPartition, ...] = ()
+    offline_changes: int = 0
+
+    @property
+    def position(self) -> MetadataPosition:
+        """Up to where the broker has read."""
+        return MetadataPosition(self.offset, self.life)
 
 
 @attrs.frozen(kw_only=True, cache_hash=True)
 class PartitionMetadata:
     """One partition as the controller has it (PartitionRegistration): who leads, in which epochs, who is in sync.
 
-    `topic_id` is the metadata offset at which the topic was created, so that a topic of the same name is another one.
+    `topic_id` is unique to the topic, so that a topic of the same name is another one.
     `configs` are the topic's own settings by Kafka's names. `min_insync_replicas` and `unclean_leader_election` are
     what these and the controller's settings come to.
     Without replicas, the partition is gone (RemoveTopicRecord).
@@ -409,22 +437,44 @@ def removed(tp: TopicPartition) -> PartitionMetadata:
     return PartitionMetadata(partition=tp, replicas=(), isr=frozenset(), leader=None)
 
 
+@attrs.frozen
+class ControllerLife:
+    """The controller's process has started; the records from this one on are those of this life.
+
+    A life is unique to its process. Kafka: the leader epoch of a batch of __cluster_metadata.
+    """
+
+    life: int
+
+
 @attrs.frozen(kw_only=True)
 class MetadataSnapshot:
-    """All brokers and partitions at an offset, in the place of every record up to there (KIP-630)."""
+    """All brokers and partitions at an offset, in the place of every record up to there (KIP-630).
+
+    `lives` has the offset and the number of each life of the controller.
+    """
 
     offset: int
     brokers: tuple[BrokerMetadata, ...] = ()
     partitions: tuple[PartitionMetadata, ...] = ()
+    lives: tuple[MetadataPosition, ...] = ()
 
 
-MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata | MetadataSnapshot
-"""A record of the metadata log: the whole new value of one partition or broker, or of all."""
+def lost_metadata(reader: str, offset: int) -> str:
+    """The sentence about a metadata log that does not have what somebody has read."""
+    return (
+        f"{reader} the controller's metadata.log up to record {offset}, and it is not there: that file is missing,"
+        " older or ends early; put the newest one back and start the controller again"
+    )
+
+
+MetadataRecord: TypeAlias = PartitionMetadata | BrokerMetadata | MetadataSnapshot | ControllerLife
+"""A record of the metadata log: the whole new value of one partition or broker, or of all; or a life that begins."""
 
 
 @attrs.frozen(kw_only=True)
 class Metadata:
-    """What changed since the offset asked for, as it is at `offset`.
+    """What changed since the offset asked for, as it is at `offset`, which the controller's `life` has written.
 
     With `whole` it names all that there is: what was removed before is forgotten, and whoever has more removes it.
     """
@@ -434,6 +484,7 @@ class Metadata:
     brokers: tuple[BrokerMetadata, ...] = ()
     partitions: tuple[PartitionMetadata, ...] = ()
     whole: bool = False
+    life: int = 0
 
 
 @attrs.frozen(kw_only=True)
@@ -441,7 +492,8 @@ class CreateTopic:
     """An admin asks for a topic (CreateTopics); `replication_factor` -1 means the default.
 
     `assignments`: the replicas of each partition, the preferred leader first, if the admin chooses them. With
-    `only_asks` nothing is created, and the answer says whether it would have been.
+    `only_asks` nothing is created, and the answer says whether it would have been. `topic_id` is drawn by whoever hands
+    the request to the controller's core, which has no chance of its own; 0 has it take the metadata offset.
     """
 
     request: int
@@ -453,6 +505,7 @@ class CreateTopic:
     min_insync_replicas: int | None = None
     unclean_leader_election: bool | None = None
     configs: tuple[tuple[str, str], ...] = ()
+    topic_id: int = 0
 
 
 @attrs.frozen(kw_only=True)

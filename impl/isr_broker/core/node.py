@@ -26,6 +26,7 @@ from isr_broker.core.effects import (
     Halt,
     OpenLog,
     Send,
+    SetAside,
     StopProcess,
     Took,
 )
@@ -37,6 +38,7 @@ from isr_broker.core.inputs import (
     DiskFailed,
     EpochAssigned,
     LearnMetadata,
+    LogDamaged,
     LogOpened,
     NodeInput,
     Produce,
@@ -68,6 +70,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
+    lost_metadata,
     removed,
     unregistration,
 )
@@ -96,13 +99,16 @@ class Node:
     - `start`: what the process was started with.
     - `broker_epoch`: the epoch under which the controller registered this process, -1 before that (broker_epoch).
     - `fenced`: whether the controller's last answer said that this broker has no session.
-    - `metadata_offset`, `brokers`, `partitions`: the cluster metadata learned so far, and up to which offset.
+    - `metadata_offset`, `brokers`, `partitions`: the cluster metadata learned so far, and up to which offset, which the
+      controller's `metadata_life` has written.
     - `replicas`: the replicas whose logs are open.
     - `inboxes`: for each replica that waits for the disk, the inputs that arrived meanwhile, oldest first.
     - `wake`: when each replica next wants a Tick.
     - `opening`: partitions whose logs are being opened; their replicas are not in `replicas` yet.
-    - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of another topic id
-      belongs to a deleted topic, and is removed.
+    - `offline`: the partitions whose logs are damaged, and whether this was so when the process started. Such a log
+      counts for nothing, and this broker neither leads nor follows there. `offline_changes` counts what changed.
+    - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of a topic that the
+      metadata had, and have no more, is removed. A log of which they know nothing is set aside.
     - `registration_deadline`: when it ends if it is not registered by then; `registration_error`: the last refusal.
     """
 
@@ -113,6 +119,7 @@ class Node:
     broker_epoch: int = -1
     fenced: bool = True
     metadata_offset: int = 0
+    metadata_life: int = 0
     brokers: Brokers = attrs.field(factory=Map[BrokerId, BrokerMetadata])
     partitions: Map[TopicPartition, PartitionMetadata] = attrs.field(factory=Map[TopicPartition, PartitionMetadata])
     replicas: Map[TopicPartition, Replica] = attrs.field(factory=Map[TopicPartition, Replica])
@@ -120,6 +127,8 @@ class Node:
     wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
     opening: frozenset[TopicPartition] = frozenset()
     topic_ids: Map[TopicPartition, int] = attrs.field(factory=Map[TopicPartition, int])
+    offline: Map[TopicPartition, bool] = attrs.field(factory=Map[TopicPartition, bool])
+    offline_changes: int = 0
     registration_deadline: Millis = MAX_LONG
     registration_error: Error = Error.NONE
     next_call: Millis = 0
@@ -150,6 +159,9 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
             return _calls(node, now)
         case LogOpened():
             return _add_replica(node, node_input, now)
+        case LogDamaged():
+            step = _goes_offline(node, node_input.partition, node.phase is Phase.LOADING)
+            return step if node.phase is Phase.LOADING else _then(step, _polls, now)
         case Appended() | Truncated() | EpochAssigned() | Retained():
             return _tell_replica(node, node_input.partition, node_input, now)
         case DiskFailed():
@@ -223,10 +235,12 @@ def _with(node: Node, replica: Replica, inbox: Inbox) -> Node:
 
 
 def error_without_replica(node: Node, tp: TopicPartition) -> Error:
-    """Why a broker without a replica does not answer: another broker has the partition, or nobody has.
+    """Why a broker without a replica does not answer: its log is damaged, another broker has the partition, or nobody.
 
-    Who hears the first looks into the metadata again, and asks there (ReplicaManager.getPartitionOrError).
+    Who hears that another has it looks into the metadata again, and asks there (ReplicaManager.getPartitionOrError).
     """
+    if tp in node.offline:
+        return Error.KAFKA_STORAGE_ERROR
     return Error.NOT_LEADER_OR_FOLLOWER if tp in node.partitions else Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -262,7 +276,8 @@ def _add_replica(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
     node = attrs.evolve(node, topic_ids=node.topic_ids.set(opened_log.partition, opened_log.topic_id))
     metadata = node.partitions.get(opened_log.partition)
     if node.phase is not Phase.LOADING and (metadata is None or _is_of_another_topic(node, metadata)):
-        return _opens(_drops(node, opened_log.partition), [metadata] if metadata is not None else [])
+        deleted = opened_log.log.start == opened_log.log.end
+        return _opens(_drops(node, opened_log.partition, deleted), [metadata] if metadata is not None else [])
     return NodeStep(node) if metadata is None else _tell_replica(node, opened_log.partition, _news(node, metadata), now)
 
 
@@ -272,8 +287,25 @@ def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
     return found not in (0, metadata.topic_id)
 
 
-def _drops(node: Node, tp: TopicPartition) -> NodeStep:
-    """The topic is deleted: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions)."""
+def _is_deleted(node: Node, before: PartitionMetadata | None) -> bool:
+    """The log here is of a topic that the metadata had: so it was deleted (KafkaRaftServer: a RemoveTopicRecord).
+
+    Else the metadata may have been lost, not the topic (LogManager.isStrayKraftReplica).
+    """
+    return before is not None and node.topic_ids.get(before.partition, 0) in (0, before.topic_id)
+
+
+def _drops(node: Node, tp: TopicPartition, deleted: bool) -> NodeStep:
+    """The topic is no more: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions) or set aside.
+
+    It is removed only where it is known to be `deleted`.
+    """
+    step = _leaves(node, tp)
+    return _also(step, NodeStep(step.core, (DeleteLog(tp) if deleted else SetAside(tp),)))
+
+
+def _leaves(node: Node, tp: TopicPartition) -> NodeStep:
+    """There is no replica here any more, and whoever waits for it is told."""
     waiting: list[Effect] = []
     waiting += steps_down(node.replicas[tp])
     for told in node.inboxes.get(tp, ()):
@@ -281,9 +313,53 @@ def _drops(node: Node, tp: TopicPartition) -> NodeStep:
     held, ids = node.replicas.delete(tp), node.topic_ids.delete(tp)
     wake = node.wake.delete(tp) if tp in node.wake else node.wake
     inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes
-    return NodeStep(
-        attrs.evolve(node, replicas=held, topic_ids=ids, wake=wake, inboxes=inboxes), (*waiting, DeleteLog(tp))
-    )
+    return NodeStep(attrs.evolve(node, replicas=held, topic_ids=ids, wake=wake, inboxes=inboxes), tuple(waiting))
+
+
+def _goes_offline(node: Node, tp: TopicPartition, at_start: bool) -> NodeStep:
+    """A log is damaged: the replica is none any more, and the controller is told, so that another leads.
+
+    ReplicaManager.handleLogDirFailure; here it is one log, and not all in a directory.
+    """
+    node = attrs.evolve(node, offline=node.offline.set(tp, at_start), offline_changes=node.offline_changes + 1)
+    return _leaves(node, tp) if tp in node.replicas else NodeStep(node)
+
+
+def _begins_anew(node: Node, metadata: PartitionMetadata) -> bool:
+    """Nobody counts on a damaged log: it is of a topic that is no more, or another leads and has all of it.
+
+    A log that was damaged when the process started has answered nobody in this life. So no leader takes the new one for
+    the old, for it is of a later broker epoch (KIP-903). If it was damaged later, the process has to start once more.
+    """
+    if node.me not in metadata.replicas:
+        return True
+    counts = node.me in metadata.isr | metadata.elr or metadata.leader in (None, node.me)
+    return node.offline[metadata.partition] and not counts
+
+
+def _sets_aside(node: Node, tp: TopicPartition) -> NodeStep:
+    """A damaged log is set aside, and the replica is offline no more."""
+    node = attrs.evolve(node, offline=node.offline.delete(tp), offline_changes=node.offline_changes + 1)
+    return NodeStep(node, (SetAside(tp),))
+
+
+def _compares_log(node: Node, metadata: PartitionMetadata, before: PartitionMetadata | None, behind: bool) -> NodeStep:
+    """Whether a log here may be that of a partition as the metadata have it now; `before` is as they had it."""
+    tp, step = metadata.partition, NodeStep(node)
+    replica = node.replicas.get(tp)
+    if replica is not None and (not metadata.replicas or _is_of_another_topic(node, metadata)):
+        deleted = _is_deleted(node, before)
+        if not deleted and node.me in metadata.isr | metadata.elr:
+            # It was in sync with this topic, so its log was of it: what the log says of its topic is damaged.
+            step = _goes_offline(node, tp, behind)
+        else:
+            step = _drops(node, tp, deleted)
+    elif replica is not None and replica.log.epochs.latest() > metadata.leader_epoch:
+        # It has records of an epoch that there never was: one of them is damaged, or the metadata are too old.
+        step = _goes_offline(node, tp, behind)
+    if tp in step.core.offline and _begins_anew(step.core, metadata):
+        step = _also(step, _sets_aside(step.core, tp))
+    return step
 
 
 def _opens(step: NodeStep, partitions: Iterable[PartitionMetadata]) -> NodeStep:
@@ -292,7 +368,10 @@ def _opens(step: NodeStep, partitions: Iterable[PartitionMetadata]) -> NodeStep:
     absent = [
         p
         for p in partitions
-        if node.me in p.replicas and p.partition not in node.replicas and p.partition not in node.opening
+        if node.me in p.replicas
+        and p.partition not in node.replicas
+        and p.partition not in node.opening
+        and p.partition not in node.offline
     ]
     node = attrs.evolve(node, opening=node.opening | {p.partition for p in absent})
     return NodeStep(node, (*step.effects, *(OpenLog(p.partition, p.topic_id) for p in absent)))
@@ -342,6 +421,9 @@ def _registered(node: Node, answer: BrokerRegistered, now: Millis) -> NodeStep:
     Broker epochs grow, so a late answer to a registration that was sent before the last one says nothing.
     """
     expected = node.start is not None and answer.incarnation == node.start.incarnation
+    if expected and answer.error is Error.OFFSET_OUT_OF_RANGE and node.start is not None:
+        why = lost_metadata(f"broker {node.me} has read", node.start.position.offset)
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
     if expected and answer.error is Error.INCONSISTENT_CLUSTER_ID:
         return _is_elsewhere(node)
     if expected and answer.error is not Error.NONE and node.broker_epoch < 0:
@@ -372,7 +454,8 @@ def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.INCONSISTENT_CLUSTER_ID:
         return _is_elsewhere(node)
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
-        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(f"broker {node.me} was registered again"),))
+        why = f"broker {node.me} was registered again, or the controller has lost its metadata.log"
+        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
         return NodeStep(node)
     node = attrs.evolve(node, fenced=answer.fenced)
@@ -389,9 +472,10 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
     """
     if not news.since <= node.metadata_offset < news.offset:
         return NodeStep(node)
-    if news.whole:
-        # Logs of topics that were deleted while this broker was away are among them (LogManager.isStrayKraftReplica).
-        gone = {*node.partitions, *node.replicas} - {p.partition for p in news.partitions}
+    if news.whole or (news.since == 0 and news.offset >= node.broker_epoch):
+        # All that there is, and not only what is new. Logs of topics that were deleted while this broker was away are
+        # among the others: it never heard of those topics (LogManager.isStrayKraftReplica).
+        gone = {*node.partitions, *node.replicas, *node.offline} - {p.partition for p in news.partitions}
         away = set(node.brokers) - {b.broker for b in news.brokers}
         news = attrs.evolve(
             news,
@@ -399,7 +483,7 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
             brokers=(*news.brokers, *map(unregistration, sorted(away))),
         )
     behind = node.metadata_offset < node.broker_epoch
-    brokers, partitions = node.brokers, node.partitions
+    before, brokers, partitions = node.partitions, node.brokers, node.partitions
     for broker in news.brokers:
         if broker.epoch >= 0:
             brokers = brokers.set(broker.broker, broker)
@@ -410,13 +494,14 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
             partitions = partitions.set(partition.partition, partition)
         elif partition.partition in partitions:
             partitions = partitions.delete(partition.partition)
-    node = attrs.evolve(node, metadata_offset=news.offset, brokers=brokers, partitions=partitions)
+    node = attrs.evolve(
+        node, metadata_offset=news.offset, metadata_life=news.life, brokers=brokers, partitions=partitions
+    )
     effects: list[Effect] = []
     for p in news.partitions:
-        if p.partition in node.replicas and (not p.replicas or _is_of_another_topic(node, p)):
-            step = _drops(node, p.partition)
-            node = step.core
-            effects += step.effects
+        step = _compares_log(node, p, before.get(p.partition), behind)
+        node = step.core
+        effects += step.effects
     step = _opens(NodeStep(node), news.partitions)
     node = step.core
     effects += step.effects
@@ -471,6 +556,7 @@ def _calls(node: Node, now: Millis) -> NodeStep:
             directory=start.directory,
             peer_host=start.peer_host,
             peer_port=start.peer_port,
+            position=start.position,
         )
         return NodeStep(node, (Send(CONTROLLER, request),))
     heartbeat = Heartbeat(
@@ -509,7 +595,14 @@ def _gives_up(node: Node) -> NodeStep:
 def _polls(node: Node, now: Millis) -> NodeStep:
     """Ask for newer metadata; the controller answers when there is some, and a lost question is asked again."""
     node = attrs.evolve(node, next_poll=now + node.settings.broker_heartbeat_interval_ms)
-    poll = FetchMetadata(broker=node.me, broker_epoch=node.broker_epoch, offset=node.metadata_offset)
+    poll = FetchMetadata(
+        broker=node.me,
+        broker_epoch=node.broker_epoch,
+        offset=node.metadata_offset,
+        life=node.metadata_life,
+        offline=tuple(sorted(node.offline)),
+        offline_changes=node.offline_changes,
+    )
     return NodeStep(node, (Send(CONTROLLER, poll),))
 
 

@@ -22,12 +22,14 @@ import google_crc32c
 from isr_broker.core.messages import LeaderEpoch, Offset
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_FRONT: Final = struct.Struct(">qiibIhi")
 HEADER_BYTES: Final = _HEADER.size
 BASE_OFFSET_BYTES: Final = 8
 LENGTH_ENDS: Final = 12
 """The length field counts what comes after itself."""
 
-_CRC_AT, _CRC_FROM, _NEWEST_AT = 17, 21, 35
+CRC_FROM: Final = 21
+_CRC_AT, _NEWEST_AT = 17, 35
 MAGIC: Final = 2
 _NO_PRODUCER: Final = -1
 _TRANSACTIONAL: Final = 1 << 4
@@ -125,6 +127,20 @@ def header(data: bytes | memoryview, position: int) -> Batch:
     return Batch(position, size, base, epoch, crc, attributes, delta, newest, producer, producer_epoch, sequence, count)
 
 
+def front_of(header_bytes: bytes, expected: Offset, at: int) -> tuple[int, LeaderEpoch, int, Offset]:
+    """Size, leader epoch and CRC of the batch with these first bytes, and the offset after it.
+
+    BadBatch if it does not begin at the offset `expected`, or is none; `at` is for the message. The rest of the header
+    is left out, for every batch of every read is looked at.
+    """
+    if len(header_bytes) < HEADER_BYTES:
+        raise BadBatch(f"at byte {at}: {len(header_bytes)} bytes are left, a header has {HEADER_BYTES}")
+    base, length, epoch, magic, crc, _, delta = cast("tuple[int, ...]", _FRONT.unpack_from(header_bytes))
+    if base != expected or magic != MAGIC or length < HEADER_BYTES - LENGTH_ENDS or delta < 0:
+        raise BadBatch(f"at byte {at}: no batch of offset {expected}, but of {base}")
+    return length + LENGTH_ENDS, epoch, crc, base + delta + 1
+
+
 def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
     """The batches that fill the bytes, with their CRC if asked; BadBatch where one is torn or wrong."""
     position = 0
@@ -194,12 +210,12 @@ def zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 def codec_at(data: bytes) -> int:
     """How the records of the first batch are compressed."""
-    return data[_CRC_FROM + 1] & _CODEC
+    return data[CRC_FROM + 1] & _CODEC
 
 
 def is_transactional(data: bytes) -> bool:
     """The first batch belongs to a transaction."""
-    return bool(data[_CRC_FROM + 1] & _TRANSACTIONAL)
+    return bool(data[CRC_FROM + 1] & _TRANSACTIONAL)
 
 
 def leader_epoch_of(data: bytes) -> LeaderEpoch:
@@ -209,12 +225,12 @@ def leader_epoch_of(data: bytes) -> LeaderEpoch:
 
 def crc_of(data: bytes | memoryview, batch: Batch) -> int:
     """The CRC-32C of a batch as it is."""
-    return crc32c(bytes(data[batch.position + _CRC_FROM : batch.position + batch.size]))
+    return crc32c(bytes(data[batch.position + CRC_FROM : batch.position + batch.size]))
 
 
 def is_whole(data: bytes, size: int) -> bool:
     """The CRC of the first batch, of so many bytes, is that of its header; nothing else of the header is read."""
-    return crc32c(data[_CRC_FROM:size]) == int.from_bytes(data[_CRC_AT:_CRC_FROM], "big")
+    return crc32c(data[CRC_FROM:size]) == int.from_bytes(data[_CRC_AT:CRC_FROM], "big")
 
 
 def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch, newest: int | None = None) -> bytes:
@@ -226,7 +242,7 @@ def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch, newest: int | None 
     out = bytearray(data)
     if newest is not None:
         struct.pack_into(">q", out, _NEWEST_AT, newest)
-        struct.pack_into(">I", out, _CRC_AT, crc32c(bytes(out[_CRC_FROM:])))
+        struct.pack_into(">I", out, _CRC_AT, crc32c(bytes(out[CRC_FROM:])))
     for batch in batches(data):
         struct.pack_into(">q", out, batch.position, offset)
         struct.pack_into(">i", out, batch.position + LENGTH_ENDS, epoch)

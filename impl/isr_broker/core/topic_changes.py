@@ -63,7 +63,7 @@ def creates_topic(controller: Controller, source: BrokerId, request: CreateTopic
         configs[topic_configs.MIN_ISR] = str(request.min_insync_replicas)
     if request.unclean_leader_election is not None:
         configs[topic_configs.UNCLEAN] = str(request.unclean_leader_election).lower()
-    topic_id = controller.offset + 1
+    topic_id = request.topic_id or controller.offset + 1
     answer = attrs.evolve(answer, topic_id=topic_id)
     replicas = request.assignments or _place_replicas(controller, request.partitions, copies)
     return decides(

@@ -1,8 +1,9 @@
 """Topics by name and by id (KIP-516).
 
-A topic id is the metadata offset at which the topic was created, packed into the UUID that Kafka's protocol wants. A
-topic that is deleted and created again gets another id, so that nobody takes the old topic's log or offsets for the new
-one's.
+A topic id is a random UUID of version 4, as Kafka's, and a number here. A topic that is deleted and created again gets
+another id, so that nobody takes the old topic's log or offsets for the new one's, even where the metadata were lost in
+between. A core that nobody gives an id takes the metadata offset, whose UUID has a name of ours before it. So had every
+topic once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import base64
 import re
 import struct
+from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 import attrs
 from immutables import Map
@@ -19,6 +22,7 @@ from isr_broker.core.messages import PartitionMetadata, TopicPartition
 
 _OURS: Final = b"insync\0\0"
 _FORM: Final = struct.Struct(">8sQ")
+_SMALL: Final = 2**64
 _LINE: Final = re.compile(rb"topic_id: ([A-Za-z0-9_-]{22})\n")
 
 FILE: Final = "partition.metadata"
@@ -33,17 +37,30 @@ def may_be_called(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
+def random_topic_id(bits: Callable[[int], int]) -> int:
+    """An id of a new topic, from a source of so many random bits (Uuid.randomUuid).
+
+    Its text begins with no dash, which a command line would take for an option's.
+    """
+    while True:
+        uuid = UUID(int=bits(128), version=4)
+        if not uuid.bytes.startswith(_OURS) and not base64.urlsafe_b64encode(uuid.bytes).startswith(b"-"):
+            return uuid.int
+
+
 def uuid_of(topic_id: int) -> bytes:
     """The sixteen bytes; zeros for none."""
+    if topic_id >= _SMALL:
+        return topic_id.to_bytes(_FORM.size, "big")
     return _FORM.pack(_OURS, topic_id) if topic_id else bytes(_FORM.size)
 
 
 def topic_id_of(uuid: bytes) -> int:
-    """The topic id in sixteen bytes; 0 if they are none of ours."""
+    """The topic id in sixteen bytes; 0 if they are none."""
     if len(uuid) != _FORM.size:
         return 0
     ours, topic_id = _FORM.unpack(uuid)
-    return int(topic_id) if ours == _OURS else 0
+    return int(topic_id) if ours == _OURS else int.from_bytes(uuid, "big")
 
 
 def file_of(topic_id: int) -> bytes:

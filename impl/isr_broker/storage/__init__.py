@@ -5,6 +5,6 @@ flushed).
 
 - Records: `segment` (one file), `log` (one partition's), `log_directory` (all of a broker).
 - Small files, replaced as a whole: `checkpoints`, `meta_properties`.
-- The controller's records: `metadata_log`. What truncations took: `dropped_records`.
+- The controller's records: `metadata_end`, `metadata_log`. What truncations took: `dropped_records`.
 - Consumers' committed offsets as records of a topic: `offsets_topic`.
 """

@@ -1,8 +1,9 @@
 """Small files that are replaced as a whole: checkpoints as text, and the mark of a clean shutdown.
 
 A checkpoint is written to a temporary file, flushed, renamed over the old one, and the folder flushed, so that after a
-crash either the old one is there or the new one. One that cannot be read counts as missing: whoever asks must be safe
-without (a watermark or recovery point of 0, leader epochs found again in the records).
+crash either the old one is there or the new one. Its last line is a CRC-32C of the lines before; Kafka's have none.
+One that cannot be read, or that its CRC does not fit, counts as missing: whoever asks must be safe without (a watermark
+or recovery point of 0, leader epochs found again in the records).
 """
 
 from __future__ import annotations
@@ -12,16 +13,21 @@ from collections.abc import Iterable
 from typing import Final, cast
 
 from isr_broker.core.log_view import EpochStart
-from isr_broker.core.messages import Offset, TopicPartition
+from isr_broker.core.messages import MetadataPosition, Offset, TopicPartition
+from isr_broker.core.record_batch import crc32c
 from isr_broker.storage.disk import ROOT, Disk, folder_of
 
 WATERMARKS: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
 EPOCHS: Final = "leader-epoch-checkpoint"
+POSITION: Final = "metadata-offset-checkpoint"
+OFFLINE: Final = "offline-partition-checkpoint"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 TEMPORARY: Final = ".tmp"
-_VERSION: Final = "0"
+_VERSION: Final = "1"
+_WITHOUT_CRC: Final = "0"
+"""The version of checkpoints that have no CRC yet: Kafka's."""
 
 
 def replace(disk: Disk, path: str, contents: bytes, in_place: bool = False) -> None:
@@ -67,19 +73,28 @@ def contents(disk: Disk, path: str) -> bytes | None:
 
 
 def _rows(disk: Disk, path: str) -> list[list[str]] | None:
-    """The rows of a checkpoint: a version, their number, then each of them (CheckpointFile)."""
-    found = contents(disk, path)
-    if found is None:
+    """The rows of a checkpoint: a version, their number, then each of them (CheckpointFile), and their CRC."""
+    text = contents(disk, path)
+    if text is None:
         return None
-    lines = found.decode("utf-8", "replace").split("\n")
-    if len(lines) < 3 or lines[0] != _VERSION or lines[-1] != "":
+    lines = text.decode("utf-8", "replace").split("\n")
+    if len(lines) < 3 or lines[-1] != "":
+        return None
+    if lines[0] == _VERSION and f"{lines[-2]}\n" == _crc_line(text[: -len(lines[-2]) - 1]):
+        del lines[-2]
+    elif lines[0] != _WITHOUT_CRC:
         return None
     rows = [line.split(" ") for line in lines[2:-1]]
     return rows if lines[1] == str(len(rows)) else None
 
 
 def _write(disk: Disk, path: str, rows: list[str], in_place: bool) -> None:
-    replace(disk, path, "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode(), in_place)
+    text = "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode()
+    replace(disk, path, text + _crc_line(text).encode(), in_place)
+
+
+def _crc_line(text: bytes) -> str:
+    return f"crc32c {crc32c(text):08x}\n"
 
 
 def _number(text: str) -> int | None:
@@ -128,16 +143,38 @@ def read_epochs(disk: Disk, path: str) -> tuple[EpochStart, ...] | None:
     return tuple(epoch_starts)
 
 
+def write_position(disk: Disk, position: MetadataPosition, in_place: bool = False) -> None:
+    """Up to where this broker has read the metadata log."""
+    _write(disk, POSITION, [f"{position.offset} {position.life}"], in_place)
+
+
+def read_position(disk: Disk) -> MetadataPosition:
+    """Up to where this broker has read the metadata log; nothing if the file is missing or cannot be read."""
+    for row in _rows(disk, POSITION) or []:
+        numbers = [_number(text) for text in row]
+        if len(numbers) == 2 and numbers[0] is not None and numbers[1] is not None:
+            return MetadataPosition(numbers[0], numbers[1])
+    return MetadataPosition()
+
+
 def leave_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
-    """Leave the mark of a clean shutdown, with the broker epoch that ended with it (CleanShutdownFileHandler)."""
-    replace(disk, CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch}).encode())
+    """Leave the mark of a clean shutdown, with the broker epoch that ended with it (CleanShutdownFileHandler).
+
+    Its CRC is that of the epoch and of the recovery points, so that it says nothing beside older ones.
+    """
+    crc = _crc_of_mark(disk, broker_epoch)
+    replace(disk, CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch, "crc32c": crc}).encode())
+
+
+def _crc_of_mark(disk: Disk, broker_epoch: int) -> str:
+    return f"{crc32c(b'%d ' % broker_epoch + (contents(disk, RECOVERY_POINTS) or b'')):08x}"
 
 
 def take_clean_shutdown(disk: Disk, keep: bool = False) -> int | None:
     """The broker epoch in the mark of a clean shutdown, which is removed for good before this returns.
 
     Were it removed later, a crash while the logs are loaded would look like a clean shutdown; `keep` is what must not
-    be done (designs.PLANTED). None without a mark; -1 if it names no epoch.
+    be done (designs.PLANTED). None without a mark, or where its CRC does not fit.
     """
     mark_bytes = contents(disk, CLEAN_SHUTDOWN)
     if mark_bytes is None:
@@ -149,5 +186,8 @@ def take_clean_shutdown(disk: Disk, keep: bool = False) -> int | None:
         mark = cast("object", json.loads(mark_bytes))
     except ValueError:
         return None
-    epoch = cast("dict[str, object]", mark).get("brokerEpoch") if isinstance(mark, dict) else None
-    return epoch if isinstance(epoch, int) else -1
+    fields = cast("dict[str, object]", mark) if isinstance(mark, dict) else dict[str, object]()
+    epoch = fields.get("brokerEpoch")
+    if not isinstance(epoch, int) or fields.get("crc32c") != _crc_of_mark(disk, epoch):
+        return None
+    return epoch

@@ -164,11 +164,27 @@ class MemoryDisk:
             self._change_names(path, {**self.names_now, path: None})
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name."""
+        """Give a file or a folder another name; a folder's is durable at once, with all that is in it."""
         self._fails("rename", old)
+        if self.names_now[old] is None:
+            self._rename_folder(old, new)
+            return
         names = dict(self.names_now)
         names[new] = names.pop(old)
         self._change_names(new, names)
+
+    def _rename_folder(self, old: str, new: str) -> None:
+        def new_path(path: str) -> str:
+            return new + path.removeprefix(old) if path == old or path.startswith(f"{old}/") else path
+
+        self.names_now = {new_path(path): image for path, image in self.names_now.items()}
+        self.names_durable = {new_path(path): image for path, image in self.names_durable.items()}
+        if old not in self.names_durable and new not in self.names_durable:
+            self.names_durable[new] = None
+        self.renames = [
+            (new_path(folder), {new_path(path): image for path, image in names.items()})
+            for folder, names in self.renames
+        ]
 
     def remove(self, path: str) -> None:
         """Remove a file or an empty folder, if there is one."""

@@ -19,7 +19,7 @@ import attrs
 from isr_broker.core.effects import Slice
 from isr_broker.core.log_view import Epochs, LogView, Producers, with_batch
 from isr_broker.core.messages import LeaderEpoch, Millis, Offset
-from isr_broker.core.record_batch import Stamp, batches
+from isr_broker.core.record_batch import BadBatch, Stamp, batches
 from isr_broker.core.topics import FILE, file_of, in_file
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
@@ -32,7 +32,7 @@ class Log:
     """The log of one replica (UnifiedLog, LocalLog).
 
     `view` is what the replica's core knows of it, `has_durable_names` whether its folder and first segment are there
-    for good.
+    for good. `damage` says what is wrong with it: then nothing of it counts, and nothing is changed. Else it is empty.
     """
 
     disk: Disk
@@ -41,6 +41,7 @@ class Log:
     segments: list[Segment]
     view: LogView
     has_durable_names: bool
+    damage: str = ""
 
     @classmethod
     def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
@@ -60,27 +61,39 @@ class Log:
         return cls(disk, folder, settings, [segment], LogView(), has_durable_names=False)
 
     @classmethod
-    def open(cls, disk: Disk, folder: str, settings: Settings, recovery_point: Offset = 0, start: Offset = 0) -> Log:
+    def open(
+        cls,
+        disk: Disk,
+        folder: str,
+        settings: Settings,
+        recovery_point: Offset = 0,
+        start: Offset = 0,
+        durable: Offset = 0,
+        first: Offset | None = None,
+    ) -> Log:
         """Recovery: the longest valid prefix of what is there, everything from the recovery point on checked.
 
         With a recovery point past the end (after a clean shutdown) only headers are read. LogLoader.load,
-        LogSegment.recover.
+        LogSegment.recover. What is below `durable` was on the disk for good, and `first` is the last offset at which
+        the log may begin, if that is known. A log that lacks some of it is damaged.
         """
         for name in disk.names(folder):
             if name.endswith(TEMPORARY):
                 disk.remove(f"{folder}/{name}")
         bases = [int(n.removesuffix(SUFFIX)) for n in disk.names(folder) if n.endswith(SUFFIX)]
-        first = bases[0] if bases else start
-        log = cls(disk, folder, settings, [], LogView(start=max(start, first), end=first), has_durable_names=False)
-        for base in bases:
-            if base != log.view.end:
-                log._drop(base)
-                continue
-            segment = Segment.open(disk, folder, base, settings.log_index_interval_bytes)
-            log.segments.append(segment)
-            log.view = log.view.appended(segment.scan(base, recovery_point))
-            if segment.file.size() != segment.size:
-                segment.cut(segment.size)
+        base = bases[0] if bases else start
+        log = cls(disk, folder, settings, [], LogView(start=max(start, base), end=base), has_durable_names=False)
+        log._scan(bases, recovery_point)
+        if first is not None and base > first:
+            log.damage = f"{folder} begins at offset {base}, and {first} was its start: {file_name(first)} is missing"
+        elif log.view.end < durable:
+            log.damage = log._damage_before(durable)
+        if log.damage:
+            return log
+        if log.segments and log.segments[-1].file.size() != log.segments[-1].size:
+            log.segments[-1].cut(log.segments[-1].size)
+        for base in bases[len(log.segments) :]:
+            log._drop(base)
         if log.view.end < start:
             # What is there ends before the log is said to start: none of it counts.
             for segment in log.segments:
@@ -96,6 +109,25 @@ class Log:
             log.view = attrs.evolve(log.view, epochs=said.cut(log.view.end))
         log._keep_epochs(log.view.epochs)
         return log
+
+    def _scan(self, bases: list[Offset], recovery_point: Offset) -> None:
+        """Read segments, each of which continues the one before."""
+        for base in bases:
+            if base != self.view.end:
+                return
+            segment = Segment.open(self.disk, self.folder, base, self.settings.log_index_interval_bytes)
+            self.segments.append(segment)
+            self.view = self.view.appended(segment.scan(base, recovery_point))
+            if segment.file.size() != segment.size:
+                return
+
+    def _damage_before(self, durable: Offset) -> str:
+        """What is wrong with a log that ends before what was durable."""
+        if not self.segments:
+            return f"{self.folder} has no segment, and {durable} was durable"
+        last = self.segments[-1]
+        where = f"{self.folder}/{file_name(last.base_offset)} is damaged or cut at byte {last.size}"
+        return f"{where}, offset {self.view.end}; all up to offset {durable} was durable"
 
     def _drop(self, base: Offset) -> None:
         self.disk.remove(f"{self.folder}/{base:020d}{SUFFIX}")
@@ -197,6 +229,10 @@ class Log:
         self._keep_epochs(self.view.epochs)
         return self.view
 
+    def has_segments_before(self, start: Offset) -> bool:
+        """Whether there are segments to be removed when the log starts at an offset."""
+        return len(self.segments) > 1 and self.segments[1].base_offset <= start
+
     def retention_start(self, since: Millis, most_bytes: int, committed: Offset) -> Offset:
         """Where the log is to start: without the oldest segments that have nothing newer, or are too many bytes.
 
@@ -227,10 +263,16 @@ class Log:
         return self.view
 
     def read(self, log_slice: Slice) -> bytes:
-        """Whole batches, from one segment."""
+        """Whole batches, from one segment; BadBatch, which names the file, if they are not as they were written."""
+        if log_slice.offset >= self.view.end:
+            return b""
         for segment in reversed(self.segments):
             if segment.base_offset <= log_slice.offset:
-                return segment.read(log_slice.offset, log_slice.up_to, log_slice.max_bytes)
+                try:
+                    epochs = None if self.settings.insync_design.epoch_file_behind else self.view.epochs
+                    return segment.read(log_slice.offset, log_slice.up_to, log_slice.max_bytes, epochs)
+                except BadBatch as error:
+                    raise BadBatch(f"{self.folder}/{file_name(segment.base_offset)} {error}") from error
         return b""
 
     def first_record_since(self, time: Millis) -> Stamp | None:
@@ -250,13 +292,13 @@ class Log:
         """Of which topic it is; 0 if nobody has noted that."""
         return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
 
-    def is_stray(self) -> bool:
-        """Its topic id was lost in a crash, so nothing was ever appended to it (LogManager.isStrayKraftReplica).
+    def is_identified(self) -> bool:
+        """Somebody noted of which topic it is, or it has no records (LogManager.isStrayKraftReplica).
 
-        A log with records of which nobody ever noted the topic is none.
+        If it says no topic all the same, then a crash took that before the first append, or the file is damaged. A log
+        with records of which nobody noted the topic is from a time before topic ids.
         """
-        noted = self.disk.exists(f"{self.folder}/{FILE}")
-        return self.topic_id() == 0 and (noted or self.view.start == self.view.end)
+        return self.disk.exists(f"{self.folder}/{FILE}") or self.view.start == self.view.end
 
     def remove(self) -> None:
         """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""

@@ -23,12 +23,23 @@ from isr_broker.core.effects import (
     Slice,
     TruncateLog,
 )
-from isr_broker.core.inputs import Appended, DiskDone, DiskFailed, EpochAssigned, LogOpened, Retained, Truncated
+from isr_broker.core.inputs import (
+    Appended,
+    DiskDone,
+    DiskFailed,
+    EpochAssigned,
+    LogDamaged,
+    LogOpened,
+    Retained,
+    Truncated,
+)
 from isr_broker.core.messages import Millis, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, leader_epoch_of
+from isr_broker.core.topics import FILE, uuid_of
 from isr_broker.settings import MAX_LONG, Settings
 from isr_broker.storage.checkpoints import (
     LOG_STARTS,
+    OFFLINE,
     RECOVERY_POINTS,
     WATERMARKS,
     leave_clean_shutdown,
@@ -44,13 +55,32 @@ from isr_broker.storage.offsets_topic import TOPIC
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
 
+STRAY: Final = "-stray"
+_LONGEST_NAME: Final = 255
+
+
+def stray_name(tp: TopicPartition, topic_id: int, disk: Disk) -> str:
+    """The name of a log that is set aside: that of the partition, the topic's id, and -stray, all within 255 bytes.
+
+    LogManager.logStrayDirName, where any unique id is in the middle. Each further log of one topic gets a number.
+    """
+    number = 0
+    while True:
+        end = f"-{tp.partition}.{uuid_of(topic_id).hex()}{f'-{number}' if number else ''}{STRAY}"
+        name = tp.topic[: _LONGEST_NAME - len(end)] + end
+        if not disk.exists(name):
+            return name
+        number += 1
+
+
 @attrs.define
 class LogDirectory:
     """The logs of one broker (LogManager).
 
     `points`, `starts` and `watermarks` are the checkpoints as they are on disk. No point may ever be past what is
     durable, or a torn batch below it would be taken for whole. So both are written again, before anything else, when a
-    log has become shorter or starts earlier.
+    log has become shorter or starts earlier. Before segments are removed a log's start is written: so a log whose first
+    segment is missing is no log that starts there.
     """
 
     disk: Disk
@@ -66,7 +96,7 @@ class LogDirectory:
         -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs). It says that every log is
         as the recovery points have it. Where one is missing or shorter the disk has lost records since, and the stop
         counts as unclean: else the controller would take this broker for one that has all that it acknowledged
-        (KIP-966).
+        (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
@@ -78,27 +108,47 @@ class LogDirectory:
         if mark is not None and points.keys() != names.keys() and not trusts:
             mark = None
 
+        offline = read_offsets(self.disk, OFFLINE)
+
         def recover_log(tp: TopicPartition) -> tuple[Log, int]:
-            point = points.get(tp, 0) if mark is None else MAX_LONG
-            log = Log.open(self.disk, names[tp], self.settings, point, starts.get(tp, 0))
+            durable = points.get(tp, 0)
+            check_from = 0 if tp in offline else durable if mark is None else MAX_LONG
+            log = Log.open(
+                self.disk,
+                names[tp],
+                self.settings,
+                check_from,
+                starts.get(tp, 0),
+                0 if trusts else durable,
+                starts.get(tp),
+            )
             return log, log.topic_id()
 
         opened_logs: list[LogOpened] = []
         logs = self.disk.together([partial(recover_log, tp) for tp in names])
         for tp, (log, topic_id) in zip(names, logs, strict=True):
-            if log.is_stray():
+            self.logs[tp] = log
+            if topic_id == 0 and log.is_identified() and not log.damage:
                 # It may be of a topic that was deleted since, and would pass for one of the same name.
-                log.remove()
+                mark = None
+                if log.view.start == log.view.end:
+                    self.delete(tp)
+                    continue
+                log.damage = f"{log.folder}/{FILE} says no topic"
+            if log.damage:
                 mark = None
                 continue
-            self.logs[tp] = log
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
             opened_logs.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
-        shortened = [tp for tp, point in points.items() if tp in self.logs and self.logs[tp].view.end < point]
-        if shortened and not trusts:
+        if any(self.logs[tp].view.end != point for tp, point in points.items() if tp in self.logs) and not trusts:
             mark = None
         self._lower_points()
+        self._note_offline()
         return -1 if mark is None else mark, opened_logs
+
+    def damages(self) -> list[LogDamaged]:
+        """The logs of which nothing counts."""
+        return [LogDamaged(partition=tp, why=log.damage) for tp, log in sorted(self.logs.items()) if log.damage]
 
     def open(self, tp: TopicPartition, topic_id: int) -> LogOpened | DiskFailed:
         """The log of a partition, created for this topic if there is none."""
@@ -119,6 +169,24 @@ class LogDirectory:
             with contextlib.suppress(OSError):
                 log.remove()
 
+    def set_aside(self, tp: TopicPartition) -> str:
+        """Give the log of a partition another name, which is returned; nobody opens it any more.
+
+        What cannot be renamed is found, and renamed, at the next start; the name is empty then.
+        """
+        log = self.logs.pop(tp, None)
+        if log is None:
+            return ""
+        log.close()
+        name = stray_name(tp, log.topic_id(), self.disk)
+        try:
+            self.disk.rename(log.folder, name)
+            self.disk.flush_folder(ROOT)
+            self._note_offline()
+        except OSError:
+            return ""
+        return name
+
     def perform(self, operation: DiskOperation | AdvanceLogStart) -> DiskDone:
         """Do what a replica asked of the disk, and say that it is done, or that it failed."""
         tp, log = operation.partition, self.logs[operation.partition]
@@ -127,10 +195,13 @@ class LogDirectory:
                 case AppendLog(records=records, flush=flush):
                     return Appended(partition=tp, log=log.append(records, flush))
                 case AdvanceLogStart(offset=offset):
+                    self._note_starts({tp: offset} if log.has_segments_before(offset) else {})
                     return Retained(partition=tp, log=log.advance_start(offset))
                 case TruncateLog(offset=offset, anew=anew):
                     if self.settings.insync_dropped_records and not anew:
                         note_dropped(self.disk, tp, log, offset)
+                    self._lower_point(tp, 0 if anew else offset)
+                    self._note_starts({tp: offset} if anew else {})
                     done = Truncated(partition=tp, log=log.begin_anew(offset) if anew else log.truncate(offset))
                     self._lower_points()
                     return done
@@ -155,15 +226,17 @@ class LogDirectory:
         """
         settings = self.settings
         since = wall - settings.log_retention_ms if settings.log_retention_ms >= 0 else -1
-        for tp, watermark in watermarks.items():
-            log = self.logs.get(tp)
-            if log is None or tp.topic == TOPIC:
-                continue
+        logs = {tp: self.logs[tp] for tp in watermarks if tp in self.logs and tp.topic != TOPIC}
+        starts = {
+            tp: log.retention_start(since, settings.log_retention_bytes, watermarks[tp]) for tp, log in logs.items()
+        }
+        later = {tp: start for tp, start in starts.items() if start > logs[tp].view.start}
+        self._note_starts(later)
+        for tp, log in logs.items():
             before = log.view
             try:
-                start = log.retention_start(since, settings.log_retention_bytes, watermark)
-                if start > before.start:
-                    log.advance_start(start)
+                if tp in later:
+                    log.advance_start(later[tp])
             except (OSError, BadBatch) as error:
                 yield DiskFailed(partition=tp, why=str(error))
                 continue
@@ -172,8 +245,22 @@ class LogDirectory:
                 yield Retained(partition=tp, log=log.view)
 
     def read(self, tp: TopicPartition, log_slice: Slice) -> bytes:
-        """The batches of a slice; OSError or BadBatch where the disk does not give them back."""
+        """The batches of a slice; OSError or BadBatch where the disk does not give them back as they were written."""
         return self.logs[tp].read(log_slice)
+
+    def take_offline(self, tp: TopicPartition, why: str) -> None:
+        """The log of a partition is damaged: nothing of it counts, and the next start looks at all of it."""
+        if tp in self.logs:
+            self.logs[tp].damage = why
+            self._note_offline()
+
+    def _note_offline(self) -> None:
+        """Have the disk remember which logs are damaged."""
+        offline = {tp for tp, log in self.logs.items() if log.damage}
+        if offline != read_offsets(self.disk, OFFLINE).keys():
+            write_offsets(
+                self.disk, OFFLINE, [(tp, 0) for tp in offline], self.settings.insync_design.checkpoint_in_place
+            )
 
     def checkpoint(self, effect: CheckpointWatermarks) -> None:
         """Write the watermarks, and with them how much of each log is durable and where it starts."""
@@ -199,28 +286,48 @@ class LogDirectory:
         LogManager.truncateTo. A start that is too high would make the next start of the process drop the records
         below it.
         """
-        past_flushed = any(point > self.logs[tp].view.flushed for tp, point in self.points.items() if tp in self.logs)
-        past_start = any(start > self.logs[tp].view.start for tp, start in self.starts.items() if tp in self.logs)
+        views = {tp: log.view for tp, log in self.logs.items() if not log.damage}
+        past_flushed = any(point > views[tp].flushed for tp, point in self.points.items() if tp in views)
+        past_start = any(start > views[tp].start for tp, start in self.starts.items() if tp in views)
         if past_flushed or past_start:
             self._checkpoint_logs()
 
+    def _lower_point(self, tp: TopicPartition, offset: Offset) -> None:
+        """Write that no more than that is durable, before it is so: a log that ends earlier would count as damaged."""
+        if self.points.get(tp, 0) > offset:
+            self.points = {**self.points, tp: offset}
+            in_place = self.settings.insync_design.checkpoint_in_place
+            write_offsets(self.disk, RECOVERY_POINTS, self.points.items(), in_place)
+
+    def _note_starts(self, later: Mapping[TopicPartition, Offset]) -> None:
+        """Write where logs are to start, before what is below that is removed."""
+        if later:
+            self.starts = {**self.starts, **later}
+            write_offsets(self.disk, LOG_STARTS, self.starts.items(), self.settings.insync_design.checkpoint_in_place)
+
     def _checkpoint_logs(self) -> None:
-        points = {tp: log.view.flushed for tp, log in self.logs.items()}
+        """Write the recovery points and starts; of a damaged log they stay as they are."""
+        offline = {tp for tp, log in self.logs.items() if log.damage}
+        points = {tp: log.view.flushed for tp, log in self.logs.items() if tp not in offline}
+        points |= {tp: point for tp, point in self.points.items() if tp in offline}
         in_place = self.settings.insync_design.checkpoint_in_place
         write_offsets(self.disk, RECOVERY_POINTS, points.items(), in_place)
         self.points = points
-        starts = {tp: log.view.start for tp, log in self.logs.items()}
+        starts = {tp: log.view.start for tp, log in self.logs.items() if tp not in offline}
+        starts |= {tp: start for tp, start in self.starts.items() if tp in offline}
         write_offsets(self.disk, LOG_STARTS, starts.items(), in_place)
         self.starts = starts
 
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
         """The orderly end: flush everything, write every checkpoint, and only then leave the mark.
 
-        Model: broker_shuts_down.
+        With a damaged log there is none: it says that every log is as it was. Model: broker_shuts_down.
         """
-        for log in self.logs.values():
+        whole = [log for log in self.logs.values() if not log.damage]
+        for log in whole:
             log.flush()
         self.checkpoint(watermarks)
-        leave_clean_shutdown(self.disk, broker_epoch)
+        if len(whole) == len(self.logs):
+            leave_clean_shutdown(self.disk, broker_epoch)
         for log in self.logs.values():
             log.close()

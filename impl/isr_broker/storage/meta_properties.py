@@ -9,8 +9,9 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import BrokerId
-from isr_broker.storage.checkpoints import contents, replace
-from isr_broker.storage.disk import Disk
+from isr_broker.storage.checkpoints import LOG_STARTS, POSITION, RECOVERY_POINTS, WATERMARKS, contents, replace
+from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.metadata_end import END
 
 META_PROPERTIES: Final = "meta.properties"
 OURS: Final = "system=insync"
@@ -79,6 +80,12 @@ def claim(disk: Disk, mine: Claim) -> Claim:
     A directory without an id gets one.
     """
     existing_claim = claimed(disk)
+    signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
+    if existing_claim is None and signs:
+        raise NotOurs(
+            f"{META_PROPERTIES} is missing, and there is {signs[0]}: write it again with the lines version=1,"
+            " cluster.id=NAME and node.id=NUMBER of the broker that had this data directory"
+        )
     if existing_claim is not None and existing_claim.broker != mine.broker:
         raise NotOurs(f"the data directory is that of broker {existing_claim.broker}, not of broker {mine.broker}")
     if existing_claim is not None and existing_claim.cluster != mine.cluster:

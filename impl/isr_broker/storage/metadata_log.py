@@ -14,11 +14,14 @@ from typing import Final
 
 import attrs
 
+from isr_broker.core.controller_state import Controller, apply_records, end_of_log, has
 from isr_broker.core.message_json import BadMessage, record_line, record_of
-from isr_broker.core.messages import MetadataRecord, MetadataSnapshot
+from isr_broker.core.messages import NOTHING_READ, ControllerLife, MetadataPosition, MetadataRecord, MetadataSnapshot
 from isr_broker.core.record_batch import crc32c
+from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import replace
 from isr_broker.storage.disk import ROOT, Disk, File
+from isr_broker.storage.metadata_end import END, EndFile
 
 NAME: Final = "metadata.log"
 _MORE: Final = b"+"
@@ -27,7 +30,7 @@ _END: Final = b"\n"
 
 
 class DamagedMetadata(Exception):
-    """A record that was durable cannot be read; the message names the file and the byte."""
+    """A record that was durable cannot be read, or is not there; the message names the file, and the byte."""
 
 
 def records_in(file: File) -> tuple[list[MetadataRecord], int]:
@@ -80,19 +83,28 @@ def _record_in(line: bytes) -> MetadataRecord | None:
 
 @attrs.define
 class MetadataLog:
-    """The records, in order; `growth` is how many bytes of them have come after the last snapshot."""
+    """The records, in order; `growth` is how many bytes of them have come after the last snapshot.
+
+    `end` is the end of the log. It stands in a file of its own, too (`metadata_end`), so that a log that is missing,
+    older, or ends early is no log of a cluster that has just begun.
+    """
 
     disk: Disk
     file: File
+    end_file: EndFile
     growth: int
+    end: MetadataPosition = NOTHING_READ
 
     @classmethod
     def open(cls, disk: Disk, cuts: bool = False) -> tuple[MetadataLog, list[MetadataRecord]]:
         """The log, with what was found in it; a torn last record is cut off.
 
         DamagedMetadata if another record is damaged: without what comes after it the controller would give epochs a
-        second time. `cuts` is what must not be done (designs.PLANTED).
+        second time. The same if the log lacks what was durable. `cuts` is what must not be done (designs.PLANTED).
         """
+        last_end = EndFile.read(disk)
+        if last_end is not None and last_end.offset and not disk.exists(NAME) and not cuts:
+            raise DamagedMetadata(f"{NAME} is missing, and {_remedy(last_end)}")
         file = disk.open(NAME)
         disk.flush_folder(ROOT)
         try:
@@ -101,10 +113,14 @@ class MetadataLog:
             if not cuts:
                 raise
             records, good = [], 0
+        there = apply_records(Controller(settings=Settings()), tuple(records))
+        if last_end is not None and not has(there, last_end) and not cuts:
+            raise DamagedMetadata(f"{NAME} ends at record {there.offset} or is another's, and {_remedy(last_end)}")
         file.truncate(good)
         file.flush()
         begun = records and isinstance(records[0], MetadataSnapshot)
-        return cls(disk, file, good - (len(_line(records[0])) if begun else 0)), records
+        growth, end = good - (len(_line(records[0])) if begun else 0), end_of_log(there)
+        return cls(disk, file, EndFile.open(disk, end), growth, end), records
 
     def append(self, records: tuple[MetadataRecord, ...]) -> None:
         """Write records, all of them durable when this returns."""
@@ -113,12 +129,23 @@ class MetadataLog:
         self.file.append(added)
         self.file.flush()
         self.growth += len(added)
+        lives = [record.life for record in records if isinstance(record, ControllerLife)]
+        self.end = MetadataPosition(self.end.offset + len(records), [self.end.life, *lives][-1])
+        self.end_file.note(self.end)
 
     def compact(self, snapshot: MetadataSnapshot) -> None:
         """Put a snapshot in the place of all records; a crash leaves either the one or the others."""
         self.file.close()
         replace(self.disk, NAME, _line(snapshot))
         self.file, self.growth = self.disk.open(NAME), 0
+        self.end_file.begin_anew(self.end)
+
+
+def _remedy(last_end: MetadataPosition) -> str:
+    return (
+        f"{END} says that {last_end.offset} records were durable: put the newest {NAME} back; for a new cluster remove"
+        " the data directories of all brokers"
+    )
 
 
 def _line(record: MetadataRecord) -> bytes:

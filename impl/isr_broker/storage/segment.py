@@ -12,8 +12,21 @@ from typing import Final
 
 import attrs
 
-from isr_broker.core.messages import Millis, Offset
-from isr_broker.core.record_batch import HEADER_BYTES, BadBatch, Batch, Stamp, batches, crc_of, header, records_in
+from isr_broker.core.log_view import Epochs
+from isr_broker.core.messages import NO_EPOCH, Millis, Offset
+from isr_broker.core.record_batch import (
+    CRC_FROM,
+    HEADER_BYTES,
+    BadBatch,
+    Batch,
+    Stamp,
+    batches,
+    crc32c,
+    crc_of,
+    front_of,
+    header,
+    records_in,
+)
 from isr_broker.storage.disk import Disk, File
 
 SUFFIX: Final = ".log"
@@ -83,29 +96,52 @@ class Segment:
         return crc_of(whole, attrs.evolve(batch, position=0))
 
     def position_of(self, offset: Offset) -> int:
-        """Where the batch with this offset begins; the end, if it is not in this segment."""
-        at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
-        position = self.index[at][1] if at >= 0 else 0
-        while position < self.size:
-            batch = header(self.file.read(position, HEADER_BYTES), 0)
-            if batch.next_offset > offset:
-                return position
-            position += batch.size
-        return self.size
+        """Where the batch with this offset begins; the end, if it is not in this segment.
 
-    def read(self, offset: Offset, up_to: Offset, max_bytes: int) -> bytes:
+        BadBatch if a header on the way does not continue the one before.
+        """
+        return self._find(offset)[0]
+
+    def _find(self, offset: Offset) -> tuple[int, Offset]:
+        """Where the batch with this offset begins, and its base offset."""
+        at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
+        expected, position = self.index[at][:2] if at >= 0 else (self.base_offset, 0)
+        while position < self.size:
+            size, _, _, following = front_of(self.file.read(position, HEADER_BYTES), expected, position)
+            if following > offset:
+                return position, expected
+            position, expected = position + size, following
+        if position > self.size:
+            raise BadBatch(f"at byte {self.size}: the file ends within the batch before offset {expected}")
+        return position, expected
+
+    def read(self, offset: Offset, up_to: Offset, max_bytes: int, epochs: Epochs | None = None) -> bytes:
         """Whole batches from the one with `offset` on that end at or below `up_to`.
 
-        The first is read however large it is, the others as far as `max_bytes` go.
+        The first is read however large it is, the others as far as `max_bytes` go. BadBatch if one is not as it was
+        written: its CRC, or what no CRC covers, its offset, and its leader epoch, which is none that `epochs` have not.
         """
-        start = position = self.position_of(offset)
-        while position < self.size:
-            batch = header(self.file.read(position, HEADER_BYTES), 0)
-            too_much = position > start and position + batch.size - start > max_bytes
-            if batch.next_offset > up_to or too_much:
+        start, expected = self._find(offset)
+        if start == self.size:
+            raise BadBatch(f"at byte {start}: there is no batch with offset {offset}")
+        position, last_epoch = start, NO_EPOCH
+        fronts: list[tuple[int, int, int, bytes]] = []
+        while position < self.size and (not fronts or expected < up_to):
+            header_bytes = self.file.read(position, HEADER_BYTES)
+            size, epoch, crc, following = front_of(header_bytes, expected, position)
+            if fronts and (following > up_to or position + size - start > max_bytes):
                 break
-            position += batch.size
-        return self.file.read(start, position - start)
+            if epoch != last_epoch and epochs is not None and epoch > epochs.at(expected):
+                raise BadBatch(f"at byte {position}: leader epoch {epoch} at offset {expected}")
+            fronts.append((position - start, size, crc, header_bytes))
+            position, expected, last_epoch = position + size, following, epoch
+        data = self.file.read(start, min(position, self.size) - start)
+        if len(data) != position - start:
+            raise BadBatch(f"at byte {start}: {len(data)} of {position - start} bytes are there")
+        for at, size, crc, header_bytes in fronts:
+            if not data.startswith(header_bytes, at) or crc32c(data[at + CRC_FROM : at + size]) != crc:
+                raise BadBatch(f"at byte {start + at}: a batch that is not as it was written")
+        return data if expected <= up_to else b""
 
     def since(self, time: Millis, start: Offset) -> Stamp | None:
         """The first record from an offset on whose timestamp is not before a time (FileRecords.searchForTimestamp)."""
@@ -115,6 +151,8 @@ class Segment:
             batch = header(self.file.read(position, HEADER_BYTES), 0)
             if batch.max_timestamp >= time:
                 whole = self.file.read(position, batch.size)
+                if crc_of(whole, attrs.evolve(batch, position=0)) != batch.crc:
+                    raise BadBatch(f"at byte {position}: the batch of offset {batch.base_offset} is damaged")
                 found = next((r for r in records_in(whole, batch) if r.timestamp >= time and r.offset >= start), None)
                 if found is not None:
                     return found

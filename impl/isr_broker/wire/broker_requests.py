@@ -38,6 +38,7 @@ from isr_broker.wire.controller_channels import (
     PEER_LISTENER,
     directory_of,
     incarnation_of,
+    position_in,
 )
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 
@@ -73,7 +74,7 @@ class BrokerRequests:
         stamps = stamps_in(request.tags)
         match request.key:
             case protocol.BROKER_REGISTRATION:
-                self._registers(broker, body, stamps.get(ALONE), now, reply)
+                self._registers(broker, request, stamps.get(ALONE), now, reply)
             case protocol.BROKER_HEARTBEAT:
                 self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
             case _:
@@ -118,7 +119,8 @@ class BrokerRequests:
 
     # The life of a broker
 
-    def _registers(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+    def _registers(self, broker: BrokerId, request: Request, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+        body = request.body
         listeners = body.all("listeners")
         where = listeners[0] if listeners else Fields({})
         peers = next((one for one in listeners if one.text("name") == PEER_LISTENER), Fields({}))
@@ -133,6 +135,7 @@ class BrokerRequests:
             directory=directory_of(body.uuids("log_dirs")[0]),
             peer_host=peers.text("host"),
             peer_port=max(peers.number("port"), 0),
+            position=position_in(request.tags),
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:

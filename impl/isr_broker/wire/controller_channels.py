@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 
 import attrs
 
@@ -23,6 +23,7 @@ from isr_broker.core.messages import (
     Heartbeat,
     HeartbeatAnswer,
     Message,
+    MetadataPosition,
     RegisterBroker,
     TopicPartition,
     error_of,
@@ -40,6 +41,10 @@ HEARTBEAT_VERSION: Final = 1
 ATTEMPTS: Final = 10_001
 """The tagged field of AlterPartition's header with the attempt of each partition, in their order, unless every one is
 the first (docs/adr/0007)."""
+
+POSITION: Final = 10_003
+"""The tagged field of BrokerRegistration's header that says up to where the broker has read the metadata log, as JSON,
+unless it has read nothing."""
 
 LISTENER: Final = "PLAINTEXT"
 ELR: Final = "eligible.leader.replicas.version"
@@ -165,6 +170,7 @@ class Lifecycle:
         name = f"broker-{self.me}-lifecycle"
         match message:
             case RegisterBroker():
+                tags |= _position_tag(message.position)
                 fields = {**_registration(message, self.eligible_leader_replicas), HEADER_TAGS: tags}
                 return protocol.ask(protocol.BROKER_REGISTRATION, REGISTRATION_VERSION, self.correlation, name, fields)
             case Heartbeat():
@@ -242,6 +248,19 @@ def _registration(message: RegisterBroker, eligible_leader_replicas: bool) -> An
         "features": features if eligible_leader_replicas else [],
         "log_dirs": [directory_uuid(message.directory)] if message.directory else [],
     }
+
+
+def _position_tag(position: MetadataPosition) -> dict[int, bytes]:
+    return {POSITION: json.dumps([position.offset, position.life]).encode()} if position.offset else {}
+
+
+def position_in(tags: Mapping[int, bytes]) -> MetadataPosition:
+    """The position in the tagged field; nothing if it is not there or is nothing of the kind."""
+    try:
+        offset, life = cast("list[int]", json.loads(tags.get(POSITION, b"[0, 0]")))
+        return MetadataPosition(int(offset), int(life))
+    except (ValueError, TypeError):
+        return MetadataPosition()
 
 
 def directory_uuid(directory: str) -> bytes:

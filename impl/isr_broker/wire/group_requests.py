@@ -199,7 +199,8 @@ class GroupRequests:
             )
             try:
                 offsets.tick(now)
-            except (OSError, BadBatch):
+            except (OSError, BadBatch) as error:
+                self.runtime.take_offline(tp, str(error))
                 return COORDINATOR_NOT_AVAILABLE
             self.parts[tp] = CoordinatedGroups(offsets, groups)
         part = self.parts[tp]
@@ -250,8 +251,9 @@ class GroupRequests:
             part.groups.tick(now)
             try:
                 part.offsets.tick(now)
-            except (OSError, BadBatch):
-                # The disk does not give back what was committed: who asks next has it read from the beginning.
+            except (OSError, BadBatch) as error:
+                # The disk does not give back what was committed: who leads next has it read from the beginning.
+                self.runtime.take_offline(tp, str(error))
                 del self.parts[tp]
 
     # Requests of members

@@ -157,7 +157,8 @@ class OffsetRequests:
         try:
             log = self.runtime.logs.logs[replica.partition]
             there = log.newest_record() if at == _MAX_TIMESTAMP else log.first_record_since(at)
-        except (OSError, BadBatch):
+        except (OSError, BadBatch) as error:
+            self.runtime.take_offline(replica.partition, str(error))
             return Error.KAFKA_STORAGE_ERROR
         if there is None or there.offset >= end:
             return unknown
