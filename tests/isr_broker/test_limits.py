@@ -315,7 +315,10 @@ def test_partitions_that_are_not_there_cost_little(alone: Requests) -> None:
 def test_a_frame_of_too_many_messages_is_none() -> None:
     """A broker sends less in one; to read 100 MB of JSON takes seconds."""
     parcels = [(1, 0, Heartbeat(broker=1, broker_epoch=n, metadata_offset=0)) for n in range(MOST_MESSAGES + 1)]
-    assert [len(message_json.decode(frame[4:], "c")) for frame in message_json.frames(parcels, "c")] == [MOST_MESSAGES, 1]
+    assert [len(message_json.decode(frame[4:], "c")) for frame in message_json.frames(parcels, "c")] == [
+        MOST_MESSAGES,
+        1,
+    ]
     with pytest.raises(BadMessage, match="501 messages"):
         message_json.decode(message_json.encode(parcels, "c")[4:], "c")
 
