@@ -4,9 +4,8 @@
 
 Three processes with Kafka's default settings, but for longer sessions. Clients send random requests of every API that
 is a client's. Some frames have flipped bytes, some are cut, some are sent on and on without reading an answer. Beside
-them a bystander writes with acks=all, first alone, then beside the clients, then alone again. It is told how long its
-longest write took, whether one was refused, and what the brokers have of memory. A run of one seed sends the same
-frames.
+them a bystander writes with acks=all, first alone, then beside the clients, then alone again. The figures are how long
+its longest write took, whether one was refused, and what the brokers have of memory. A seed has always the same frames.
 
 Requests of brokers (AlterPartition, BrokerRegistration, BrokerHeartbeat) are left out: who may send them is another
 question. The bystander's topic is not named, for a client may delete a topic.
