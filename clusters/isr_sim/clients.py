@@ -11,6 +11,7 @@ from isr_broker.core.effects import AnswerConsume, AnswerProduce
 from isr_broker.core.inputs import Consume, Produce
 from isr_broker.core.messages import (
     BrokerId,
+    CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectUncleanLeader,
@@ -139,6 +140,7 @@ class Consumer:
     invariants: Invariants
     request_count: int = 0
     position: Offset = 0
+    max_bytes: int = 200
     stopped: bool = False
     _request: int = -1
 
@@ -151,7 +153,9 @@ class Consumer:
         self._request = request
 
         def asks(number: int) -> Consume:
-            return Consume(request=number, partition=self.tp, offset=position, max_wait_ms=300, max_bytes=200)
+            return Consume(
+                request=number, partition=self.tp, offset=position, max_wait_ms=300, max_bytes=self.max_bytes
+            )
 
         from_anybody = world.settings.insync_follower_reads
         to = world.random.choice(sorted(world.hosts)) if from_anybody else _believed_leader(world, self.tp)
@@ -175,7 +179,7 @@ class Consumer:
         self._request = -1
         if answer.error is Error.OFFSET_OUT_OF_RANGE:
             self.position = _first_offset(world, self.tp)
-        elif answer.error is Error.NONE and records and _whole(records):
+        elif answer.error is Error.NONE and records and self._whole(records):
             self.invariants.read(self.tp, records, topic_id)
             found = list(batches(records))
             if found[0].base_offset > self.position:
@@ -183,12 +187,14 @@ class Consumer:
             self.position = found[-1].next_offset
         world.after(PAUSE_MS, lambda: self.next(world))
 
-
-def _whole(records: bytes) -> bool:
-    try:
-        return bool(list(batches(records, check=True)))
-    except BadBatch:
-        return False
+    def _whole(self, records: bytes) -> bool:
+        """Whether it can read them; in a strict run nobody is given what cannot be read."""
+        try:
+            return bool(list(batches(records, check=True)))
+        except BadBatch as error:
+            if self.invariants.strict:
+                raise Violation("sends-whole-batches", f"{self.tp}: a consumer is given {error}") from None
+            return False
 
 
 def _first_offset(world: World, tp: TopicPartition) -> Offset:
@@ -201,20 +207,31 @@ def _first_offset(world: World, tp: TopicPartition) -> Offset:
 
 @attrs.define
 class Admin:
-    """Wants a topic to be there, and asks one broker after the other until it is; `dislikes` the topic of this id."""
+    """Wants a topic to be there, and asks one broker after the other until it is; `dislikes` the topic of this id.
+
+    `grows` is told of partitions that the topic is to have from now on.
+    """
 
     topic: str
     where: tuple[tuple[BrokerId, ...], ...]
     dislikes: int = 0
+    grows: Callable[[range], object] = lambda numbers: None
     request_count: int = 0
 
     def next(self, world: World) -> None:
         """Look at what the controller has, and ask for what is not so."""
-        there = self._there(world)
+        there, where = self._there(world), self.where
+        count = sum(tp.topic == self.topic for tp in world.controller.partitions)
         if not there:
-            self._asks(world, lambda n: CreateTopic(request=n, topic=self.topic, assignments=self.where))
+            self._asks(world, lambda n: CreateTopic(request=n, topic=self.topic, assignments=where))
         elif there == self.dislikes:
             self._asks(world, lambda n: DeleteTopic(request=n, topic=self.topic))
+        elif count < len(where):
+            more = where[count:]
+            self._asks(
+                world,
+                lambda n: CreatePartitions(request=n, topic=self.topic, count=len(where), assignments=more),
+            )
         world.after(ADMIN_PATIENCE_MS, lambda: self.next(world))
 
     def _there(self, world: World) -> int:

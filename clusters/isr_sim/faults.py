@@ -43,9 +43,28 @@ class Kind(Enum):
     LOST_TAIL = "the end of a log is lost while its process is down, after whatever end"
     RETENTION = "on one broker old segments are removed"
     RECREATION = "the topic is deleted, and created again"
+    MINIMUM = "min.insync.replicas of the topic is set"
+    DEFAULT_MINIMUM = "the controller starts again with another default of min.insync.replicas"
+    UNCLEAN = "for a while unclean.leader.election.enable of the topic is true"
+    RETENTION_SETTINGS = "a broker starts again with another log.retention.bytes and log.segment.bytes"
+    PARTITIONS = "the topic gets another partition"
+    CHECKPOINT_DAMAGE = "a checkpoint of a broker that is down is gone, older, shorter or has another bit"
+    IDENTITY_DAMAGE = "a file that says whose data these are is gone, older, shorter or has another bit"
+    SEGMENT_DAMAGE = "a segment of a broker that is down is gone, older, shorter or has another bit"
+    BIT_ROT = "a bit of a segment flips while its broker runs"
+    CONTROLLER_DAMAGE = "a file of the controller that is down is gone, empty, or has another bit"
+    CONTROLLER_BEHIND = "the controller comes back as it was some records ago, while all brokers know more"
+    FOREIGN_BROKER = "a broker of another cluster is where one of ours was"
+    FOREIGN_CONTROLLER = "a controller of another cluster is where ours was"
+    STRANGER = "somebody sends what no broker has sent"
 
 
-ALL = tuple(Kind)
+ALL = tuple(Kind)[: tuple(Kind).index(Kind.MINIMUM)]
+"""The faults of the first version: runs with no others are the same, seed for seed, as they were before the second."""
+
+WIDER = tuple(Kind)
+"""Those of the second version, with which there is a cluster id, an operator, and more that is promised."""
+
 OF_THE_MODEL = ALL[: ALL.index(Kind.CONTROLLER_POWER_LOSS)]
 """What the model knows; traces of runs with others are not to be validated."""
 
@@ -154,7 +173,7 @@ class Faults:
         def back() -> None:
             full, host.disk.room = host.disk.room is not None, None
             if not host.alive:
-                self.world.start(host)
+                self.starts(host)
             elif host.life == life and (full or host.disk.hook is not None):
                 # The disk was not written to, so nothing has happened.
                 host.disk.hook = None
@@ -184,7 +203,11 @@ class Faults:
         """Start the controller's process, if it has ended by now."""
         self.world.seat.disk.hook = None
         if not self.world.seat.alive:
-            self.world.start(self.world.seat)
+            self.starts(self.world.seat)
+
+    def starts(self, host: Host) -> None:
+        """Start a process."""
+        self.world.start(host)
 
     def rots_metadata(self) -> None:
         """The controller dies, and while it is down a bit of what was durable in its log flips.
@@ -257,7 +280,7 @@ class Faults:
     def replaces_process(self, host: Host) -> None:
         """Somebody starts a broker again whose replicas have gone offline: they come back with the next life only."""
         self.world.stop(host, Everything())
-        self.world.after(self._lasting(), lambda: None if host.alive else self.world.start(host))
+        self.world.after(self._lasting(), lambda: None if host.alive else self.starts(host))
 
     def loses_tail(self, host: Host) -> bool:
         """The newest bytes of one log are gone, though they were flushed, and though the stop may have been clean."""
@@ -359,4 +382,4 @@ class Faults:
         """Start every broker that does not run; one that was shutting down may have ended since."""
         for host in self.world.machines:
             if not host.alive:
-                self.world.start(host)
+                self.starts(host)

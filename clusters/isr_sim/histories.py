@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AnswerConsume, Slice
-from isr_broker.core.messages import BrokerId, Offset, TopicPartition
+from isr_broker.core.messages import BrokerId, Message, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, batches, value_of
 from isr_broker.core.replica_state import Leading
 from isr_broker.storage.disk import Disk
@@ -44,6 +45,12 @@ class Silent(Invariants):
         """Not looked at."""
 
     def note_refusal(self, host: Host, why: str) -> None:
+        """Not looked at."""
+
+    def check_message(self, host: Host, message: Message) -> None:
+        """Not looked at."""
+
+    def check_controller(self, host: Host, core: Controller) -> None:
         """Not looked at."""
 
     def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:

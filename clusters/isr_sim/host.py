@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import attrs
 
 from isr_broker.core.messages import BrokerId, Millis, TopicPartition
 from isr_broker.core.node import Node
 from isr_broker.runtime import Runtime
+from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk, Survival
 from isr_broker.storage.log_directory import LogDirectory
+from isr_sim.damage import Archive, FileDamage
 
 
 class Died(BaseException):
@@ -35,6 +39,13 @@ class Clock:
         return -((self.offset - local) * 1000 // self.rate)
 
 
+class Impostor(Enum):
+    """What passes for a machine of this cluster while it is not."""
+
+    FOREIGN = "it is of another cluster"
+    BEHIND = "it is the controller as it was some time ago"
+
+
 @attrs.define
 class Host:
     """One machine. `runtime` is None while no process runs; `life` counts the processes, and how often they ended.
@@ -44,6 +55,10 @@ class Host:
     - `end_reason`: why the process wants to end, empty if it does not; it is gone at the end of the turn.
     - `rotten`: a fault has changed what was durable, so that a refusal to start is no wonder.
     - `wall_ahead`: how far the time that producers write into records is ahead here.
+    - `settings`: those of the next process, if they are not those of all; `cluster`: which cluster it belongs to.
+    - `versions`: earlier versions of its files; `damages`: what was damaged, by path, and not put right since.
+    - `refusal`: why its last process did not start, empty if it did; `alarms`: what it told an operator.
+    - `impostor`: what runs there passes for what should: it is of another cluster, or of an earlier time.
     """
 
     broker: BrokerId
@@ -56,6 +71,13 @@ class Host:
     end_reason: str = ""
     rotten: bool = False
     wall_ahead: Millis = 0
+    settings: Settings | None = None
+    cluster: str = ""
+    versions: Archive = attrs.field(factory=Archive)
+    damages: dict[str, FileDamage] = attrs.field(factory=dict[str, FileDamage])
+    refusal: str = ""
+    alarms: list[str] = attrs.field(factory=list[str])
+    impostor: Impostor | None = None
 
     @property
     def alive(self) -> bool:

@@ -12,16 +12,25 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AppendLog, AssignEpoch, DiskOperation, TruncateLog
 from isr_broker.core.log_view import LogView
-from isr_broker.core.messages import BrokerId, LeaderEpoch, Offset, PartitionMetadata, TopicPartition
+from isr_broker.core.messages import (
+    BrokerId,
+    FetchResponse,
+    LeaderEpoch,
+    Message,
+    Offset,
+    PartitionMetadata,
+    TopicPartition,
+)
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.watermark import maximal_isr
 from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
 from isr_broker.storage.disk import ROOT, Disk
-from isr_sim.host import Host
-from isr_sim.world import World
+from isr_sim.host import Host, Impostor
+from isr_sim.world import STRANGE, World
 
 
 class Violation(Exception):
@@ -101,6 +110,10 @@ class Invariants:
     and the followers it has met, as in the model. `topics` are the ids of the topics that this is about: when one is
     made again everything begins anew. If it `forgives`, so does what is committed with an unclean leader, whose epoch
     is then in `fork_epochs`. `looked_at` is what each was when it was looked at last: the same again is as good.
+
+    In a `strict` run (the second version) more is promised, of damaged disks and of strangers. Up to `retention_points`
+    records were removed by retention. `damaged_files` are those that were harmed, `rotten_copies` those in which a bit
+    has flipped, and `controller_behind` is what a controller has that is behind.
     """
 
     logs: dict[Copy, Chain] = attrs.field(factory=dict[Copy, Chain])
@@ -119,6 +132,11 @@ class Invariants:
     checks: int = 0
     looked_at: dict[TopicPartition, tuple[object, ...]] = attrs.field(factory=dict[TopicPartition, tuple[object, ...]])
     governed_up_to: int = 0
+    strict: bool = False
+    retention_points: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
+    damaged_files: set[tuple[BrokerId, str]] = attrs.field(factory=set[tuple[BrokerId, str]])
+    controller_behind: Controller | None = None
+    rotten_copies: set[Copy] = attrs.field(factory=set[Copy])
 
     def _chain(self, broker: BrokerId, tp: TopicPartition) -> Chain:
         chain = self.logs.get((broker, tp))
@@ -130,7 +148,7 @@ class Invariants:
         """A process is about to load its logs: every checkpoint is whole, the newest or the one before."""
         folders = [f"{name}/{EPOCHS}" for name in disk.names(ROOT)]
         for path in (WATERMARKS, RECOVERY_POINTS, LOG_STARTS, *folders):
-            if not is_whole(disk, path):
+            if not is_whole(disk, path) and (broker, path) not in self.damaged_files:
                 raise Violation("checkpoints-whole", f"broker {broker} finds half of {path}")
 
     def note_opened_log(self, broker: BrokerId, tp: TopicPartition, log: LogView, records: bytes) -> None:
@@ -140,6 +158,10 @@ class Invariants:
             first = found[0].base_offset
         before = self.logs.get((broker, tp), Chain())
         chain = self.logs[broker, tp] = Chain()
+        if (broker, tp) in self.rotten_copies and before.end >= log.end:
+            # It has what it had, but for the bit, which the broker may learn of when it reads.
+            chain.copy_prefix(log.end, before)
+            return
         chain.copy_prefix(first, before if before.end >= first else self.committed.get(tp, Chain()))
         chain.append_batches(records)
 
@@ -164,6 +186,44 @@ class Invariants:
             return committed
         return self._chain(ruling.leader, tp)
 
+    def note_retention(self, tp: TopicPartition, log: LogView) -> None:
+        """A broker has removed what is too old: from then on any log may start there."""
+        self.retention_points[tp] = max(self.retention_points.get(tp, 0), log.start)
+
+    def check_message(self, host: Host, message: Message) -> None:
+        """sends-whole-batches: what a leader sends a follower is as it was written."""
+        if not self.strict or host.impostor is not None or not isinstance(message, FetchResponse):
+            return
+        try:
+            list(batches(message.records, check=True))
+        except BadBatch as error:
+            raise Violation("sends-whole-batches", f"{message.partition}: broker {host.broker} sends {error}") from None
+
+    def check_controller(self, host: Host, core: Controller) -> None:
+        """strangers-kept-out: no controller has registered a broker of another cluster, nor one that knows more."""
+        if not self.strict:
+            return
+        foreign = host.impostor is Impostor.FOREIGN
+        for broker, known in core.brokers.items():
+            if broker != host.broker and (foreign or STRANGE <= known.incarnation < 2 * STRANGE):
+                raise Violation("strangers-kept-out", f"broker {broker} of another cluster is registered")
+        if host.impostor is Impostor.BEHIND:
+            self._obeys_nobody_behind(host, core)
+
+    def _obeys_nobody_behind(self, host: Host, core: Controller) -> None:
+        """metadata-survives: while brokers know more, a controller that is behind registers and elects nobody."""
+        if self.controller_behind is None:
+            return
+        for broker, known in core.brokers.items():
+            if broker != host.broker and known.epoch > self.controller_behind.offset:
+                raise Violation(
+                    "metadata-survives", f"a controller that is behind registers broker {broker}, who knows more"
+                )
+        for tp, partition in core.partitions.items():
+            before = self.controller_behind.partitions.get(tp)
+            if before is None or before.leader_epoch != partition.leader_epoch:
+                raise Violation("metadata-survives", f"{tp}: a controller that is behind elects {partition.leader}")
+
     def check_metadata_log(self, world: World) -> None:
         """metadata-survives: a controller finds in its log all that it has told of."""
         written = world.controller.durable_offset
@@ -172,7 +232,7 @@ class Invariants:
 
     def note_refusal(self, host: Host, why: str) -> None:
         """metadata-survives: a controller whose disk nobody has harmed starts."""
-        if not host.rotten:
+        if not (host.rotten or host.damages or host.impostor):
             raise Violation("metadata-survives", f"broker {host.broker} does not start: {why}")
 
     def check_step(self, world: World) -> None:
@@ -213,6 +273,7 @@ class Invariants:
             self.rulings,
             self.fork_epochs,
             self.kept_from,
+            self.retention_points,
         ):
             partition_state.pop(tp, None)
         for led in [led for led in self.leaders if led[0] == tp]:
@@ -291,6 +352,14 @@ class Invariants:
             eligible = broker in metadata.isr | metadata.elr and current
             if is_settled and eligible and not chain.agrees(committed, committed.end, self.kept_from[tp]):
                 raise Violation("leaders-complete", f"{tp}: {broker} could lead and lacks committed records")
+            if self.strict and eligible and tp not in self.fork_epochs:
+                self._starts_by_retention(tp, broker, replica)
+
+    def _starts_by_retention(self, tp: TopicPartition, broker: BrokerId, replica: Replica) -> None:
+        """starts-by-retention: whoever may lead has all that nobody has removed for its age."""
+        start, point = replica.log.start, self.retention_points.get(tp, 0)
+        if start > point:
+            raise Violation("starts-by-retention", f"{tp}: {broker} starts at {start}, removed is up to {point}")
 
     def _names_what_is_lost(self, tp: TopicPartition, leader: BrokerId, chain: Chain) -> None:
         for offset, record in self.acked.get(tp, {}).items():
@@ -351,9 +420,11 @@ def _same(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
 def _replicas(world: World, tp: TopicPartition, topic_id: int) -> Iterator[tuple[BrokerId, Replica]]:
     """Those whose log is of this topic; for one that was deleted, some may still have one under its name."""
     for broker, host in world.hosts.items():
-        node = host.node
+        node = host.node if host.impostor is None else None
         replica = node.replicas.get(tp) if node is not None else None
-        if node is not None and replica is not None and node.topic_ids.get(tp) == topic_id:
+        # A log of which nobody noted the topic passes for one of this.
+        ids = (topic_id, 0) if world.cluster else (topic_id,)
+        if node is not None and replica is not None and node.topic_ids.get(tp) in ids:
             yield broker, replica
 
 

@@ -12,11 +12,14 @@ from isr_broker.core.messages import Millis, TopicPartition
 from isr_broker.core.topic_changes import place_replicas
 from isr_broker.settings import Settings
 from isr_sim.clients import PATIENCE_MS, PAUSE_MS, Admin, Consumer, Producer
-from isr_sim.faults import OF_THE_MODEL, Faults, Kind
+from isr_sim.faults import ALL, OF_THE_MODEL, Faults, Kind
 from isr_sim.host import Clock, Host
 from isr_sim.invariants import Chain, Invariants, Violation
+from isr_sim.wider import WiderFaults
 from isr_sim.world import FAIR, Weather, World
 
+CLUSTER: Final = "insync"
+EVERYTHING: Final = 100_000
 QUICK: Final = Settings(
     min_insync_replicas=2,
     default_replication_factor=3,
@@ -43,6 +46,8 @@ class Config:
     """What a run is about: the settings, with the design; which faults may happen, how often, and for how long.
 
     `forgives_unclean`: after an unclean election what the new leader has counts as committed, and no more.
+    `wider` is the second version: data directories say whose they are, an operator mends what he can, and more is
+    promised. It is so wherever one of its faults may happen.
     `bears` is how many brokers may be crashed at a time if one of them lost something; `min.insync.replicas` - 1 if
     None.
     """
@@ -51,6 +56,7 @@ class Config:
     brokers: int = 3
     partitions: int = 1
     kinds: tuple[Kind, ...] = OF_THE_MODEL
+    wider: bool = False
     forgives_unclean: bool = False
     weather: Weather = attrs.field(factory=Weather)
     safety_ms: Millis = 8_000
@@ -59,6 +65,11 @@ class Config:
     bears: int | None = None
     patience_ms: Millis = 30_000
     keeps_lines: bool = False
+
+    @property
+    def second_version(self) -> bool:
+        """Whether the run is one of the second version."""
+        return self.wider or any(kind not in ALL for kind in self.kinds)
 
 
 @attrs.frozen(kw_only=True)
@@ -99,9 +110,12 @@ class Run:
     admin: Admin = attrs.field(init=False)
     producers: list[Producer] = attrs.field(factory=list[Producer])
     consumers: list[Consumer] = attrs.field(factory=list[Consumer])
+    readers: list[Consumer] = attrs.field(factory=list[Consumer])
 
     def __attrs_post_init__(self) -> None:
-        self.invariants.forgives = self.config.forgives_unclean
+        wider = self.config.second_version
+        self.invariants.forgives = self.config.forgives_unclean or Kind.UNCLEAN in self.config.kinds
+        self.invariants.strict = wider
         chance = Random(self.seed)
         hosts = {
             broker: Host(broker, clock=Clock(chance.randint(0, 10_000), chance.randint(900, 1_100)))
@@ -112,7 +126,8 @@ class Run:
         )
         copies = self.config.settings.default_replication_factor
         self.admin = Admin("t", tuple(place_replicas(sorted(hosts), self.config.partitions, copies, 0)))
-        self.faults = Faults(
+        self.world.cluster, self.world.ids = CLUSTER if wider else "", Random(f"ids {self.seed}")
+        self.faults = (WiderFaults if wider else Faults)(
             self.world,
             self.invariants,
             self.admin,
@@ -130,14 +145,22 @@ class Run:
         self.admin.next(self.world)
         self.world.run(1_500)
         assert len(self.world.controller.partitions) == self.config.partitions
-        for number in range(self.config.partitions):
+        self.admin.grows = self.serves
+        self.serves(range(self.config.partitions))
+
+    def serves(self, numbers: range) -> None:
+        """Producers and consumers of these partitions begin."""
+        producers, consumers = list[Producer](), list[Consumer]()
+        for number in numbers:
             tp = TopicPartition("t", number)
             for identity, acks in ((100, -1), (101, -1), (102, 1)):
-                self.producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants))
-            self.consumers.append(self.consumer(109 + 10 * number, tp, self.invariants))
-        for producer in self.producers:
+                producers.append(self.producer(identity + 10 * number, tp, acks, self.invariants))
+            consumers.append(self.consumer(109 + 10 * number, tp, self.invariants))
+        self.producers += producers
+        self.consumers += consumers
+        for producer in producers:
             producer.next(self.world)
-        for consumer in self.consumers:
+        for consumer in consumers:
             consumer.next(self.world)
 
     def go_wrong(self) -> None:
@@ -150,14 +173,22 @@ class Run:
         """The liveness phase: how long until all is well again; a Violation if it never is."""
         self.world.weather = FAIR
         self.faults.heal()
+        if self.invariants.strict:
+            self.readers = [
+                self.consumer(1_000 + c.identity, c.tp, self.invariants, max_bytes=EVERYTHING) for c in self.consumers
+            ]
+        for reader in self.readers:
+            reader.next(self.world)
         began, before = self.world.now, [p.acked for p in self.producers]
         while self.world.now < began + self.config.patience_ms:
             self.world.run(self.world.now + 250)
             self.faults.revive()
-            stranded = self.stranded_partitions()
+            stranded_partitions = self.stranded_partitions()
             for client in self.producers:
-                client.stopped = client.stopped or client.tp in stranded
-            all_acked = all(p.acked > b or p.tp in stranded for p, b in zip(self.producers, before, strict=True))
+                client.stopped = client.stopped or client.tp in stranded_partitions
+            all_acked = all(
+                p.acked > b or p.tp in stranded_partitions for p, b in zip(self.producers, before, strict=True)
+            )
             if all_acked and all(client.stopped for client in self.producers):
                 if self._convergence_failure() is None:
                     healed = self.world.now - began
@@ -170,7 +201,7 @@ class Run:
 
     def _leaves_nothing(self) -> None:
         """every-request-answered: once clients are gone no process remembers a request."""
-        for consumer in self.consumers:
+        for consumer in (*self.consumers, *self.readers):
             consumer.stopped = True
         self.world.run(self.world.now + PATIENCE_MS + PAUSE_MS)
         for host in self.world.machines:
@@ -189,11 +220,11 @@ class Run:
     def _convergence_failure(self) -> str | None:
         """What is not yet well: every replica in sync, and every log and watermark the same."""
         controller: Controller = self.world.controller
-        stranded = self.stranded_partitions()
-        if len(controller.partitions) != self.config.partitions:
+        stranded_partitions = self.stranded_partitions()
+        if len(controller.partitions) != len(self.admin.where):
             return f"there are {len(controller.partitions)} partitions"
         for tp, metadata in sorted(controller.partitions.items()):
-            if tp in stranded:
+            if tp in stranded_partitions:
                 continue
             if metadata.leader is None or metadata.isr != frozenset(metadata.replicas):
                 return f"{tp}: leader {metadata.leader}, ISR {sorted(metadata.isr)}, ELR {sorted(metadata.elr)}"
@@ -208,6 +239,14 @@ class Run:
                 since = self.invariants.kept_from.get(tp, 0)
                 if len(set(ends)) != 1 or not chain.agrees(committed, committed.end, since):
                     return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
+        return self._unread(stranded_partitions) if self.invariants.strict else None
+
+    def _unread(self, stranded_partitions: set[TopicPartition]) -> str | None:
+        """Committed records that no consumer can read who begins when everything is healed."""
+        for consumer in self.readers:
+            end = self.invariants.committed.get(consumer.tp, Chain()).end
+            if consumer.position < end and consumer.tp not in stranded_partitions:
+                return f"{consumer.tp}: a consumer reads up to {consumer.position} of {end} committed"
         return None
 
     def outcome(self, violation: Violation | None, converged_after_ms: Millis) -> Outcome:

@@ -60,6 +60,7 @@ def origin_of(config: Config, seed: int) -> dict[str, Json]:
         "brokers": config.brokers,
         "partitions": config.partitions,
         "kinds": [kind.name for kind in config.kinds],
+        "wider": config.second_version,
         "weather": weather,
         "safety_ms": config.safety_ms,
         "every_ms": config.every_ms,
@@ -76,6 +77,7 @@ def again(header: Mapping[str, Json]) -> tuple[Config, int] | None:
     config = Config(
         settings=Settings.from_properties({name: str(value) for name, value in settings.items()}),
         kinds=tuple(Kind[str(name)] for name in cast("list[str]", origin["kinds"])),
+        wider=bool(origin.get("wider")),
         weather=Weather(**cast("dict[str, int]", origin["weather"])),
         longest_ms=cast("int", origin["longest_ms"]),
         bears=cast("int | None", origin["bears"]),

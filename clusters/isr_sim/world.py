@@ -16,19 +16,40 @@ from typing import Final, Protocol, TypeAlias
 import attrs
 
 from isr_broker.core.controller_state import Controller, ControllerStep
-from isr_broker.core.effects import CONTROLLER, AppendLog, AssignEpoch, DiskOperation, Effect, Took, TruncateLog
-from isr_broker.core.inputs import Appended, ControllerInput, EpochAssigned, LogOpened, NodeInput, Truncated
+from isr_broker.core.effects import (
+    CONTROLLER,
+    AdvanceLogStart,
+    AppendLog,
+    AssignEpoch,
+    DiskOperation,
+    Effect,
+    Took,
+    TruncateLog,
+)
+from isr_broker.core.inputs import (
+    Appended,
+    ControllerInput,
+    EpochAssigned,
+    LogOpened,
+    NodeInput,
+    Retained,
+    Truncated,
+)
 from isr_broker.core.log_view import LogView
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerId,
+    Error,
     FetchRequest,
     FetchResponse,
+    Heartbeat,
+    HeartbeatAnswer,
     Message,
     Millis,
     OffsetForLeaderEpochResponse,
+    RegisterBroker,
     TopicPartition,
 )
 from isr_broker.core.node import Node, NodeStep, Phase
@@ -39,7 +60,9 @@ from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_memory import Everything, Survival
+from isr_broker.storage.meta_properties import Claim, NotOurs, claim
 from isr_broker.storage.metadata_log import DamagedMetadata
+from isr_sim.damage import archive_files
 from isr_sim.host import Died, Host
 
 Event: TypeAlias = tuple[Millis, int, Callable[[], object]]
@@ -47,6 +70,9 @@ Event: TypeAlias = tuple[Millis, int, Callable[[], object]]
 
 Turn: TypeAlias = Callable[[Runtime, Millis], object]
 """What a process does in one turn, with the time of its clock."""
+
+STRANGE: Final = 1_000_000
+"""The incarnations of processes that are not of this cluster begin here."""
 
 APART: Final[BrokerId] = 0
 """The broker that has the controller and no replica, unless the controller is with another broker."""
@@ -77,6 +103,18 @@ class Watcher(Protocol):
 
     def note_disk_operation(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
         """A disk operation was reported done to the broker's core; the log as it is since."""
+        ...
+
+    def note_retention(self, tp: TopicPartition, log: LogView) -> None:
+        """Some broker has removed what is too old, by itself; the log as it is since."""
+        ...
+
+    def check_message(self, host: Host, message: Message) -> None:
+        """A process answers another one."""
+        ...
+
+    def check_controller(self, host: Host, core: Controller) -> None:
+        """A controller, or what passes for one, has taken an input."""
         ...
 
     def check_metadata_log(self, world: World) -> None:
@@ -137,6 +175,7 @@ class Process:
         """An answer leaves, and if it is lost nobody is told."""
         of_broker = isinstance(bare(answer), FetchResponse | OffsetForLeaderEpochResponse)
         source = self.host.broker if of_broker else CONTROLLER
+        self.world.watcher.check_message(self.host, bare(answer))
         self.outbox.append(lambda: self.world.send(self.host, (source, to, answer), tells=False))
 
     def leaves(self, partition: TopicPartition) -> None:
@@ -147,20 +186,24 @@ class Process:
         self.host.end_reason = why
 
     def log(self, line: str) -> None:
-        """Nobody reads."""
+        """An operator reads what is alarming."""
+        if line.startswith("ALARM"):
+            self.host.alarms.append(line)
 
 
 @attrs.define
 class Witness:
     """Sees each step of one of a process's cores, and writes its trace, if there is one.
 
-    `pending_operations` are the disk operations whose reports the core awaits.
+    `pending_operations` are the disk operations whose reports the core awaits, `pending_starts` the logs that were told
+    to start later.
     """
 
     world: World
     host: Host
     trace: Steps | None = None
     pending_operations: dict[TopicPartition, DiskOperation] = attrs.field(factory=dict[TopicPartition, DiskOperation])
+    pending_starts: set[TopicPartition] = attrs.field(factory=set[TopicPartition])
 
     def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found when the process started."""
@@ -179,18 +222,26 @@ class Witness:
                 self.world.watcher.note_disk_operation(broker, self.pending_operations.pop(tp), node_input.log)
             case LogOpened(partition=tp) if before.phase is not Phase.LOADING:
                 self.world.watcher.note_opened_log(broker, tp, node_input.log, self.host.contents(tp))
+            case Retained(partition=tp) if tp in self.pending_starts:
+                self.pending_starts.discard(tp)
+            case Retained(partition=tp):
+                self.world.watcher.note_retention(tp, node_input.log)
             case _:
                 pass
         for effect in step.effects:
             if isinstance(effect, AppendLog | TruncateLog | AssignEpoch):
                 self.pending_operations[effect.partition] = effect
+            elif isinstance(effect, AdvanceLogStart):
+                self.pending_starts.add(effect.partition)
         self._sees(broker, step.effects)
 
     def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input."""
         if self.trace is not None:
             self.trace.controller_stepped(controller_input, step, at)
-        self.world.controller = step.core
+        if self.host.impostor is None:
+            self.world.controller = step.core
+        self.world.watcher.check_controller(self.host, step.core)
         self.world.note(f"controller {controller_input!r}")
         self._sees(CONTROLLER, step.effects)
 
@@ -237,8 +288,9 @@ class World:
     """Everything there is in one run.
 
     `hosts` are the machines with replicas; the controller is with one of them, or on a machine of its own (`apart`).
-    `controller` is its core as it was after its last step. `ids` is the chance of topic ids, for itself, so that other
-    things go as they would with other ids.
+    `controller` is its core as it was after its last step. `cluster` is the cluster's id; without one data directories
+    are nobody's, as in runs of the first version. `ids` is the chance of topic ids, for itself, so that other things go
+    as they would with other ids. `end_watcher` is told of each process that ends by itself.
     """
 
     settings: Settings
@@ -247,6 +299,8 @@ class World:
     watcher: Watcher
     weather: Weather = attrs.field(factory=Weather)
     apart: bool = True
+    cluster: str = ""
+    end_watcher: Callable[[Host, str], object] | None = None
     now: Millis = 0
     queue: list[Event] = attrs.field(factory=list[Event])
     event_count: int = 0
@@ -311,8 +365,11 @@ class World:
     def send(self, sender: Host, parcel: Parcel, tells: bool) -> None:
         """A message leaves; it never arrives at a later process than it was sent to."""
         source, to, message = parcel
+        if self.cluster and to not in self.hosts and to not in (CONTROLLER, self.seat.broker):
+            return
         target = self.seat if to == CONTROLLER else self.hosts.get(to, self.seat)
         life, of_sender = target.life, sender.life
+        cluster = self._cluster_of(sender)
         topic_id = _topic_id(sender, source, bare(message))
 
         def report_loss() -> None:
@@ -322,6 +379,11 @@ class World:
         def of_its_topic() -> bool:
             return _topic_id(target, to, bare(message)) == topic_id
 
+        def of_its_cluster() -> bool:
+            # A registration says of which cluster it is, and the controller's core compares.
+            compares = not self.settings.insync_design.no_cluster_id_check
+            return self._cluster_of(target) == cluster or isinstance(bare(message), RegisterBroker) or not compares
+
         def takes(runtime: Runtime, now: Millis) -> None:
             # Whoever was held up compares when it reads: the topic may have been made again since the message came.
             if of_its_topic():
@@ -330,13 +392,31 @@ class World:
                 self.after(1, report_loss)
 
         def arrives() -> None:
-            if target.alive and target.life == life and of_its_topic():
+            if target.alive and not of_its_cluster():
+                if isinstance(heartbeat := bare(message), Heartbeat):
+                    self._refuses(target, heartbeat)
+                elif tells:
+                    self.after(1, report_loss)
+            elif target.alive and target.life == life and of_its_topic():
                 self.turn(target, takes)
             elif tells:
                 self.after(1, report_loss)
 
         if not self._carry(source, to, arrives) and tells:
             self.after(self.settings.replica_socket_timeout_ms, report_loss)
+
+    def _refuses(self, target: Host, heartbeat: Heartbeat) -> None:
+        """The answer of a controller of another cluster (`wire.broker_requests`)."""
+        answer = HeartbeatAnswer(
+            broker=heartbeat.broker, broker_epoch=heartbeat.broker_epoch, error=Error.INCONSISTENT_CLUSTER_ID
+        )
+        host = self.hosts.get(heartbeat.broker, self.seat)
+        arrives = [(CONTROLLER, heartbeat.broker, answer)]
+        self._carry(
+            CONTROLLER,
+            heartbeat.broker,
+            lambda: self.turn(host, lambda runtime, now: runtime.receive_messages(arrives, now)),
+        )
 
     def ask(
         self, client: BrokerId, to: BrokerId, make: Callable[[int], ClientRequest], then: Callable[[Reply], object]
@@ -378,8 +458,11 @@ class World:
             return
         self._leave(outside, len(outside.outbox))
         if host.end_reason:
-            self.note(f"{host.broker} ends: {host.end_reason}")
+            why = host.end_reason
+            self.note(f"{host.broker} ends: {why}")
             self.stop(host, Everything())
+            if self.end_watcher is not None:
+                self.end_watcher(host, why)
             return
         if host.disk.operations != used:
             host.busy_until = self.now + self.random.randint(0, self.weather.disk_ms)
@@ -412,10 +495,13 @@ class World:
         assert host.runtime is None
         governs = host is self.seat
         host.life += 1
-        host.busy_until, host.end_reason = 0, ""
+        host.busy_until, host.end_reason, host.refusal, host.alarms = 0, "", "", []
         self.watcher.starts(host.broker, host.disk)
         address, at = self._address(host), self._address(self.seat)
-        runtime = host.runtime = Runtime(host.broker, self.settings, host.disk, address, at, Process(self, host))
+        settings = host.settings or self.settings
+        runtime = host.runtime = Runtime(host.broker, settings, host.disk, address, at, Process(self, host))
+        if self.cluster:
+            runtime.cluster = self._cluster_of(host)
         runtime.wall = lambda: self.now + host.wall_ahead
         runtime.topic_ids = lambda: random_topic_id(self.ids.getrandbits)
         runtime.trace = Witness(self, host, self._steps(host, host.broker))
@@ -425,15 +511,22 @@ class World:
 
     def _begins(self, host: Host, runtime: Runtime, now: Millis, governs: bool) -> None:
         try:
-            runtime.start(host.life, now, governs)
-        except (OSError, DamagedMetadata) as error:
+            if self.cluster:
+                claim(host.disk, Claim(host.broker, self._cluster_of(host)))
+            runtime.start(host.life if host.impostor is None else host.life + STRANGE, now, governs)
+        except (OSError, DamagedMetadata, NotOurs) as error:
+            host.refusal = str(error)
             host.end_reason = f"it cannot start: {error}"
             if isinstance(error, DamagedMetadata):
                 self.watcher.note_refusal(host, str(error))
             return
-        if governs and runtime.controller is not None:
+        if governs and runtime.controller is not None and host.impostor is None:
             self.controller = runtime.controller
             self.watcher.check_metadata_log(self)
+
+    def _cluster_of(self, host: Host) -> str:
+        """The id of the cluster that a machine belongs to; none in runs of the first version."""
+        return host.cluster or self.cluster
 
     def _address(self, host: Host) -> Address:
         return (f"b{host.broker}", 9092)
@@ -444,6 +537,8 @@ class World:
         host.runtime, host.end_reason = None, ""
         host.life += 1
         host.disk.crash(survival)
+        if self.cluster and host.impostor is None:
+            archive_files(host.versions, host.disk, host.damages)
 
     def pause(self, host: Host, duration: Millis) -> None:
         """The process does nothing for a while, and then goes on as if nothing had been."""

@@ -65,6 +65,11 @@ class Design:
     - `trusts_clean_mark`: the mark of a clean shutdown counts although a log is shorter than it was then.
     - `cuts_damaged_metadata`: a damaged record of the metadata log is cut off with all that comes after it.
     - `refusals_outlive_topics`: a refused AlterPartition is remembered after its topic was deleted.
+    - `keeps_elr_at_new_minimum`: the ELR stays when min.insync.replicas is set.
+    - `starts_without_metadata`: a controller whose log lacks what was durable begins a new cluster.
+    - `trusts_log_start`: the checkpoint of log starts counts whatever its CRC is.
+    - `sends_damaged_batches`: what is read from a log is sent on as it is.
+    - `no_cluster_id_check`: brokers of another cluster are taken for this one's.
     - `goes_on_without_timers`: where a checkpoint cannot be written the broker's timers end, and it does not.
     """
 
@@ -102,6 +107,11 @@ class Design:
     cuts_damaged_metadata: bool = False
     refusals_outlive_topics: bool = False
     goes_on_without_timers: bool = False
+    keeps_elr_at_new_minimum: bool = False
+    starts_without_metadata: bool = False
+    trusts_log_start: bool = False
+    sends_damaged_batches: bool = False
+    no_cluster_id_check: bool = False
 
 
 KIP_966: Final = Design(name="kip-966")
@@ -176,6 +186,11 @@ PLANTED: Final[dict[str, Design]] = {
         attrs.evolve(KIP_966, name="trusts-clean-mark", trusts_clean_mark=True),
         attrs.evolve(KIP_966, name="refusals-outlive-topics", refusals_outlive_topics=True),
         attrs.evolve(KIP_966, name="goes-on-without-timers", goes_on_without_timers=True),
+        attrs.evolve(KIP_966, name="keeps-elr-at-new-minimum", keeps_elr_at_new_minimum=True),
+        attrs.evolve(KIP_966, name="starts-without-metadata", starts_without_metadata=True),
+        attrs.evolve(KIP_966, name="trusts-log-start", trusts_log_start=True),
+        attrs.evolve(KIP_966, name="sends-damaged-batches", sends_damaged_batches=True),
+        attrs.evolve(KIP_966, name="no-cluster-id-check", no_cluster_id_check=True),
     )
 }
 """Today's design with one bug each, which `insync.design` takes as well; the model's are in planted.bugs."""

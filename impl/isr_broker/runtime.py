@@ -249,10 +249,11 @@ class Runtime:
 
     def _start_controller(self, life: int, now: Millis) -> None:
         """Read the metadata log, and begin a life in it; DamagedMetadata if it lacks what this very broker has read."""
-        cuts = self.settings.insync_design.cuts_damaged_metadata
-        self.metadata_log, records = MetadataLog.open(self.disk, cuts)
+        design = self.settings.insync_design
+        cuts, begins = design.cuts_damaged_metadata, design.starts_without_metadata
+        self.metadata_log, records = MetadataLog.open(self.disk, cuts, begins)
         controller = controller_from_records(self.settings, records, now, self.cluster)
-        if not has(controller, self._position) and not cuts:
+        if not has(controller, self._position) and not (cuts or begins):
             raise DamagedMetadata(lost_metadata("this broker has read", self._position.offset))
         self.metadata_log.append((ControllerLife(life),))
         begun = (*records, ControllerLife(life))

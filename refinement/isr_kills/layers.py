@@ -91,8 +91,27 @@ WEATHERS: Final[Mapping[str, Config]] = {
     "flushing": _config(
         (Kind.POWER_LOSS, Kind.CUT_FROM_CONTROLLER), 3, min_insync_replicas=1, log_flush_interval_messages=1
     ),
+    "settings": _config(
+        (
+            Kind.MINIMUM,
+            Kind.DEFAULT_MINIMUM,
+            Kind.CRASH,
+            Kind.PAUSE,
+            Kind.SHUTDOWN,
+            Kind.ISOLATE,
+            Kind.CUT_FROM_CONTROLLER,
+        )
+    ),
+    "controller": _config((Kind.CONTROLLER_DAMAGE, Kind.CONTROLLER_BEHIND, Kind.CRASH, Kind.SHUTDOWN)),
+    "checkpoints": _config((Kind.CHECKPOINT_DAMAGE, Kind.CRASH, Kind.SHUTDOWN, Kind.RETENTION)),
+    "segments": _config((Kind.BIT_ROT, Kind.SEGMENT_DAMAGE, Kind.CRASH, Kind.POWER_LOSS, Kind.SHUTDOWN, Kind.PAUSE)),
+    "strangers": _config((Kind.FOREIGN_BROKER, Kind.FOREIGN_CONTROLLER, Kind.CRASH, Kind.PAUSE, Kind.SHUTDOWN)),
 }
-"""Settings of the simulator by name: the network, the faults, and how often they come."""
+"""Settings of the simulator by name: the network, the faults, and how often they come.
+
+From "settings" on they are of the second version: the model knows nothing of their faults, and nobody but the
+simulator's own invariants looks at such runs.
+"""
 
 
 def _with(config: Config, design: Design, **settings: bool) -> Config:

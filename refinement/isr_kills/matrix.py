@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_kills.historic import scenario_of
-from isr_kills.layers import RUN_LAYERS, Detection, Layer, by_crash_points, by_model, by_replay
+from isr_kills.layers import RUN_LAYERS, WEATHERS, Detection, Layer, by_crash_points, by_model, by_replay
 from isr_lang import Value
 from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_sim.scenario import play
@@ -74,7 +74,25 @@ PLANS: Final[Mapping[str, Plan]] = {
     "trusts-clean-mark": Plan(None, scenario="lost-tail"),
     "refusals-outlive-topics": Plan(None, scenario="remade-topic"),
     "goes-on-without-timers": Plan(None, scenario="full-disk"),
+    "keeps-elr-at-new-minimum": Plan(None, ("settings",)),
+    "starts-without-metadata": Plan(None, ("controller",)),
+    "trusts-log-start": Plan(None, ("checkpoints",)),
+    "sends-damaged-batches": Plan(None, ("segments",)),
+    "no-cluster-id-check": Plan(None, ("strangers",)),
 }
+
+
+def cannot_have(bug: str, layer: Layer) -> bool:
+    """Whether a layer cannot have a bug: it has none of what the bug is about."""
+    match layer:
+        case Layer.MODEL:
+            return MODEL_BUGS[bug].design is None
+        case Layer.REPLAY:
+            return PLANS[bug].bounds is None
+        case Layer.TRACES | Layer.HISTORY:
+            return any(WEATHERS[weather].second_version for weather in PLANS[bug].weathers)
+        case Layer.SIMULATOR | Layer.CRASH_POINTS:
+            return False
 
 
 def by_scenario(bug: str, name: str, seed: int = 1) -> Detection | None:
@@ -88,11 +106,13 @@ def by_scenario(bug: str, name: str, seed: int = 1) -> Detection | None:
 def look_for(bug: str, layer: Layer) -> Detection | None:
     """What a layer finds of a bug, in the places that its plan names."""
     plan = PLANS[bug]
+    if cannot_have(bug, layer):
+        return None
     match layer:
         case Layer.MODEL:
             return by_model(bug, plan.property_names)
         case Layer.REPLAY:
-            return None if plan.bounds is None else by_replay(bug, plan.bounds)
+            return by_replay(bug, plan.bounds or {})
         case Layer.CRASH_POINTS:
             return by_crash_points(bug)
         case Layer.SIMULATOR if plan.scenario:
@@ -129,8 +149,7 @@ def text(bug: str, layer: Layer, finding: Detection | None) -> str:
     """The text of a cell: what was found and where, `-` if nothing was, empty if the layer cannot have the bug."""
     if finding is not None:
         return f"{finding.what} ({finding.where})"
-    absent = layer is Layer.MODEL and MODEL_BUGS[bug].design is None
-    return "" if absent or (layer is Layer.REPLAY and PLANS[bug].bounds is None) else "-"
+    return "" if cannot_have(bug, layer) else "-"
 
 
 def table(matrix: Matrix) -> str:

@@ -15,12 +15,13 @@ from isr_broker.core import controller as controllers
 from isr_broker.core import replica as replicas
 from isr_broker.core.controller import controller_from_records
 from isr_broker.core.controller_state import Controller
-from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
+from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, Slice, TruncateLog
 from isr_broker.core.inputs import Received, Truncated, Written
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AlterTopicConfigs,
     BrokerId,
     BrokerMetadata,
     CreateTopic,
@@ -28,15 +29,18 @@ from isr_broker.core.messages import (
     Error,
     FetchRequest,
     Message,
+    PartitionMetadata,
+    RegisterBroker,
     TopicPartition,
 )
-from isr_broker.core.record_batch import new_batch, stamped
+from isr_broker.core.record_batch import BadBatch, new_batch, stamped
 from isr_broker.core.replica_state import Follower, Leading, Replica
 from isr_broker.core.stamps import Stamped
 from isr_broker.designs import Design
 from isr_broker.environment import Address
 from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
+from isr_broker.storage.checkpoints import LOG_STARTS
 from isr_broker.storage.disk_memory import Fault, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
@@ -128,6 +132,71 @@ def refusal_ends_with_its_topic(settings: Settings) -> bool:
     return errors == [Error.NONE]
 
 
+def new_minimum_clears_the_elr(settings: Settings) -> bool:
+    """Somebody lowers min.insync.replicas while a replica is out of sync and in the ELR: it is nobody's hope then."""
+    records = (
+        BrokerMetadata(broker=1, epoch=1, fenced=False),
+        BrokerMetadata(broker=2, epoch=2, fenced=False),
+        PartitionMetadata(
+            partition=_TP,
+            replicas=(1, 2),
+            isr=frozenset({1}),
+            elr=frozenset({2}),
+            leader=1,
+            min_insync_replicas=2,
+            topic_id=3,
+            configs=(("min.insync.replicas", "2"),),
+        ),
+    )
+    core = controller_from_records(settings, records, 0)
+    lower = AlterTopicConfigs(request=1, topic=_TP.topic, changes=(("min.insync.replicas", "1"),))
+    core, _ = _controller_after(core, lower)
+    return core.partitions[_TP].min_insync_replicas == 1 and not core.partitions[_TP].elr
+
+
+def absent_metadata_ends_the_start(settings: Settings) -> bool:
+    """The metadata log of a controller that has told of records is not there: it refuses to start."""
+    disk = MemoryDisk()
+    log, _ = MetadataLog.open(disk)
+    log.append((BrokerMetadata(broker=1, epoch=1),))
+    disk.crash(Nothing())
+    disk.lose(NAME)
+    try:
+        MetadataLog.open(disk, begins=settings.insync_design.starts_without_metadata)
+    except DamagedMetadata as error:
+        return NAME in str(error)
+    return False
+
+
+def damaged_start_is_none(settings: Settings) -> bool:
+    """After an orderly end a bit of log-start-offset-checkpoint flips: the log starts where it did, or is offline."""
+    logs, disk = _directory_with_log(settings, 0, 4)
+    logs.close(_EPOCH, CheckpointWatermarks(((_TP, 4),)))
+    disk.crash(Nothing())
+    at = disk.image(LOG_STARTS).durable.index(b"t 0 0") + 4
+    disk.flip(LOG_STARTS, 8 * at + 1)
+    return all(opened.log.start == 0 for opened in LogDirectory(disk, settings).load()[1])
+
+
+def damaged_batch_is_not_sent(settings: Settings) -> bool:
+    """A bit in a record flips while the broker runs: whoever reads it is given nothing."""
+    logs, disk = _directory_with_log(settings, 0, 4)
+    path = f"{_TP}/{0:020d}.log"
+    disk.flip(path, 8 * len(disk.image(path).durable) - 1)
+    try:
+        logs.read(_TP, Slice(offset=3, up_to=4, max_bytes=1_000))
+    except BadBatch:
+        return True
+    return False
+
+
+def other_cluster_is_refused(settings: Settings) -> bool:
+    """A broker registers that says it is of another cluster."""
+    core = controller_from_records(settings, (), 0, "ours")
+    step = controllers.handle(core, Received(1, RegisterBroker(broker=1, incarnation=1, cluster="theirs")), 0)
+    return 1 not in step.core.brokers
+
+
 def unwritten_checkpoint_ends_the_broker(settings: Settings) -> bool:
     """A broker whose disk has no room for its checkpoint ends, and is not half there."""
     disk = MemoryDisk()
@@ -173,6 +242,11 @@ SITUATIONS: Final[dict[str, Callable[[Settings], bool]]] = {
     "shortened-log": shortened_log_is_unclean,
     "topic-made-again": refusal_ends_with_its_topic,
     "unwritten-checkpoint": unwritten_checkpoint_ends_the_broker,
+    "new-minimum": new_minimum_clears_the_elr,
+    "absent-metadata": absent_metadata_ends_the_start,
+    "damaged-log-start": damaged_start_is_none,
+    "damaged-batch": damaged_batch_is_not_sent,
+    "another-cluster": other_cluster_is_refused,
 }
 """By name: does the broker with these settings what it must?"""
 

@@ -187,7 +187,8 @@ def test_a_broker_refuses_the_data_of_another(tmp_path: Path, capsys: pytest.Cap
     claim(RealDisk(tmp_path), Claim(2, "insync"))
     (port,) = free_ports(1)
     assert main(["broker", "--id", "1", "--port", str(port), "--data", str(tmp_path)]) == 64
-    assert capsys.readouterr().err == "insync: the data directory is that of broker 2, not of broker 1\n"
+    refusal = "insync: the data directory is that of broker 2, not of broker 1: node.id in meta.properties\n"
+    assert capsys.readouterr().err == refusal
 
 
 def test_a_broker_listens_where_it_is_told_to_and_has_a_number(

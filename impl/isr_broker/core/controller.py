@@ -166,7 +166,7 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
             controller, source, BrokerRegistered(broker=broker, incarnation=request.incarnation, error=error)
         )
 
-    if request.cluster != controller.cluster:
+    if request.cluster != controller.cluster and not design.no_cluster_id_check:
         return refuse(Error.INCONSISTENT_CLUSTER_ID)
     previous_registration = controller.brokers.get(broker)
     if previous_registration is not None and previous_registration.incarnation == request.incarnation:

@@ -262,7 +262,8 @@ def with_settings(
         new.min_insync_replicas,
         own.get(topic_configs.MIN_ISR),
     )
-    if same or not controller.settings.insync_design.eligible_leader_replicas:
+    design = controller.settings.insync_design
+    if same or not design.eligible_leader_replicas or design.keeps_elr_at_new_minimum:
         return new
     return attrs.evolve(
         new, elr=frozenset[BrokerId](), last_known_leader=None, partition_epoch=partition.partition_epoch + 1

@@ -221,6 +221,24 @@ class MemoryDisk:
 
         return MemoryDisk(images(self.names_now), images(self.names_durable), [(f, images(n)) for f, n in self.renames])
 
+    def lose(self, path: str) -> None:
+        """A file is gone, durable as it was, and nobody removed it."""
+        for names in (self.names_now, self.names_durable, *(names for _, names in self.renames)):
+            names.pop(path, None)
+
+    def put(self, path: str, contents: bytes) -> None:
+        """A file is there with these contents, and durable, whatever was there before; its folder is there."""
+        image = Image(contents, [], bytearray(contents))
+        for names in (self.names_now, self.names_durable, *(names for _, names in self.renames)):
+            names[path] = image
+
+    def flip(self, path: str, bit: int) -> None:
+        """One bit of a file is another one from now on, to whoever reads it and after every crash."""
+        image, at, mask = self.image(path), bit // 8, 1 << bit % 8
+        image.visible_bytes[at] ^= mask
+        if image.durable[at : at + 1]:
+            image.durable = image.durable[:at] + bytes([image.durable[at] ^ mask]) + image.durable[at + 1 :]
+
     def crash(self, survival: Survival) -> None:
         """Everything that was open is gone, and of what was not flushed only what survives is there."""
         rename_count = survival.names(len(self.renames))

@@ -270,7 +270,8 @@ class Log:
             if segment.base_offset <= log_slice.offset:
                 try:
                     epochs = None if self.settings.insync_design.epoch_file_behind else self.view.epochs
-                    return segment.read(log_slice.offset, log_slice.up_to, log_slice.max_bytes, epochs)
+                    sends_any = self.settings.insync_design.sends_damaged_batches
+                    return segment.read(log_slice.offset, log_slice.up_to, log_slice.max_bytes, epochs, sends_any)
                 except BadBatch as error:
                     raise BadBatch(f"{self.folder}/{file_name(segment.base_offset)} {error}") from error
         return b""

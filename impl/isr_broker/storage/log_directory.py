@@ -100,7 +100,7 @@ class LogDirectory:
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
-        starts = self.starts = read_offsets(self.disk, LOG_STARTS)
+        starts = self.starts = read_offsets(self.disk, LOG_STARTS, self.settings.insync_design.trusts_log_start)
         watermarks = self.watermarks = read_offsets(self.disk, WATERMARKS)
         found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
         names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
@@ -112,7 +112,8 @@ class LogDirectory:
 
         def recover_log(tp: TopicPartition) -> tuple[Log, int]:
             durable = points.get(tp, 0)
-            check_from = 0 if tp in offline else durable if mark is None else MAX_LONG
+            # After a clean stop nothing reaches past what was durable, but for a batch whose offsets are damaged.
+            check_from = 0 if tp in offline else MAX_LONG if mark is not None and trusts else durable
             log = Log.open(
                 self.disk,
                 names[tp],

@@ -87,9 +87,15 @@ def claim(disk: Disk, mine: Claim) -> Claim:
             " cluster.id=NAME and node.id=NUMBER of the broker that had this data directory"
         )
     if existing_claim is not None and existing_claim.broker != mine.broker:
-        raise NotOurs(f"the data directory is that of broker {existing_claim.broker}, not of broker {mine.broker}")
+        raise NotOurs(
+            f"the data directory is that of broker {existing_claim.broker}, not of broker {mine.broker}: "
+            f"node.id in {META_PROPERTIES}"
+        )
     if existing_claim is not None and existing_claim.cluster != mine.cluster:
-        raise NotOurs(f"the data directory belongs to the cluster {existing_claim.cluster}, not to {mine.cluster}")
+        raise NotOurs(
+            f"the data directory belongs to the cluster {existing_claim.cluster}, not to {mine.cluster}: "
+            f"cluster.id in {META_PROPERTIES}"
+        )
     if existing_claim is not None and existing_claim.directory:
         return existing_claim
     whole = attrs.evolve(mine, directory=new_id())

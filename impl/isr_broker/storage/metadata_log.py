@@ -96,13 +96,14 @@ class MetadataLog:
     end: MetadataPosition = NOTHING_READ
 
     @classmethod
-    def open(cls, disk: Disk, cuts: bool = False) -> tuple[MetadataLog, list[MetadataRecord]]:
+    def open(cls, disk: Disk, cuts: bool = False, begins: bool = False) -> tuple[MetadataLog, list[MetadataRecord]]:
         """The log, with what was found in it; a torn last record is cut off.
 
         DamagedMetadata if another record is damaged: without what comes after it the controller would give epochs a
-        second time. The same if the log lacks what was durable. `cuts` is what must not be done (designs.PLANTED).
+        second time. The same if the log lacks what was durable. `cuts` and `begins` are what must not be done
+        (designs.PLANTED): with the second one a log that lacks something is taken for that of a new cluster.
         """
-        last_end = EndFile.read(disk)
+        last_end = None if begins else EndFile.read(disk)
         if last_end is not None and last_end.offset and not disk.exists(NAME) and not cuts:
             raise DamagedMetadata(f"{NAME} is missing, and {_remedy(last_end)}")
         file = disk.open(NAME)

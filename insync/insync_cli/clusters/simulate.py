@@ -17,6 +17,7 @@ from insync_cli.clusters.settings import pairs
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import (
     Usage,
+    flag,
     group,
     natural,
     option,
@@ -30,7 +31,7 @@ from insync_cli.terminal import QuietOutput
 from insync_cli.workers import forks
 from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.settings import BadSetting, Settings
-from isr_sim.faults import Kind
+from isr_sim.faults import ALL, WIDER, Kind
 from isr_sim.scenario import BadScenario, Scenario, parse, play
 from isr_sim.simulate import QUICK, Config, Outcome, simulate
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 insync simulate kip-966 --seeds 0..99
+insync simulate kip-966 --seeds 0..99 --wider
 insync simulate zookeeper --seeds 0..20 --without power-loss --lines 15
 insync simulate --scenario clusters/isr_sim/scenarios/jepsen-2013.txt --seeds 1..5"""
 
@@ -59,6 +61,7 @@ class Options:
     scenario: Path | None = option("FILE", "do what the file says, instead of faults by chance", Path)
     set: tuple[str, ...] = repeated_option("NAME=VALUE", "a setting by Kafka's name", str)
     without: tuple[str, ...] = repeated_option("FAULT", f"leave out one of: {', '.join(FAULTS)}", str)
+    wider: bool = flag("settings change, files of disks are damaged and strangers call, too (docs/simulator.md)")
     workers: int = option("N", "processes", workers_at_most, 1)
     until: int | None = option("N", "stop after N violations", positive)
     lines: int = option("N", "show the last N steps of a violation", natural, 0)
@@ -149,8 +152,10 @@ def config_of(invocation: Options) -> Config:
         settings = Settings.from_properties({**quick, "insync.design": design, **chosen})
     except BadSetting as error:
         raise UsageError(str(error)) from None
+    left_out = {FAULTS[name] for name in invocation.without}
+    kinds = WIDER if invocation.wider else ALL
     return Config(
-        settings=settings, kinds=tuple(kind for name, kind in FAULTS.items() if name not in invocation.without)
+        settings=settings, kinds=tuple(kind for kind in kinds if kind not in left_out), wider=invocation.wider
     )
 
 
@@ -159,7 +164,7 @@ def scenario_of(invocation: Options) -> Scenario | None:
     file = invocation.scenario
     if file is None:
         return None
-    if invocation.design is not None or invocation.set or invocation.without:
+    if invocation.design is not None or invocation.set or invocation.without or invocation.wider:
         raise UsageError("a scenario says itself which design, settings and faults it has; give only --seeds")
     try:
         return parse(file.read_text(encoding="utf-8"))

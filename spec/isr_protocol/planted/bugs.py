@@ -230,6 +230,31 @@ BUGS: tuple[Planted, ...] = (
         "where a checkpoint cannot be written the timers of a broker end, and the broker does not",
         without="no broker of the model has to do anything: what a timer may do, may happen",
     ),
+    Planted(
+        "keeps-elr-at-new-minimum",
+        "the ELR stays when min.insync.replicas is set",
+        without="in today's model nobody sets it; in `minimum-in-new-version` somebody does",
+    ),
+    Planted(
+        "starts-without-metadata",
+        "a controller whose log lacks what was durable begins a new cluster",
+        without="the model's controller never forgets",
+    ),
+    Planted(
+        "trusts-log-start",
+        "the checkpoint of log starts counts whatever its CRC is",
+        without="the model's logs have no start",
+    ),
+    Planted(
+        "sends-damaged-batches",
+        "what is read from a log is sent on as it is",
+        without="no record of the model changes on a disk",
+    ),
+    Planted(
+        "no-cluster-id-check",
+        "brokers of another cluster are taken for this one's",
+        without="the model has one cluster",
+    ),
 )
 PLANTED: dict[str, Planted] = {bug.name: bug for bug in BUGS}
-"""The 27 bugs by name, in the order of `isr_broker.designs.PLANTED`."""
+"""The 32 bugs by name, in the order of `isr_broker.designs.PLANTED`."""
