@@ -240,8 +240,8 @@ def test_a_folder_of_another_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OtherData, match="holds data of insync's own broker"):
         cluster_of(tmp_path, 3, ours=False)
     for broker in (1, 2, 3):
-        with (tmp_path / str(broker) / "meta.properties").open("a") as file:
-            file.write(f"directory.id={new_id()}\n")
+        theirs = f"cluster.id=ours\nnode.id={broker}\ndirectory.id={new_id()}\nversion=1\n"
+        (tmp_path / str(broker) / "meta.properties").write_text(theirs)
     assert cluster_of(tmp_path, 3, ours=False) == "ours"
     with pytest.raises(OtherData, match="holds data of Apache Kafka"):
         cluster_of(tmp_path, 3)
