@@ -61,9 +61,12 @@ RANDOM_ALLOWED = (
     "refinement/isr_conform/edge_cover",
     "clusters/isr_experiment/nemesis",
     "impl/isr_broker/storage/meta_properties",
+    "impl/isr_broker/core/topics",
+    "impl/isr_broker/server",
 )
 """The simulator's scheduler, the explorer's sampler, and the walks of
-`insync conform`; all take a seed. The last draws the id of a new cluster."""
+`insync conform`; all take a seed. The last three draw ids: of a new cluster, and of a topic, from bits that a core is
+given, or a process has of the system."""
 
 ANY_ALLOWED = (
     "engines/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator

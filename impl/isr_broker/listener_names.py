@@ -53,13 +53,15 @@ class ListenerSettings:
 
     def protocol_of(self, name: str) -> str:
         """PLAINTEXT or SSL; a listener whose name is no protocol is in the map (Kafka: so is the controller's)."""
-        known = {PLAINTEXT: PLAINTEXT, SSL: SSL}
-        known = _pairs(self.protocols) if self.protocols else known
-        if name not in known:
+        protocols = {PLAINTEXT: PLAINTEXT, SSL: SSL}
+        protocols = _pairs(self.protocols) if self.protocols else protocols
+        if name not in protocols:
             raise BadListener(f"listener.security.protocol.map has no protocol for listener {name}")
-        if known[name] not in _PROTOCOLS:
-            raise BadListener(f"listener {name} is to speak {known[name]}; here it can be {' or '.join(_PROTOCOLS)}")
-        return known[name]
+        if protocols[name] not in _PROTOCOLS:
+            raise BadListener(
+                f"listener {name} is to speak {protocols[name]}; here it can be {' or '.join(_PROTOCOLS)}"
+            )
+        return protocols[name]
 
     @property
     def controller_names(self) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ class ListenerSettings:
             raise BadListener(f"inter.broker.listener.name={peers}: it must be one of {', '.join(brokers) or 'none'}")
         if len(brokers) > _MOST_FOR_BROKERS:
             raise BadListener(f"{', '.join(brokers)}: there is one listener for clients, and one for brokers")
-        found = [
+        listeners = [
             Listener(
                 name,
                 host or _LOOPBACK,
@@ -96,7 +98,7 @@ class ListenerSettings:
             )
             for name, (host, port) in places.items()
         ]
-        return tuple(sorted(found, key=lambda one: (one.controller and not one.clients, one.brokers)))
+        return tuple(sorted(listeners, key=lambda one: (one.controller and not one.clients, one.brokers)))
 
     def advertised_places(self) -> Mapping[str, tuple[str, int]]:
         """Where others find a listener, by its name, where that is not where it listens (`advertised.listeners`)."""

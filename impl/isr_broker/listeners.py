@@ -51,8 +51,8 @@ def refusal(listener: Listener, request: Request) -> Answer | None:
     if listener.brokers or not _is_of_a_broker(request):
         return None
     return {
-        "responses": [_refused(topic) for topic in request.body.all("topics")],
-        "topics": [_refused(topic) for topic in request.body.all("topics")],
+        "responses": [_refusal_of(topic) for topic in request.body.all("topics")],
+        "topics": [_refusal_of(topic) for topic in request.body.all("topics")],
     }
 
 
@@ -66,7 +66,7 @@ def _is_of_a_broker(request: Request) -> bool:
     )
 
 
-def _refused(topic: Fields) -> Answer:
+def _refusal_of(topic: Fields) -> Answer:
     numbers = [p.number("partition") for p in topic.all("partitions")]
     error: Answer = {"error_code": _TOPIC_AUTHORIZATION_FAILED, "high_watermark": -1, "leader_epoch": -1}
     rows = [{"partition_index": n, "partition": n, **error, "end_offset": -1, "records": b""} for n in numbers]

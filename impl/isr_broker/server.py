@@ -185,17 +185,17 @@ class Server:
 
     async def _bind(self) -> tuple[Address, Address | None]:
         """Take the ports, before anything is read from the disk; where clients find it, and brokers if elsewhere."""
-        said = self.settings.listener_settings()
-        for named in said.all() or (everything(*self.address),):
-            context = server_context(self.settings) if named.tls else None
-            accept = partial(self._accept, named)
-            opened = await asyncio.start_server(accept, named.host, named.port, ssl=context, start_serving=False)
+        names = self.settings.listener_settings()
+        for listener in names.all() or (everything(*self.address),):
+            context = server_context(self.settings) if listener.tls else None
+            accept = partial(self._accept, listener)
+            opened = await asyncio.start_server(accept, listener.host, listener.port, ssl=context, start_serving=False)
             port = int(opened.sockets[0].getsockname()[1])
-            self._open.append((attrs.evolve(named, port=port), opened))
-        wanted = [*said.controller_names[:1], said.inter_broker_name]
-        ways = [client_context(self.settings) if said.protocol_of(name) == SSL else None for name in wanted]
-        self._tls = (ways[0], ways[-1]) if said.listeners else (None, None)
-        elsewhere = said.advertised_places()
+            self._open.append((attrs.evolve(listener, port=port), opened))
+        wanted = [*names.controller_names[:1], names.inter_broker_name]
+        ways = [client_context(self.settings) if names.protocol_of(name) == SSL else None for name in wanted]
+        self._tls = (ways[0], ways[-1]) if names.listeners else (None, None)
+        elsewhere = names.advertised_places()
         places = {one.name: elsewhere.get(one.name, (one.host, one.port)) for one, _ in self._open}
         client = next(one for one, _ in self._open if one.clients)
         peer = next(one for one, _ in self._open if one.brokers)

@@ -9,8 +9,8 @@ import pytest
 from tests.test_architecture import below, findings, imported_modules, package_files, report
 
 FILES_OPENED_BY = ("impl/isr_broker/storage/disk_files",)
-SOCKETS_OPENED_BY = ("impl/isr_broker/server", "impl/isr_broker/links", "impl/isr_broker/flow")
-"""For connections that come, for those that go, and for bytes of either that wait."""
+SOCKETS_OPENED_BY = ("impl/isr_broker/server", "impl/isr_broker/links", "impl/isr_broker/listeners")
+"""For connections that come and that go, and for TLS on both."""
 
 FILE_MODULES = frozenset({"os", "io", "pathlib", "shutil", "tempfile", "mmap"})
 SOCKET_MODULES = frozenset({"asyncio", "socket", "selectors", "ssl", "time", "datetime", "signal", "threading"})

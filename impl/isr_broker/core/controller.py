@@ -246,12 +246,12 @@ def _without_offline(controller: Controller, tp: TopicPartition, broker: BrokerI
     if broker in old.isr or broker == old.leader:
         change = departs(old, broker, brokers_for(controller, tp), design)
         if change.partition.leader is not None:
-            left = attrs.evolve(change.partition, elr=change.partition.elr - {broker})
-            change = attrs.evolve(change, partition=left)
+            partition = attrs.evolve(change.partition, elr=change.partition.elr - {broker})
+            change = attrs.evolve(change, partition=partition)
         return change if change.partition != old else None
     if broker in old.elr and old.leader is not None:
-        left = attrs.evolve(old, elr=old.elr - {broker}, partition_epoch=old.partition_epoch + 1)
-        return Change(left, "controller_fences_outsider", broker)
+        partition = attrs.evolve(old, elr=old.elr - {broker}, partition_epoch=old.partition_epoch + 1)
+        return Change(partition, "controller_fences_outsider", broker)
     return None
 
 

@@ -251,14 +251,14 @@ class FetchRequests:
                     stamps[part.request.partition.topic, part.number] = answer.stamp
             if answer.size:
                 session.last(part)
-        named = (
+        topic_rows = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
         where = endpoints(self.runtime.node, leaders)
         fetch.reply(
             {
                 "session_id": session.id,
-                "responses": list(named),
+                "responses": list(topic_rows),
                 "node_endpoints": where,
                 HEADER_TAGS: stamp_tags(stamps),
             }

@@ -100,7 +100,7 @@ class GroupRequests:
         if request.key == protocol.DELETE_GROUPS:
             self._deletes(body.texts("groups_names"), now, reply)
             return
-        if (error := self._misasked(request)) != 0:
+        if (error := self._request_error(request)) != 0:
             reply(_not_here(request, error))
             return
         group_ids = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
@@ -118,7 +118,7 @@ class GroupRequests:
         else:
             reply(_not_here(request, next(iter(errors.values()))))
 
-    def _misasked(self, request: Request) -> int:
+    def _request_error(self, request: Request) -> int:
         """What is wrong with a request whichever groups there are, 0 if nothing is (GroupCoordinatorService)."""
         if request.key in _OF_A_GROUP and not request.body.text("group_id"):
             return INVALID_GROUP_ID
@@ -277,8 +277,8 @@ class GroupRequests:
                 groups.join(group, body.text("protocol_type"), joining, client, now, reply, needs_id)
             case protocol.SYNC_GROUP:
                 parts = {a.text("member_id"): a.data("assignment") or b"" for a in body.all("assignments")}
-                chosen = (body.text("protocol_type"), body.text("protocol_name"))
-                groups.sync(group, member, generation, parts, now, reply, instance, chosen)
+                protocol_names = (body.text("protocol_type"), body.text("protocol_name"))
+                groups.sync(group, member, generation, parts, now, reply, instance, protocol_names)
             case protocol.HEARTBEAT:
                 reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:

@@ -86,7 +86,7 @@ class Group:
     """One group.
 
     - `pending`: when each id is forgotten that nobody has joined with yet.
-    - `unsynced`: who of this generation has not asked for its part; at `sync_deadline` they are out.
+    - `partless`: who of this generation has not asked for its part; at `sync_deadline` they are out.
     - `first`: nobody was in it before this rebalance, so it ends at `not_before` and not sooner. `more` is whether
       somebody joined since that was set, `more_ms` how much longer it may become.
     - `deadline`: when any other rebalance goes on without those who have not joined.
@@ -99,7 +99,7 @@ class Group:
     protocol: str = ""
     members: dict[str, Member] = attrs.field(factory=dict[str, Member])
     pending: dict[str, Millis] = attrs.field(factory=dict[str, Millis])
-    unsynced: set[str] = attrs.field(factory=set[str])
+    partless: set[str] = attrs.field(factory=set[str])
     sync_deadline: Millis = 0
     first: bool = False
     more: bool = False
@@ -117,7 +117,7 @@ class Group:
         times = [*self.pending.values(), *(at for at in ends if at is not None)]
         if self.state is State.JOINING:
             times.append(self.not_before if self.first else self.deadline)
-        elif self.unsynced:
+        elif self.partless:
             times.append(self.sync_deadline)
         return min(times, default=None)
 
@@ -149,7 +149,7 @@ class Group:
             for m in self.members.values()
         ]
 
-    def joined(self, member: Member, leader: str | None = None, skips: bool = False) -> Answer:
+    def join_answer(self, member: Member, leader: str | None = None, skips: bool = False) -> Answer:
         """What a member is told of the generation that it is in; `skips`: a leader that has nothing to divide."""
         return {
             "generation_id": self.generation,
@@ -163,13 +163,13 @@ class Group:
     def remove(self, identity: str) -> Member | None:
         """Without a member, or without an id that nobody has joined with; the longest member leads after the leader."""
         self.pending.pop(identity, None)
-        self.unsynced.discard(identity)
+        self.partless.discard(identity)
         member = self.members.pop(identity, None)
         if member is not None and identity == self.leader:
             self.leader = next(iter(self.members), "")
         return member
 
-    def described(self, name: str) -> Answer:
+    def description(self, name: str) -> Answer:
         """The group as DescribeGroups tells of it; what members want and have once all have a part (describe)."""
         stable = self.state is State.STABLE
         members = [

@@ -64,7 +64,7 @@ class Groups:
 
     def describe_group(self, name: str) -> Answer | None:
         """A group as DescribeGroups tells of it; None if unknown."""
-        return self.groups.get(name, Group()).described(name) if self.knows(name) else None
+        return self.groups.get(name, Group()).description(name) if self.knows(name) else None
 
     def knows(self, name: str) -> bool:
         """The group has members, or has committed something."""
@@ -176,7 +176,7 @@ class Groups:
             return
         leads = group.state is State.STABLE and identity == group.leader
         if group.state is not State.JOINING and not leads and before.wants_the_same(member):
-            reply(group.joined(before))
+            reply(group.join_answer(before))
             return
         before.protocols, before.joining = member.protocols, reply
         before.session_ms, before.rebalance_ms, before.client = member.session_ms, member.rebalance_ms, member.client
@@ -190,15 +190,15 @@ class Groups:
         before.refuse_requests(FENCED_INSTANCE_ID)
         member.assignment, member.heard_at = before.assignment, now
         group.members = {m.identity: m for m in (member if m is before else m for m in group.members.values())}
-        if before.identity in group.unsynced:
-            group.unsynced = group.unsynced - {before.identity} | {member.identity}
+        if before.identity in group.partless:
+            group.partless = group.partless - {before.identity} | {member.identity}
         leader = group.leader
         if leader == before.identity:
             group.leader = member.identity
         if group.state is State.STABLE and group.choose_protocol() == group.protocol:
             # A leader that has nothing to divide is told that it is none (before version 9).
             self._wakes(group)
-            reply(group.joined(member, leader, skips=True))
+            reply(group.join_answer(member, leader, skips=True))
             return
         member.joining = reply
         self._rejoin(group, now)
@@ -213,7 +213,7 @@ class Groups:
             if member.syncing is not None:
                 member.syncing({"error_code": REBALANCE_IN_PROGRESS})
                 member.syncing, member.heard_at = None, now
-        group.unsynced.clear()
+        group.partless.clear()
         group.first, group.state = group.state is State.EMPTY, State.JOINING
         group.deadline = now + group.rebalance_ms()
         if group.first:
@@ -252,11 +252,11 @@ class Groups:
         if group.leader not in (m.identity for m in waiting):
             group.leader = waiting[0].identity
         group.protocol = group.choose_protocol()
-        group.unsynced, group.sync_deadline = set(group.members), now + group.rebalance_ms()
+        group.partless, group.sync_deadline = set(group.members), now + group.rebalance_ms()
         for member in group.members.values():
             reply, member.joining, member.new, member.heard_at = member.joining, None, False, now
             if reply is not None:
-                reply(group.joined(member))
+                reply(group.join_answer(member))
 
     # Members
 
@@ -286,24 +286,24 @@ class Groups:
         now: Millis,
         reply: Reply,
         instance: str = "",
-        chosen: tuple[str, str] = ("", ""),
+        protocol: tuple[str, str] = ("", ""),
     ) -> None:
         """A member wants its part; the leader brings the parts of all (SyncGroup).
 
-        `chosen`: type and name of the protocol that the member was told, since version 5 (KIP-559).
+        `protocol`: type and name of the protocol that the member was told, since version 5 (KIP-559).
         """
-        known = self._find_member(name, identity, generation, instance)
-        if isinstance(known, int):
-            reply({"error_code": known})
+        place = self._find_member(name, identity, generation, instance)
+        if isinstance(place, int):
+            reply({"error_code": place})
             return
-        group, member = known
-        if any(said and said != is_so for said, is_so in zip(chosen, (group.kind, group.protocol), strict=True)):
+        group, member = place
+        if any(said and said != is_so for said, is_so in zip(protocol, (group.kind, group.protocol), strict=True)):
             reply({"error_code": INCONSISTENT_GROUP_PROTOCOL})
             return
         if group.state is State.JOINING:
             reply({"error_code": REBALANCE_IN_PROGRESS})
             return
-        group.unsynced.discard(identity)
+        group.partless.discard(identity)
         if group.state is State.STABLE:
             reply(_part(group, member))
         else:
@@ -335,10 +335,10 @@ class Groups:
 
     def heartbeat(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
         """A member lives; an error code tells it what to do (Heartbeat)."""
-        known = self._find_member(name, identity, generation, instance)
-        if isinstance(known, int):
-            return known
-        group, member = known
+        place = self._find_member(name, identity, generation, instance)
+        if isinstance(place, int):
+            return place
+        group, member = place
         member.heard_at = now
         return REBALANCE_IN_PROGRESS if group.state is State.JOINING else NONE
 
@@ -373,12 +373,12 @@ class Groups:
             return ILLEGAL_GENERATION
         if generation < 0 and not identity and not instance:
             return UNKNOWN_MEMBER_ID
-        known = self._find_member(name, identity, generation, instance)
-        if isinstance(known, int):
-            return known
+        place = self._find_member(name, identity, generation, instance)
+        if isinstance(place, int):
+            return place
         if group.state is State.SYNCING:
             return REBALANCE_IN_PROGRESS
-        known[1].heard_at = now
+        place[1].heard_at = now
         return NONE
 
     def give_up(self, error: int) -> None:
@@ -413,15 +413,15 @@ class Groups:
             for identity in [i for i, at in group.pending.items() if at <= now]:
                 group.remove(identity)
             ends = [(m, m.expires_at()) for m in group.members.values()]
-            lost = [m.identity for m, at in ends if at is not None and at <= now]
-            if group.state in (State.SYNCING, State.STABLE) and group.unsynced and group.sync_deadline <= now:
+            departures = [m.identity for m, at in ends if at is not None and at <= now]
+            if group.state in (State.SYNCING, State.STABLE) and group.partless and group.sync_deadline <= now:
                 # Who does not ask for its part keeps the others from theirs, or has one that it does not know of.
-                lost += [identity for identity in group.unsynced if identity not in lost]
-            for identity in lost:
+                departures += [identity for identity in group.partless if identity not in departures]
+            for identity in departures:
                 member = group.remove(identity)
                 if member is not None:
                     member.refuse_requests(UNKNOWN_MEMBER_ID, "")
-            if lost:
+            if departures:
                 self._rejoin(group, now)
             self._goes_on(name, group, now)
 
