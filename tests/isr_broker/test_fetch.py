@@ -461,7 +461,8 @@ def made_pair(changed: Mapping[str, str] | None = None) -> Pair:
     beat = Heartbeat(broker=2, broker_epoch=epoch, metadata_offset=runtime.node.metadata_offset)
     runtime.receive_messages([(2, CONTROLLER, beat)], client.now)
     client.tick()
-    topics = [{"name": "pair", "assignments": [{"partition_index": n, "broker_ids": [1, 2]} for n in range(2)]}]
+    places = [{"partition_index": n, "broker_ids": [1, 2]} for n in range(2)]
+    topics = [{"name": "pair", "num_partitions": -1, "replication_factor": -1, "assignments": places}]
     assert client.ask(protocol.CREATE_TOPICS, 5, {"topics": topics, "timeout": 1000}) is not None
     client.tick(100)
     found = Pair(client, epoch)
