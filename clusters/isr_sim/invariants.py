@@ -253,7 +253,9 @@ class Invariants:
             if _same(self.looked_at.get(tp, ()), looked_at):
                 continue
             self.looked_at[tp] = looked_at
-            self.kept_from[tp] = max([self.kept_from.get(tp, 0), *(replica.log.start for replica in replicas.values())])
+            fork = self.fork_epochs.get(tp, 0)
+            starts = [replica.log.start for replica in replicas.values() if replica.leader_epoch >= fork]
+            self.kept_from[tp] = max([self.kept_from.get(tp, 0), *starts])
             for broker, replica in replicas.items():
                 if isinstance(replica.role, Leading) and replica.leader_epoch >= self.fork_epochs.get(tp, 0):
                     self._commits(tp, broker, replica)
@@ -289,6 +291,7 @@ class Invariants:
         self.lossy, self.fork_epochs[tp] = True, metadata.leader_epoch
         self.acked.pop(tp, None)
         self.batch_offsets.pop(tp, None)
+        self.kept_from[tp] = 0
         committed, chain = self.committed.setdefault(tp, Chain()), self._chain(leader, tp)
         agreed = next((o for o in range(min(committed.end, chain.end), 0, -1) if committed.agrees(chain, o)), 0)
         committed.cut(agreed)
@@ -371,15 +374,14 @@ class Invariants:
         """no-divergence, between all replicas, or with lost records between those that have met.
 
         What was given up (retention) is not compared. A follower that was away may hold other records there, for its
-        leader no longer knows of their epoch (LeaderEpochFileCache.endOffsetFor); its next fetch gives them up. After
-        an unclean election it is: there a log may begin above what the leader has.
+        leader no longer knows of their epoch (LeaderEpochFileCache.endOffsetFor); its next fetch gives them up.
         """
         for a, one in replicas.items():
             for b, other in replicas.items():
                 if a == b or (a > b and not self.lossy) or (self.lossy and not _have_met(one, b, other)):
                     continue
                 below = min(one.high_watermark, other.high_watermark)
-                if below < self.kept_from[tp] and tp not in self.fork_epochs:
+                if below < self.kept_from[tp]:
                     continue
                 if not self._chain(a, tp).agrees(self._chain(b, tp), below, self.kept_from[tp]):
                     raise Violation("no-divergence", f"{tp}: {a} and {b} differ below {below}")

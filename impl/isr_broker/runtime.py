@@ -308,10 +308,18 @@ class Runtime:
             self._answer_client(AdminAnswer(request=given_up, error=Error.REQUEST_TIMED_OUT), b"")
         if self.wall is not None and self._next_retention <= now:
             self._next_retention = now + self.settings.log_retention_check_interval_ms
-            for kept in self.logs.retain(self.wall(), dict(nodes.watermarks(self.node.replicas.values()))):
-                self._step(kept, now)
+            for outcome in self._retain(self.wall()):
+                self._step(outcome, now)
         self._drain(now)
         self.after_turn(now)
+
+    def _retain(self, wall: Millis) -> tuple[Retained | DiskFailed, ...]:
+        """What is old goes. A broker that cannot write where its logs start ends, as without any other checkpoint."""
+        try:
+            return tuple(self.logs.retain(wall, dict(nodes.watermarks(self.node.replicas.values()))))
+        except OSError as error:
+            self._ends(f"halted: {error}")
+            return ()
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""

@@ -64,12 +64,9 @@ class BrokerRequests:
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request when the controller has."""
         body, broker = request.body, request.body.number("broker_id")
-        error = self._refusal(request, broker)
+        error = self._refusal(request, broker) if broker >= 0 else Error.INVALID_REQUEST
         if error is not Error.NONE:
             reply({"error_code": error.value, "is_fenced": True})
-            return
-        if broker < 0:
-            reply({"error_code": Error.INVALID_REQUEST.value, "is_fenced": True})
             return
         stamps = stamps_in(request.tags)
         match request.key:
