@@ -215,8 +215,10 @@ def _with(scenario: Scenario, words: list[str]) -> Scenario:
 
 
 def _setting(scenario: Scenario, name: str, value: str) -> Scenario:
-    Settings.from_properties({name: value})
-    return attrs.evolve(scenario, settings=(*(s for s in scenario.settings if s[0] != name), (name, value)))
+    """The setting beside those of the lines before, for some contradict each other."""
+    changed = attrs.evolve(scenario, settings=(*(s for s in scenario.settings if s[0] != name), (name, value)))
+    changed.config()
+    return changed
 
 
 def _deed(at: Millis, words: list[str]) -> Deed:
