@@ -178,7 +178,7 @@ FAILING: list[tuple[str, Config, int | range]] = [
     ("kraft-3.5, last replica standing", config(KRAFT_3_5, minimum=1, bears=3), 60),
     ("kip-966, a minimum of one", config(KIP_966, minimum=1, bears=3), 60),
     ("no maximal ISR", config(attrs.evolve(KIP_966, counts_maximal_isr=False)), 10),
-    ("joins at the watermark", config(attrs.evolve(KIP_966, joins_past_epoch_start=False)), 60),
+    ("joins at the watermark", config(attrs.evolve(KIP_966, joins_past_epoch_start=False)), range(70, 80)),
     ("commits under the minimum", config(attrs.evolve(KIP_966, watermark_needs_minimum=False)), 20),
     ("takes overtaken copies", impatient(attrs.evolve(KIP_966, drops_overtaken=False)), range(245, 445)),
     ("truncates to the watermark", config(attrs.evolve(KIP_966, truncation=Truncation.TO_WATERMARK)), 30),

@@ -56,9 +56,13 @@ OF_THE_DESIGN = {
 }
 
 
+SEEDS = {"kip-320": 3, "kip-279": 4, "kip-101": 3}
+"""Where the run of the first seed does not take all of these steps."""
+
+
 @pytest.mark.parametrize("name", sample(OF_THE_DESIGN, 3))
 def test_a_run_of_an_older_design_is_one_of_its_model(name: str) -> None:
-    done = validate(a_run(name, name, {"kip-320": 2, "kip-279": 2, "kip-101": 3}.get(name, 1)))
+    done = validate(a_run(name, name, SEEDS.get(name, 0)))
     assert done.rejected is None
     assert done.accepted
     assert done.events > 200
@@ -76,7 +80,7 @@ def test_a_run_of_an_older_design_is_one_for_who_sees_clients_alone(name: str) -
         ("kraft-3.5", "kip-966", 1, "controller_fences_leader", {"controller_elr"}),
         ("kip-497", "kip-841", 0, "controller_accepts_alter_partition", set[str]()),
         ("kip-320", "kip-497", 0, "becomes_follower", {"truncating"}),
-        ("kip-279", "kip-320", 10, "leader_answers_epoch_end", set[str]()),
+        ("kip-279", "kip-320", 5, "leader_answers_epoch_end", set[str]()),
         ("kip-101", "kip-279", 84, "leader_answers_epoch_end", {"fetch_last_epoch"}),
         ("zookeeper", "kip-101", 0, "becomes_follower", {"end", "truncating"}),
         ("kip-101", "kafka-0.8", 0, "becomes_follower", {"end", "truncating"}),

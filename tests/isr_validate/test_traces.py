@@ -121,7 +121,7 @@ def test_a_spent_budget_is_no_verdict() -> None:
 
 def test_a_heartbeat_that_was_overtaken_is_outside_of_the_model() -> None:
     """Kafka unfences a fenced broker that says nothing of a shutdown, as of a late message, too."""
-    done = validate(read_lives(simulate_traced(5).notes))
+    done = validate(read_lives(simulate_traced(33).notes))
     assert done.accepted
     assert [why for _, _, why in done.outside if "Heartbeat" in why and "overtaken" in why]
 
