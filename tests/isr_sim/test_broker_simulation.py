@@ -236,7 +236,7 @@ def truncates_to_what_it_is_told(replica: Replica, told: EpochEnd) -> int:
 # histories whenever anything changes.
 PLANTED: list[tuple[object, str, Callable[..., object], int]] = [
     (isr_broker.core.leader, "leader_answers_diverging", counts_diverging_fetches, 800),
-    (isr_broker.core.leader, "leader_hears", rolls_back_on_any_error, 355),
+    (isr_broker.core.leader, "leader_hears", rolls_back_on_any_error, 1200),
     (isr_broker.core.controller, "partition_after_restart", strikes_nobody, 0),
     (isr_broker.core.leader, "advance_watermark", acknowledges_the_append, 0),
     (isr_broker.core.log_view.Epochs, "end_of", asks_only_for_the_next_epoch, 15),
