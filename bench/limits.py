@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, cast
@@ -297,7 +297,7 @@ def resident(pid: int) -> int:
 
 
 @contextmanager
-def memory_samples(pid: int) -> Iterator[list[int]]:
+def memory_samples(pid: int) -> Generator[list[int]]:
     """What a process has of memory, every 50 ms, by a process that this one's GIL does not hold up."""
     line = f"print(next(l for l in open('/proc/{pid}/status') if 'VmRSS' in l).split()[1])"
     program = f"import time\nwhile True:\n {line}\n time.sleep(.05)"

@@ -45,10 +45,12 @@ from isr_broker.core.effects import (
 from isr_broker.core.inputs import (
     Consume,
     DeleteRecords,
+    DiskFailed,
     LogDamaged,
     NodeInput,
     Produce,
     Received,
+    Retained,
     ShutDown,
     Start,
     Tick,

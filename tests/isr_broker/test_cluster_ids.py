@@ -41,6 +41,7 @@ from isr_broker.wire import protocol
 from isr_broker.wire.cluster_ids import CLUSTER_TAG
 from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.wire.fetcher import Fetcher
+from isr_broker.wire.protocol import Answer
 from isr_cluster.processes import Mishap, Processes
 
 TP = TopicPartition("t", 0)
@@ -176,7 +177,7 @@ def test_a_request_that_names_no_cluster_is_not_compared_but_a_registration_is()
         (protocol.BROKER_HEARTBEAT, Error.BROKER_ID_NOT_REGISTERED),
         (protocol.BROKER_REGISTRATION, None),
     ):
-        fields = {**OF_BROKERS, "cluster_id": "", protocol.HEADER_TAGS: {}}
+        fields: Answer = {**OF_BROKERS, "cluster_id": "", protocol.HEADER_TAGS: {}}
         answer = said(alone, protocol.ask(key, 1, 1, "another", fields))
         assert answer is not None
         code = protocol.parse_answer(key, 1, answer[4:]).body.number("error_code")

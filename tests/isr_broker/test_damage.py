@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -103,10 +104,10 @@ def stopped(start: int = 0) -> MemoryDisk:
 @pytest.mark.parametrize(
     ("name", "read"),
     [
-        (WATERMARKS, lambda disk: read_offsets(disk, WATERMARKS)),
-        (RECOVERY_POINTS, lambda disk: read_offsets(disk, RECOVERY_POINTS)),
-        (LOG_STARTS, lambda disk: read_offsets(disk, LOG_STARTS)),
-        (f"{FOLDER}/{EPOCHS}", lambda disk: read_epochs(disk, f"{FOLDER}/{EPOCHS}")),
+        (WATERMARKS, partial(read_offsets, path=WATERMARKS)),
+        (RECOVERY_POINTS, partial(read_offsets, path=RECOVERY_POINTS)),
+        (LOG_STARTS, partial(read_offsets, path=LOG_STARTS)),
+        (f"{FOLDER}/{EPOCHS}", partial(read_epochs, path=f"{FOLDER}/{EPOCHS}")),
         (POSITION, read_position),
         (CLEAN_SHUTDOWN, take_clean_shutdown),
     ],

@@ -185,7 +185,7 @@ def read_one_by_one(data: bytes) -> int | None:
     at, end = 61, batch.size
     try:
         for number in range(batch.count):
-            at, delta = batch_records._record(data, at, end, number)
+            at, delta = batch_records._record(data, at, end, number)  # pyright: ignore[reportPrivateUsage]
             newest.append(delta)
     except BadBatch:
         return None
@@ -240,7 +240,8 @@ def test_many_looks_for_a_time_are_done_in_turns(alone: Requests) -> None:
         return [Error(p.number("error_code")).name for p in topic.all("partitions")]
 
     assert errors(rows([0])) == ["NONE"]
-    assert errors(rows([0, 1, 0])) == ["INVALID_REQUEST", "UNKNOWN_TOPIC_OR_PARTITION"], "as ReplicaManager.fetchOffset: each once"
+    each_once = ["INVALID_REQUEST", "UNKNOWN_TOPIC_OR_PARTITION"]
+    assert errors(rows([0, 1, 0])) == each_once, "as ReplicaManager.fetchOffset"
     assert said(alone, protocol.ask(protocol.LIST_OFFSETS, 1, 1, "test", rows([*range(5_000)]))) is None
     assert alone.turns.deadline() == 0
     while alone.turns.waiting:

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import confluent_kafka
+import confluent_kafka.admin
 import pytest
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # pyright: ignore[reportPrivateImportUsage]
 from tests.isr_broker.test_wire import one_broker, said

@@ -211,7 +211,7 @@ def without_replica(topic: str) -> list[tuple[str, Fields | None, str]]:
 )
 def test_where_there_is_no_replica_the_metadata_say_whether_another_broker_has_one(topic: str, error: Error) -> None:
     """ReplicaManager.getPartitionOrError; every request is answered."""
-    codes = {}
+    codes: dict[str, list[int]] = {}
     for name, said, inner in without_replica(topic):
         assert said is not None, f"{name} has no answer"
         rows = [p for t in said.all(inner) for p in (*t.all("partitions"), *t.all("partition_responses"))]

@@ -311,7 +311,7 @@ class KindsOfOffset(Protocol):
 def confluent_offsets(bootstrap: str, topic: str) -> dict[str, int]:
     """What ListOffsets says of partition 0: where it starts, where it ends, and which record has the newest time."""
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": bootstrap})
-    specs = cast("KindsOfOffset", OffsetSpec)
+    specs: KindsOfOffset = cast("KindsOfOffset", OffsetSpec)
     kinds = {"earliest": specs.earliest(), "latest": specs.latest(), "newest": specs.max_timestamp()}
     offsets: dict[str, int] = {}
     for kind, spec in kinds.items():
