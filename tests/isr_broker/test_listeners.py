@@ -338,7 +338,7 @@ def test_brokers_and_clients_show_certificates_where_that_is_required(certificat
             "ssl.key.location": str(certificates / "client.key"),
         }
         admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": cluster.bootstrap, **known})
-        (future,) = admin.create_topics([NewTopic("t", 1, 3)]).values()
+        (future,) = admin.create_topics([NewTopic("t", 1, 3)]).values()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         future.result(30)
         cluster.in_sync("t")
         producer = clients.Confluent(cluster.bootstrap, {"acks": "all", **known})
