@@ -302,7 +302,7 @@ def memory_samples(pid: int) -> Generator[list[int]]:
     line = f"print(next(l for l in open('/proc/{pid}/status') if 'VmRSS' in l).split()[1])"
     program = f"import time\nwhile True:\n {line}\n time.sleep(.05)"
     samples: list[int] = []
-    watcher = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)
+    watcher = subprocess.Popen([sys.executable, "-P", "-u", "-c", program], stdout=subprocess.PIPE, text=True)
     try:
         yield samples
     finally:
@@ -313,7 +313,7 @@ def memory_samples(pid: int) -> Generator[list[int]]:
 def figures(name: str, port: int, pid: int) -> dict[str, float | str]:
     """One load, with a bystander beside it."""
     before = resident(pid)
-    command = [sys.executable, __file__, "--bystander", str(port), str(pid)]
+    command = [sys.executable, "-P", __file__, "--bystander", str(port), str(pid)]
     bystander = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert bystander.stdout is not None
     assert bystander.stdout.readline() == "writes\n"

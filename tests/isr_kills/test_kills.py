@@ -123,7 +123,7 @@ SAMPLE: Final = {
     Layer.REPLAY: ("commit-under-minimum", "truncate-to-watermark"),
     Layer.TRACES: ("read-above-watermark", "watermark-of-diverging"),
     Layer.SIMULATOR: ("no-broker-epoch-check", "join-at-watermark"),
-    Layer.HISTORY: ("append-retries", "ungated-last-leader"),
+    Layer.HISTORY: ("append-retries", "keep-elr"),
     Layer.CRASH_POINTS: ("epoch-file-behind", "checkpoint-in-place"),
 }
 """Two bugs for each layer, always the same; the slow test finds all of them again."""

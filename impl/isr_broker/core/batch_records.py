@@ -49,6 +49,7 @@ def newest_timestamp(data: bytes, batch: Batch) -> int:
     pause = wait = 0
     while number < batch.count:
         length, rows = after - at, min(batch.count - number, (end - after) // (after - at), _MOST_ROWS)
+        layout = layout if rows else None
         if layout is None and not wait and rows >= _FEW:
             layout = _layout(data, at)
             if pause and not _alike(data, after, length, layout, number, _FEW):
