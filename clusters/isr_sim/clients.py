@@ -9,6 +9,7 @@ import attrs
 
 from isr_broker.core.effects import AnswerConsume, AnswerProduce
 from isr_broker.core.inputs import Consume, Produce
+from isr_broker.core.messages import Admin as AdminRequest
 from isr_broker.core.messages import (
     BrokerId,
     CreatePartitions,
@@ -20,7 +21,6 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.record_batch import BadBatch, batches, new_batch
-from isr_broker.runtime import Admin as AdminRequest
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.world import Reply, World
 

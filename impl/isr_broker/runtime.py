@@ -59,17 +59,13 @@ from isr_broker.core.inputs import (
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     NOTHING_READ,
+    Admin,
     AdminAnswer,
     AlterPartitionResponse,
-    AlterTopicConfigs,
     BrokerId,
     BrokerRegistered,
     ControllerLife,
-    CreatePartitions,
     CreateTopic,
-    DeleteTopic,
-    ElectPreferredLeader,
-    ElectUncleanLeader,
     Error,
     FetchRequest,
     FetchResponse,
@@ -82,7 +78,6 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     RegisterBroker,
     TopicPartition,
-    UnregisterBroker,
     lost_metadata,
     peer_address,
 )
@@ -98,15 +93,6 @@ from isr_broker.storage.disk import Disk
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import DamagedMetadata, MetadataLog
 
-Admin: TypeAlias = (
-    CreateTopic
-    | CreatePartitions
-    | AlterTopicConfigs
-    | DeleteTopic
-    | ElectPreferredLeader
-    | ElectUncleanLeader
-    | UnregisterBroker
-)
 ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog | SetAside
@@ -254,12 +240,12 @@ class Runtime:
         design = self.settings.insync_design
         cuts, begins = design.cuts_damaged_metadata, design.starts_without_metadata
         self.metadata_log, records = MetadataLog.open(self.disk, cuts, begins)
-        controller = controller_from_records(self.settings, records, now, self.cluster)
+        begun = (*records, ControllerLife(life))
+        controller = controller_from_records(self.settings, begun, now, self.cluster)
         if not has(controller, self._position) and not (cuts or begins):
             raise DamagedMetadata(lost_metadata("this broker has read", self._position.offset))
         self.metadata_log.append((ControllerLife(life),))
-        begun = (*records, ControllerLife(life))
-        self.controller = controller_from_records(self.settings, begun, now, self.cluster)
+        self.controller = controller
 
     # Inputs
 

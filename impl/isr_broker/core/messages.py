@@ -580,12 +580,8 @@ class AdminAnswer:
     replication_factor: int = -1
 
 
-ToController: TypeAlias = (
-    AlterPartitionRequest
-    | RegisterBroker
-    | Heartbeat
-    | FetchMetadata
-    | CreateTopic
+Admin: TypeAlias = (
+    CreateTopic
     | CreatePartitions
     | AlterTopicConfigs
     | DeleteTopic
@@ -593,6 +589,8 @@ ToController: TypeAlias = (
     | ElectUncleanLeader
     | UnregisterBroker
 )
+"""What admins ask the controller, and AdminAnswer answers."""
+ToController: TypeAlias = AlterPartitionRequest | RegisterBroker | Heartbeat | FetchMetadata | Admin
 FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
 BetweenReplicas: TypeAlias = FetchRequest | FetchResponse | OffsetForLeaderEpochRequest | OffsetForLeaderEpochResponse
 Message: TypeAlias = BetweenReplicas | ToController | FromController

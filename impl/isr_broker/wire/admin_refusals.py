@@ -7,7 +7,7 @@ ConfigAdminManager.preprocess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import attrs
@@ -53,17 +53,30 @@ def refused_creations(topics: Sequence[Fields], settings: Settings, existing: se
     """
     if sum(_records_of(topic, settings) for topic in topics) > MOST_NEW:
         return [Refusal(Error.POLICY_VIOLATION, _TOO_MUCH) for _ in topics]
-    names = Counter(topic.text("name") for topic in topics)
-    refusals: list[Refusal | None] = []
-    for topic in topics:
+
+    def refusal_of(topic: Fields) -> Refusal | None:
         name = topic.text("name")
-        if names[name] > 1:
-            refusals.append(Refusal(Error.INVALID_REQUEST, "Duplicate topic name."))
-        elif name == _METADATA_TOPIC:
-            refusals.append(Refusal(Error.INVALID_REQUEST, f"{name} cannot be created"))
-        else:
-            refusals.append(None if name in existing else _bad_config(topic) or _bad_placement(topic))
-    return refusals
+        if name == _METADATA_TOPIC:
+            return Refusal(Error.INVALID_REQUEST, f"{name} cannot be created")
+        return None if name in existing else _bad_config(topic) or _bad_placement(topic)
+
+    return _each_once(topics, _name_of, refusal_of, "Duplicate topic name.")
+
+
+def _name_of(topic: Fields) -> str:
+    return topic.text("name")
+
+
+def _each_once(
+    items: Sequence[Fields],
+    key_of: Callable[[Fields], object],
+    refusal_of: Callable[[Fields], Refusal | None],
+    why: str,
+) -> list[Refusal | None]:
+    """The refusal of each item; all of those with a key that stands twice are refused."""
+    counts = Counter(map(key_of, items))
+    twice = Refusal(Error.INVALID_REQUEST, why)
+    return [twice if counts[key_of(item)] > 1 else refusal_of(item) for item in items]
 
 
 def _partitions(topic: Fields, settings: Settings) -> int:
@@ -103,30 +116,24 @@ def _bad_placement(topic: Fields) -> Refusal | None:
 
 def refused_extensions(topics: Sequence[Fields], existing: set[str]) -> list[Refusal | None]:
     """Why each topic of a CreatePartitions cannot have more as it is asked for; None where the controller decides."""
-    names = Counter(topic.text("name") for topic in topics)
-    refusals: list[Refusal | None] = []
-    for topic in topics:
-        name = topic.text("name")
-        if names[name] > 1:
-            refusals.append(Refusal(Error.INVALID_REQUEST, "Duplicate topic name."))
-        elif name in existing and topic.has("assignments") and not topic.all("assignments"):
-            refusals.append(Refusal(Error.INVALID_REPLICA_ASSIGNMENT, "a list of chosen replicas cannot be empty"))
-        else:
-            refusals.append(None)
-    return refusals
+
+    def refusal_of(topic: Fields) -> Refusal | None:
+        if topic.text("name") in existing and topic.has("assignments") and not topic.all("assignments"):
+            return Refusal(Error.INVALID_REPLICA_ASSIGNMENT, "a list of chosen replicas cannot be empty")
+        return None
+
+    return _each_once(topics, _name_of, refusal_of, "Duplicate topic name.")
 
 
 def refused_alterations(resources: Sequence[Fields], every: bool) -> list[Refusal | None]:
     """Why the settings of each resource cannot be changed as asked; `every`: AlterConfigs, which replaces all."""
-    names = Counter((r.number("resource_type"), r.text("resource_name")) for r in resources)
-    refusals: list[Refusal | None] = []
-    for resource in resources:
-        kind, name = resource.number("resource_type"), resource.text("resource_name")
-        if names[kind, name] > 1:
-            refusals.append(Refusal(Error.INVALID_REQUEST, "Each resource must appear at most once."))
-        else:
-            refusals.append(_unalterable(resource, every))
-    return refusals
+
+    def key_of(resource: Fields) -> tuple[int, str]:
+        return resource.number("resource_type"), resource.text("resource_name")
+
+    return _each_once(
+        resources, key_of, lambda resource: _unalterable(resource, every), "Each resource must appear at most once."
+    )
 
 
 def _unalterable(resource: Fields, every: bool) -> Refusal | None:

@@ -13,6 +13,7 @@ import attrs
 
 from isr_broker import topic_configs
 from isr_broker.core.messages import (
+    Admin,
     AdminAnswer,
     AlterTopicConfigs,
     CreatePartitions,
@@ -26,7 +27,7 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.topics import Topics, may_be_called, uuid_of
-from isr_broker.runtime import Admin, ClientAnswer, Runtime
+from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.setting_docs import DOCUMENTATION, WITHOUT_EFFECT
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
