@@ -269,12 +269,14 @@ def noticing_constants(
 
     about = rows_for(design, complete)
     usual_rows = [row for row in about.rows if not about.is_beyond(row)]
-    noticing_all, with_usual_elections = enough_for(about.rows), enough_for(usual_rows)
-    in_seconds = enough_for(row for row in usual_rows if _takes_seconds(design, {**complete, **enough_for([row])}))
-    for more in (noticing_all, with_usual_elections, *(() if whatever_it_takes else (in_seconds,))):
+    with_usual_elections = enough_for(usual_rows)
+    for more in (enough_for(about.rows), with_usual_elections):
         if _takes_seconds(design, {**complete, **more}):
             return {**own, **more}
-    return {**own, **with_usual_elections} if whatever_it_takes else own
+    if whatever_it_takes:
+        return {**own, **with_usual_elections}
+    in_seconds = enough_for(row for row in usual_rows if _takes_seconds(design, {**complete, **enough_for([row])}))
+    return {**own, **in_seconds} if _takes_seconds(design, {**complete, **in_seconds}) else own
 
 
 def _takes_seconds(design: Design, constants: Mapping[str, Value]) -> bool:
