@@ -14,7 +14,7 @@ import attrs
 import pytest
 from tests.isr_broker.test_data_directory import directory, filled
 from tests.isr_broker.test_log import FOLDER, SMALL
-from tests.isr_broker.test_losses import Elsewhere, running
+from tests.isr_broker.test_losses import Elsewhere, running, with_a_record
 from tests.support.brokers import SETTINGS, TP, batch_at
 
 from isr_broker.core import controller as controllers
@@ -583,11 +583,7 @@ def test_another_leads_where_the_leader_says_that_its_log_is_damaged_and_it_is_e
 
 def test_a_runtime_that_reads_a_damaged_batch_says_so_and_another_would_lead() -> None:
     runtime, _, disk = running()
-    runtime.logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
-    replica = runtime.node.replicas[TP]
-    there = attrs.evolve(replica, log=runtime.logs.logs[TP].view, high_watermark=1)
-    runtime.node = attrs.evolve(runtime.node, replicas=runtime.node.replicas.set(TP, there))
-    image = disk.image(f"{TP}/{0:020d}.log")
+    image = with_a_record(runtime, disk)
     image.settle(flipped(image.durable, 8 * (len(image.durable) - 1)))
     said: list[ClientAnswer] = []
     for number in range(2):

@@ -32,7 +32,7 @@ from isr_broker.designs import KIP_966, PLANTED, Design
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, read_offsets
-from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Nothing
+from isr_broker.storage.disk_memory import Everything, Fault, Image, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_end import END
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
@@ -296,13 +296,18 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_process(operation: str) ->
     assert outside.ended.startswith("halted: ")
 
 
-def test_a_damaged_batch_is_answered_with_a_storage_error_and_leaks_no_request() -> None:
-    runtime, outside, disk = running()
+def with_a_record(runtime: Runtime, disk: MemoryDisk) -> Image:
+    """The broker has a committed record; the contents of the segment that has it."""
     runtime.logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
     replica = runtime.node.replicas[TP]
     there = attrs.evolve(replica, log=runtime.logs.logs[TP].view, high_watermark=1)
     runtime.node = attrs.evolve(runtime.node, replicas=runtime.node.replicas.set(TP, there))
-    image = disk.image(f"{TP}/{0:020d}.log")
+    return disk.image(f"{TP}/{0:020d}.log")
+
+
+def test_a_damaged_batch_is_answered_with_a_storage_error_and_leaks_no_request() -> None:
+    runtime, outside, disk = running()
+    image = with_a_record(runtime, disk)
     image.settle(bytes(len(image.durable)))
     said: list[ClientAnswer] = []
     runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda a, _: said.append(a), 300)
