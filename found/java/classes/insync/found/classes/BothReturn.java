@@ -24,20 +24,8 @@ public final class BothReturn {
     Story.step("r2 fetches again, from the watermark on: r1 proposes to add r2");
     Story.step("the controller answers: %s", r1.deliver(1));
     Story.detail("the answer reaches r1 before the metadata do");
-    if (control) {
-      Story.detail("(control: the metadata of this change reach r1 now)");
-      r1.learn();
-    }
-    all.r3.askAt(r1);
-    Story.step("r3 fetches again, from the watermark on: r1 proposes to add r3");
-    Story.detail("the request is on its way");
-    all.show();
-    if (!control) {
-      r1.learn();
-      Story.step("the metadata that say what the answer said reach r1");
-      all.show();
-    }
-    return ForgottenProposal.committedThenAccepted(all, 2);
+    return ForgottenProposal.proposedAndForgotten(
+        all, control, "r3 fetches again, from the watermark on: r1 proposes to add r3", 2);
   }
 
   private static void dropBoth(Replicas all) throws Exception {

@@ -17,14 +17,28 @@ public final class ForgottenProposal {
   }
 
   private static Story.Outcome run(Replicas all, boolean control) throws Exception {
-    Replica r1 = all.r1;
     dropR3(all);
+    return proposedAndForgotten(
+        all,
+        control,
+        "a fetch of r3 comes through, from the watermark: r1 proposes to add r3",
+        1);
+  }
+
+  /**
+   * An answer has reached r1, and its metadata have not, unless this is the control. r3 fetches, and
+   * r1 proposes to add it by the request with this number; then the metadata of the answer arrive. r2
+   * fetches A, the request is accepted, and r3 is elected.
+   */
+  static Story.Outcome proposedAndForgotten(
+      Replicas all, boolean control, String fetch, int request) throws Exception {
+    Replica r1 = all.r1;
     if (control) {
       Story.detail("(control: the metadata of this change reach r1 now)");
       r1.learn();
     }
     all.r3.askAt(r1);
-    Story.step("a fetch of r3 comes through, from the watermark: r1 proposes to add r3");
+    Story.step(fetch);
     Story.detail("the request is on its way");
     all.show();
     if (!control) {
@@ -32,12 +46,6 @@ public final class ForgottenProposal {
       Story.step("the metadata that say what the answer said reach r1");
       all.show();
     }
-    return committedThenAccepted(all, 1);
-  }
-
-  /** r2 fetches A, the request with this number is accepted, and r3 is elected. */
-  static Story.Outcome committedThenAccepted(Replicas all, int request) throws Exception {
-    Replica r1 = all.r1;
     all.r2.fetchFrom(r1);
     all.r2.askAt(r1);
     boolean acknowledged = r1.answer() == Errors.NONE;
