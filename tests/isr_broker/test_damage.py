@@ -54,7 +54,7 @@ from isr_broker.core.messages import (
     removed,
 )
 from isr_broker.core.record_batch import BadBatch, batches
-from isr_broker.core.topics import FILE, file_of, random_topic_id, topic_id_of, uuid_of
+from isr_broker.core.topics import FILE, file_of, has_checksum, in_file, random_topic_id, topic_id_of, uuid_of
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import (
@@ -542,6 +542,25 @@ def test_a_log_of_an_unknown_topic_is_set_aside_but_where_the_controller_counts_
     assert (TP in step.core.offline) == offline
     asked = [e for e in step.effects if isinstance(e, SetAside | OpenLog)]
     assert asked == ([] if offline else [SetAside(TP), OpenLog(TP, 5)])
+
+
+def test_a_log_that_is_certainly_of_another_topic_is_set_aside_though_the_controller_counts_on_the_broker() -> None:
+    """A topic is made again while a broker is away, which is in its first in-sync set: it has no record of it."""
+    node = started(LogOpened(partition=TP, log=LogView(end=3), topic_id=4, is_certain=True))
+    step = learns(node, metadata(1, (1, 2, 3), topic_id=5))
+    assert TP not in step.core.offline
+    assert [e for e in step.effects if isinstance(e, SetAside | OpenLog)] == [SetAside(TP), OpenLog(TP, 5)]
+    assert TP not in step.core.certain_ids
+
+
+def test_with_one_flipped_bit_a_log_says_no_topic() -> None:
+    whole = file_of(random_topic_id(Random(3).getrandbits))
+    assert has_checksum(whole)
+    assert in_file(whole) != 0
+    for bit in range(8 * len(whole)):
+        assert in_file(flipped(whole, bit)) == 0
+    for end in range(len(whole)):
+        assert in_file(whole[:end]) == 0 or not has_checksum(whole[:end])
 
 
 def test_a_log_with_an_epoch_that_there_never_was_is_damaged() -> None:

@@ -153,12 +153,16 @@ class DiskFailed:
 
 @attrs.frozen(kw_only=True)
 class LogOpened:
-    """The log of a partition is open, with the watermark that was checkpointed, and of which topic it is."""
+    """The log of a partition is open, with the watermark that was checkpointed, and of which topic it is.
+
+    `is_certain`: a checksum says that the topic id is the one that was written.
+    """
 
     partition: TopicPartition
     log: LogView
     high_watermark: Offset = 0
     topic_id: int = 0
+    is_certain: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -108,7 +108,8 @@ class Node:
     - `offline`: the partitions whose logs are damaged, and whether this was so when the process started. Such a log
       counts for nothing, and this broker neither leads nor follows there. `offline_changes` counts what changed.
     - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of a topic that the
-      metadata had, and have no more, is removed. A log of which they know nothing is set aside.
+      metadata had, and have no more, is removed. A log of which they know nothing is set aside. `certain_ids`: where a
+      checksum says that the id is as it was written.
     - `registration_deadline`: when it ends if it is not registered by then; `registration_error`: the last refusal.
     """
 
@@ -127,6 +128,7 @@ class Node:
     wake: Map[TopicPartition, Millis] = attrs.field(factory=Map[TopicPartition, Millis])
     opening: frozenset[TopicPartition] = frozenset()
     topic_ids: Map[TopicPartition, int] = attrs.field(factory=Map[TopicPartition, int])
+    certain_ids: frozenset[TopicPartition] = frozenset()
     offline: Map[TopicPartition, bool] = attrs.field(factory=Map[TopicPartition, bool])
     offline_changes: int = 0
     registration_deadline: Millis = MAX_LONG
@@ -273,7 +275,11 @@ def _add_replica(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
         high_watermark=min(opened_log.high_watermark, opened_log.log.end),
     )
     node = _with(attrs.evolve(node, opening=node.opening - {opened_log.partition}), replica, ())
-    node = attrs.evolve(node, topic_ids=node.topic_ids.set(opened_log.partition, opened_log.topic_id))
+    node = attrs.evolve(
+        node,
+        topic_ids=node.topic_ids.set(opened_log.partition, opened_log.topic_id),
+        certain_ids=node.certain_ids | ({opened_log.partition} if opened_log.is_certain else set()),
+    )
     metadata = node.partitions.get(opened_log.partition)
     if node.phase is not Phase.LOADING and (metadata is None or _is_of_another_topic(node, metadata)):
         deleted = opened_log.log.start == opened_log.log.end
@@ -313,7 +319,9 @@ def _leaves(node: Node, tp: TopicPartition) -> NodeStep:
     held, ids = node.replicas.delete(tp), node.topic_ids.delete(tp)
     wake = node.wake.delete(tp) if tp in node.wake else node.wake
     inboxes = node.inboxes.delete(tp) if tp in node.inboxes else node.inboxes
-    return NodeStep(attrs.evolve(node, replicas=held, topic_ids=ids, wake=wake, inboxes=inboxes), tuple(waiting))
+    certain = node.certain_ids - {tp}
+    node = attrs.evolve(node, replicas=held, topic_ids=ids, certain_ids=certain, wake=wake, inboxes=inboxes)
+    return NodeStep(node, tuple(waiting))
 
 
 def _goes_offline(node: Node, tp: TopicPartition, at_start: bool) -> NodeStep:
@@ -349,8 +357,10 @@ def _compares_log(node: Node, metadata: PartitionMetadata, before: PartitionMeta
     replica = node.replicas.get(tp)
     if replica is not None and (not metadata.replicas or _is_of_another_topic(node, metadata)):
         deleted = _is_deleted(node, before)
-        if not deleted and node.me in metadata.isr | metadata.elr:
-            # It was in sync with this topic, so its log was of it: what the log says of its topic is damaged.
+        if not deleted and tp not in node.certain_ids and node.me in metadata.isr | metadata.elr:
+            # The file that says the topic has no checksum, and this broker is in sync: so the file may be damaged, and
+            # the log of this topic. With a checksum it is another topic's: a broker is in the first in-sync set of a
+            # topic before it hears of it, and has then no record of it.
             step = _goes_offline(node, tp, behind)
         else:
             step = _drops(node, tp, deleted)

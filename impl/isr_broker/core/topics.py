@@ -19,14 +19,15 @@ import attrs
 from immutables import Map
 
 from isr_broker.core.messages import PartitionMetadata, TopicPartition
+from isr_broker.core.record_batch import crc32c
 
 _OURS: Final = b"insync\0\0"
 _FORM: Final = struct.Struct(">8sQ")
 _SMALL: Final = 2**64
-_LINE: Final = re.compile(rb"topic_id: ([A-Za-z0-9_-]{22})\n")
+_LINES: Final = re.compile(rb"(version: 0\ntopic_id: ([A-Za-z0-9_-]{22})\n)(?:crc32c ([0-9a-f]{8})\n)?")
 
 FILE: Final = "partition.metadata"
-"""In the folder of each log, as Kafka writes it (PartitionMetadataFile)."""
+"""In the folder of each log, as Kafka writes it (PartitionMetadataFile), and with a checksum."""
 
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -66,13 +67,22 @@ def topic_id_of(uuid: bytes) -> int:
 def file_of(topic_id: int) -> bytes:
     """The contents of the file."""
     text = base64.urlsafe_b64encode(uuid_of(topic_id)).rstrip(b"=")
-    return b"version: 0\ntopic_id: %s\n" % text
+    lines = b"version: 0\ntopic_id: %s\n" % text
+    return lines + b"crc32c %08x\n" % crc32c(lines)
 
 
 def in_file(contents: bytes | None) -> int:
-    """The topic id in the file; 0 if it is missing or says nothing."""
-    found = _LINE.search(contents or b"")
-    return topic_id_of(base64.urlsafe_b64decode(found[1] + b"==")) if found else 0
+    """The topic id in the file; 0 if it is missing, damaged, or says nothing."""
+    found = _LINES.fullmatch(contents or b"")
+    if found is None or (found[3] and int(found[3], 16) != crc32c(found[1])):
+        return 0
+    return topic_id_of(base64.urlsafe_b64decode(found[2] + b"=="))
+
+
+def has_checksum(contents: bytes | None) -> bool:
+    """Whether the file is as it was written, if it says a topic id. Of one without a checksum nobody knows."""
+    found = _LINES.fullmatch(contents or b"")
+    return found is not None and found[3] is not None
 
 
 @attrs.define

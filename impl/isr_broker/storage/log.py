@@ -20,7 +20,7 @@ from isr_broker.core.effects import Slice
 from isr_broker.core.log_view import Epochs, LogView, Producers, with_batch
 from isr_broker.core.messages import LeaderEpoch, Millis, Offset
 from isr_broker.core.record_batch import BadBatch, Stamp, batches
-from isr_broker.core.topics import FILE, file_of, in_file
+from isr_broker.core.topics import FILE, file_of, has_checksum, in_file
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
 from isr_broker.storage.disk import ROOT, Disk
@@ -292,6 +292,10 @@ class Log:
     def topic_id(self) -> int:
         """Of which topic it is; 0 if nobody has noted that."""
         return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
+
+    def has_certain_topic(self) -> bool:
+        """What is noted of its topic has a checksum."""
+        return has_checksum(contents(self.disk, f"{self.folder}/{FILE}"))
 
     def is_identified(self) -> bool:
         """Somebody noted of which topic it is, or it has no records (LogManager.isStrayKraftReplica).

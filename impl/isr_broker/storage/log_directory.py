@@ -110,7 +110,7 @@ class LogDirectory:
 
         offline = read_offsets(self.disk, OFFLINE)
 
-        def recover_log(tp: TopicPartition) -> tuple[Log, int]:
+        def recover_log(tp: TopicPartition) -> tuple[Log, int, bool]:
             durable = points.get(tp, 0)
             # After a clean stop nothing reaches past what was durable, but for a batch whose offsets are damaged.
             check_from = 0 if tp in offline else MAX_LONG if mark is not None and trusts else durable
@@ -123,11 +123,11 @@ class LogDirectory:
                 0 if trusts else durable,
                 starts.get(tp),
             )
-            return log, log.topic_id()
+            return log, log.topic_id(), log.has_certain_topic()
 
         opened_logs: list[LogOpened] = []
         logs = self.disk.together([partial(recover_log, tp) for tp in names])
-        for tp, (log, topic_id) in zip(names, logs, strict=True):
+        for tp, (log, topic_id, is_certain) in zip(names, logs, strict=True):
             self.logs[tp] = log
             if topic_id == 0 and log.is_identified() and not log.damage:
                 # It may be of a topic that was deleted since, and would pass for one of the same name.
@@ -140,7 +140,15 @@ class LogDirectory:
                 mark = None
                 continue
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
-            opened_logs.append(LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id))
+            opened_logs.append(
+                LogOpened(
+                    partition=tp,
+                    log=log.view,
+                    high_watermark=watermark,
+                    topic_id=topic_id,
+                    is_certain=is_certain,
+                )
+            )
         if any(self.logs[tp].view.end != point for tp, point in points.items() if tp in self.logs) and not trusts:
             mark = None
         self._lower_points()
@@ -157,11 +165,11 @@ class LogDirectory:
             if tp not in self.logs:
                 self._forget(tp)
             log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings, topic_id)
-            found = log.topic_id()
+            found, is_certain = log.topic_id(), log.has_certain_topic()
         except OSError as error:
             return DiskFailed(partition=tp, why=str(error))
         self.logs[tp] = log
-        return LogOpened(partition=tp, log=log.view, topic_id=found)
+        return LogOpened(partition=tp, log=log.view, topic_id=found, is_certain=is_certain)
 
     def delete(self, tp: TopicPartition) -> None:
         """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
