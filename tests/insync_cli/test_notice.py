@@ -8,6 +8,13 @@ from pathlib import Path
 import pytest
 from tests.support.check_runs import check, run_of
 
+from insync_cli.registry import instance_that_notices, property_names
+from insync_cli.room_line import notice_line, notice_sentence
+from isr_check.engine import TYPE_OK
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted.notice import PROMISES, notice
+
+TOP = Path(__file__).resolve().parents[2]
 ONE_RECORD = "kip-966 --replicas 2 --log 1 --records 1"
 
 
@@ -21,6 +28,16 @@ def test_one_record_cannot_diverge_so_it_is_too_small(folder: Path, capsys: pyte
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("insync check kip-966: TOO SMALL - no-divergence would miss known mistakes")
     assert f"these bounds notice 0 of {len(notice['known'])} known mistakes; --" in line
+    assert line in " ".join((TOP / "docs" / "bounds.md").read_text(encoding="utf-8").split())
+
+
+def test_the_readme_says_what_the_bounds_of_make_demo_notice() -> None:
+    design = DESIGNS["kip-966"]
+    instance, _ = instance_that_notices(design, {}, property_names(design))
+    promises = [p.name for p in instance.properties if p.kind in PROMISES]
+    sentence = notice_line(notice(design, instance.constants, [*promises, TYPE_OK]))
+    assert sentence is not None
+    assert f"({notice_sentence(sentence)})" in (TOP / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.explores
