@@ -15,9 +15,7 @@ whose watermark moved in that very step. In the end every acknowledged record is
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,10 +24,7 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from isr_found import JAVA_ROOT, JVM
-from isr_kafka import build, classpath, jars, java, tools
-
-ROOTS = ("common", "brokers", "likely")
+from bench.kafka_watch import watch_of
 
 
 @attrs.frozen
@@ -79,20 +74,12 @@ def main() -> int:
     parser.add_argument("--twice", action="store_true", help="restart each broker again right after its election")
     parser.add_argument("--kafka", default=None, metavar="RELEASE")
     options = parser.parse_args()
-    kafka_jars, more = jars(options.kafka), tools()
-    classes = build([JAVA_ROOT / root for root in ROOTS], options.kafka, beside=more)
-    with tempfile.TemporaryDirectory() as temporary:
-        changed, watch = Path(temporary) / "changed", Path(temporary) / "watch"
-        changed.mkdir()
-        plain = classpath(classes, kafka_jars, more)
-        subprocess.run([java(), *JVM, "-cp", plain, "insync.found.likely.Instrument", str(changed)], check=True)
-        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(changed, classes, kafka_jars, more)]
-        numbers = (options.partitions, options.minutes, options.per_second, 2 if options.twice else 1)
-        ran = subprocess.run([*command, "insync.found.likely.RollingRestarts", *map(str, numbers)])
-        steps = [step for file in sorted(Path(temporary).glob("watch.*")) for step in read_steps(file.open())]
+    numbers = (options.partitions, options.minutes, options.per_second, 2 if options.twice else 1)
+    status, watch = watch_of(options.kafka, "RollingRestarts", numbers)
+    steps = read_steps(watch)
     for what, count in sorted(summary(steps).items()):
         print(f"{count:>8}  {what}")
-    return ran.returncode
+    return status
 
 
 if __name__ == "__main__":

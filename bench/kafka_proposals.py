@@ -17,18 +17,14 @@ far as the leader knows, which is one fetch late. In the end every acknowledged 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from isr_found import JAVA_ROOT, JVM
-from isr_kafka import build, classpath, jars, java, tools
+from bench.kafka_watch import watch_of
 
-ROOTS = ("common", "brokers", "likely")
 KINDS = ("same", "newer", "forgets", "commits", "behind")
 
 
@@ -41,25 +37,16 @@ def main() -> int:
     parser.add_argument("--acks-1", type=int, default=0, help="records a second with acks=1 beside them")
     parser.add_argument("--kafka", default=None, metavar="RELEASE")
     options = parser.parse_args()
-    kafka_jars, more = jars(options.kafka), tools()
-    classes = build([JAVA_ROOT / root for root in ROOTS], options.kafka, beside=more)
-    with tempfile.TemporaryDirectory() as temporary:
-        byte_code, watch = Path(temporary) / "byte-code", Path(temporary) / "watch"
-        byte_code.mkdir()
-        plain = classpath(classes, kafka_jars, more)
-        instrument = ["insync.found.likely.Instrument", str(byte_code), "proposals"]
-        subprocess.run([java(), *JVM, "-cp", plain, *instrument], check=True)
-        command = [java(), *JVM, f"-Dinsync.watch={watch}", "-cp", classpath(byte_code, classes, kafka_jars, more)]
-        numbers = (options.controllers, options.partitions, options.minutes, options.per_second, options.acks_1)
-        ran = subprocess.run([*command, "insync.found.likely.FollowersReturn", *map(str, numbers)])
-        lines = [line.split() for file in sorted(Path(temporary).glob("watch.*")) for line in file.open()]
+    numbers = (options.controllers, options.partitions, options.minutes, options.per_second, options.acks_1)
+    status, watch = watch_of(options.kafka, "FollowersReturn", numbers, "proposals")
+    lines = [line.split() for line in watch]
     count = Counter(words[0] for words in lines)
     for kind in KINDS:
         print(f"{count[kind]:>8}  {kind}")
     lacking = sorted(int(words[3]) for words in lines if words[0] == "behind")
     if lacking:
         print(f"{lacking[-1]:>8}  committed records that a member lacked, at most")
-    return ran.returncode
+    return status
 
 
 if __name__ == "__main__":
