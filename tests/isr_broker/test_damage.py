@@ -513,6 +513,15 @@ def test_a_log_that_was_found_damaged_is_set_aside_once_another_leads_and_nobody
     assert polls(step.effects) == [() if anew else (TP,)]
 
 
+@pytest.mark.parametrize(("topic_id", "anew"), [(4, True), (5, False), (0, False)])
+def test_a_damaged_log_of_another_topic_is_set_aside_though_this_broker_is_in_sync(topic_id: int, anew: bool) -> None:
+    """A topic made again counts on its first brokers, of which none has a record: else nobody could be elected."""
+    damage = LogDamaged(partition=TP, why="cut", topic_id=topic_id)
+    step = learns(started(damage), metadata(None, (), (1, BROKER, 3)))
+    asked = [e for e in step.effects if isinstance(e, SetAside | OpenLog)]
+    assert asked == ([SetAside(TP), OpenLog(TP, 5)] if anew else [])
+
+
 def test_a_log_that_is_damaged_while_the_process_runs_waits_for_the_next_one() -> None:
     """Its leader may still count on what this life has acknowledged (KIP-903)."""
     step = learns(started(LogOpened(partition=TP, log=LogView(end=3), topic_id=5)), metadata(BROKER, (1, 2, 3)))

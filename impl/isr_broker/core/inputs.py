@@ -169,11 +169,13 @@ class LogOpened:
 class LogDamaged:
     """The log of a partition is not as it was written: its replica is offline, until another has all of it.
 
-    Kafka: KafkaStorageException, and an offline log directory.
+    Kafka: KafkaStorageException, and an offline log directory. `topic_id`: of which topic it is, 0 unless a checksum
+    says so.
     """
 
     partition: TopicPartition
     why: str = ""
+    topic_id: int = 0
 
 
 @attrs.frozen

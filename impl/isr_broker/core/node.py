@@ -92,6 +92,14 @@ class Phase(Enum):
     STOPPED = "it has ended"
 
 
+@attrs.frozen
+class Damage:
+    """A damaged log: whether it was so when the process started, and its topic, 0 unless a checksum says which."""
+
+    at_start: bool
+    topic_id: int = 0
+
+
 @attrs.frozen(kw_only=True)
 class Node:
     """One broker.
@@ -105,8 +113,8 @@ class Node:
     - `inboxes`: for each replica that waits for the disk, the inputs that arrived meanwhile, oldest first.
     - `wake`: when each replica next wants a Tick.
     - `opening`: partitions whose logs are being opened; their replicas are not in `replicas` yet.
-    - `offline`: the partitions whose logs are damaged, and whether this was so when the process started. Such a log
-      counts for nothing, and this broker neither leads nor follows there. `offline_changes` counts what changed.
+    - `offline`: the partitions whose logs are damaged. Such a log counts for nothing, and this broker neither leads nor
+      follows there. `offline_changes` counts what changed.
     - `topic_ids`: the topic id of each open log (partition.metadata), 0 if the log has none. A log of a topic that the
       metadata had, and have no more, is removed. A log of which they know nothing is set aside. `certain_ids`: where a
       checksum says that the id is as it was written.
@@ -129,7 +137,7 @@ class Node:
     opening: frozenset[TopicPartition] = frozenset()
     topic_ids: Map[TopicPartition, int] = attrs.field(factory=Map[TopicPartition, int])
     certain_ids: frozenset[TopicPartition] = frozenset()
-    offline: Map[TopicPartition, bool] = attrs.field(factory=Map[TopicPartition, bool])
+    offline: Map[TopicPartition, Damage] = attrs.field(factory=Map[TopicPartition, Damage])
     offline_changes: int = 0
     registration_deadline: Millis = MAX_LONG
     registration_error: Error = Error.NONE
@@ -162,8 +170,9 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
         case LogOpened():
             return _add_replica(node, node_input, now)
         case LogDamaged():
-            step = _goes_offline(node, node_input.partition, node.phase is Phase.LOADING)
-            return step if node.phase is Phase.LOADING else _then(step, _polls, now)
+            at_start = node.phase is Phase.LOADING
+            step = _goes_offline(node, node_input.partition, at_start, node_input.topic_id)
+            return step if at_start else _then(step, _polls, now)
         case Appended() | Truncated() | EpochAssigned() | Retained():
             return _tell_replica(node, node_input.partition, node_input, now)
         case DiskFailed():
@@ -324,12 +333,13 @@ def _leaves(node: Node, tp: TopicPartition) -> NodeStep:
     return NodeStep(node, tuple(waiting))
 
 
-def _goes_offline(node: Node, tp: TopicPartition, at_start: bool) -> NodeStep:
+def _goes_offline(node: Node, tp: TopicPartition, at_start: bool, topic_id: int = 0) -> NodeStep:
     """A log is damaged: the replica is none any more, and the controller is told, so that another leads.
 
     ReplicaManager.handleLogDirFailure; here it is one log, and not all in a directory.
     """
-    node = attrs.evolve(node, offline=node.offline.set(tp, at_start), offline_changes=node.offline_changes + 1)
+    damage = Damage(at_start, node.topic_ids.get(tp, 0) if tp in node.certain_ids else topic_id)
+    node = attrs.evolve(node, offline=node.offline.set(tp, damage), offline_changes=node.offline_changes + 1)
     return _leaves(node, tp) if tp in node.replicas else NodeStep(node)
 
 
@@ -339,10 +349,11 @@ def _begins_anew(node: Node, metadata: PartitionMetadata) -> bool:
     A log that was damaged when the process started has answered nobody in this life. So no leader takes the new one for
     the old, for it is of a later broker epoch (KIP-903). If it was damaged later, the process has to start once more.
     """
-    if node.me not in metadata.replicas:
+    damage = node.offline[metadata.partition]
+    if node.me not in metadata.replicas or damage.topic_id not in (0, metadata.topic_id):
         return True
     counts = node.me in metadata.isr | metadata.elr or metadata.leader in (None, node.me)
-    return node.offline[metadata.partition] and not counts
+    return damage.at_start and not counts
 
 
 def _sets_aside(node: Node, tp: TopicPartition) -> NodeStep:

@@ -157,7 +157,11 @@ class LogDirectory:
 
     def damages(self) -> list[LogDamaged]:
         """The logs of which nothing counts."""
-        return [LogDamaged(partition=tp, why=log.damage) for tp, log in sorted(self.logs.items()) if log.damage]
+        damaged = [(tp, log) for tp, log in sorted(self.logs.items()) if log.damage]
+        return [
+            LogDamaged(partition=tp, why=log.damage, topic_id=log.topic_id() if log.has_certain_topic() else 0)
+            for tp, log in damaged
+        ]
 
     def open(self, tp: TopicPartition, topic_id: int) -> LogOpened | DiskFailed:
         """The log of a partition, created for this topic if there is none."""
