@@ -103,6 +103,9 @@ class Faults:
     bears: int | None = None
     occurrences: dict[Kind, int] = attrs.field(factory=dict[Kind, int])
     crashed: dict[BrokerId, int] = attrs.field(factory=dict[BrokerId, int])
+    reasons: dict[tuple[BrokerId, int], tuple[int, int | None]] = attrs.field(
+        factory=dict[tuple[BrokerId, int], tuple[int, int | None]]
+    )
     lossy: set[BrokerId] = attrs.field(factory=set[BrokerId])
     over: bool = False
 
@@ -145,9 +148,9 @@ class Faults:
             return True
         if kind is Kind.READS:
             return self.misreads(host)
-        before = self.crashed.get(broker)
+        undone = None
         if kind is not Kind.SHUTDOWN or not self._registered(broker):
-            self.crashed[broker] = host.life
+            undone = self.counts(host)
         match kind:
             case Kind.CRASH:
                 self._dies(host, Everything())
@@ -162,11 +165,32 @@ class Faults:
             case _:
                 host.disk.hook = self._failing_once()
         slowly = kind in (Kind.SHUTDOWN, Kind.DISK, Kind.FULL_DISK) or host.disk.hook is not None
-        self._comes_back(broker, before, self.longest_ms if slowly else 0)
+        self._comes_back(broker, undone, self.longest_ms if slowly else 0)
         return True
 
-    def _comes_back(self, broker: BrokerId, before: int | None, at_least: Millis) -> None:
-        """Start it again some time from now; `before` is the life in which it had crashed already, if it had."""
+    def counts(self, host: Host) -> Callable[[], None]:
+        """This life of a broker counts as crashed from now on; what is returned undoes it, if nothing has happened.
+
+        Faults overlap: it is undone with the last of them, and only if nothing has happened of any.
+        """
+        key = (host.broker, host.life)
+        reasons, before = self.reasons.get(key, (0, self.crashed.get(host.broker)))
+        self.reasons[key] = (reasons + 1, before)
+        self.crashed[host.broker] = host.life
+
+        def undo() -> None:
+            left = self.reasons[key][0] - 1
+            self.reasons[key] = (left, before)
+            if left or host.life != key[1]:
+                return
+            del self.reasons[key], self.crashed[host.broker]
+            if before is not None:
+                self.crashed[host.broker] = before
+
+        return undo
+
+    def _comes_back(self, broker: BrokerId, undone: Callable[[], None] | None, at_least: Millis) -> None:
+        """Start it again some time from now; `undone` is called if it turns out that nothing has happened to it."""
         host = self.world.hosts[broker]
         life = host.life
 
@@ -177,9 +201,8 @@ class Faults:
             elif host.life == life and (full or host.disk.hook is not None):
                 # The disk was not written to, so nothing has happened.
                 host.disk.hook = None
-                del self.crashed[broker]
-                if before is not None:
-                    self.crashed[broker] = before
+                if undone is not None:
+                    undone()
 
         self.world.after(at_least + self._lasting(), back)
 
@@ -259,8 +282,7 @@ class Faults:
             return data[:good] + bytes(len(data) - good)
 
         host.disk.reads = reads
-        before, life = self.crashed.get(host.broker), host.life
-        self.crashed[host.broker] = life
+        life, undone = host.life, self.counts(host)
 
         def heals() -> None:
             if host.disk.reads is reads:
@@ -270,9 +292,7 @@ class Faults:
             if host.node is not None and host.node.offline:
                 self.replaces_process(host)
                 return
-            del self.crashed[host.broker]
-            if before is not None:
-                self.crashed[host.broker] = before
+            undone()
 
         self.world.after(self._lasting(), heals)
         return True
@@ -294,7 +314,7 @@ class Faults:
         )
         self.world.note(f"{newest[-1]} on {host.broker} loses {lost_bytes} bytes")
         image.settle(image.durable[:-lost_bytes])
-        self.crashed[host.broker] = host.life
+        self.counts(host)
         self.lossy.add(host.broker)
         self.invariants.lossy = True
         return True

@@ -188,7 +188,7 @@ class WiderFaults(Faults):
         if host.alive and orderly:
             self.world.shut_down(host)
         elif host.alive:
-            self.crashed[host.broker] = host.life
+            self.counts(host)
             self.world.stop(host, Everything())
 
         def looks(steps: int) -> None:
@@ -200,7 +200,7 @@ class WiderFaults(Faults):
             if host.alive and not self._bearable(Kind.CRASH, host.broker):
                 return
             if host.alive:
-                self.crashed[host.broker] = host.life
+                self.counts(host)
                 self.world.stop(host, Everything())
             self._befalls(host, kind)
 
@@ -217,7 +217,7 @@ class WiderFaults(Faults):
                 return
             case _:
                 if self.damages(host, _PURPOSES[kind]):
-                    self.crashed[host.broker] = host.life
+                    self.counts(host)
         self._returns(host)
 
     def _returns(self, host: Host) -> None:
@@ -310,7 +310,7 @@ class WiderFaults(Faults):
         if host.refusal or host.impostor is not None or why == "stopped in order":
             return
         if host is not self.world.seat:
-            self.crashed[host.broker] = host.life
+            self.counts(host)
         if not self.over:
             self._returns(host)
 
@@ -322,7 +322,7 @@ class WiderFaults(Faults):
             if offline and since is None:
                 self.offline[host.broker, host.life] = self.world.now
             elif offline and since is not None and self.world.now - since > _PATIENCE_MS and not self.quiet:
-                self.crashed[host.broker] = host.life
+                self.counts(host)
                 self.world.stop(host, Everything())
                 for path in [path for path in host.damages if any(path in line for line in host.alarms)]:
                     self._repairs(host, path)
@@ -389,7 +389,7 @@ class WiderFaults(Faults):
         world.note(f"the controller's log ends at {at} of {len(log)} bytes")
         world.start(seat)
         self.invariants.controller_behind = seat.runtime.controller if seat.runtime is not None else None
-        self.crashed[leaders[0]] = world.hosts[leaders[0]].life
+        self.counts(world.hosts[leaders[0]])
         world.stop(world.hosts[leaders[0]], Everything())
         world.after(_WINDOW_MS, lambda: self._own_disk(seat, own))
         return True
