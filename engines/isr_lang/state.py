@@ -54,7 +54,7 @@ def var(doc: str, *, when: Bool | None = None, ghost: bool = False) -> Any:
 class Struct:
     """The state of a model: `class State(Struct)` with one annotated `var(...)` per variable.
 
-    A subclass has the variables of its base and more (`Design.observed`).
+    A subclass has the variables of its bases and more (`Design.observed`).
     """
 
     _variables: ClassVar[dict[str, Variable]]
@@ -63,8 +63,9 @@ class Struct:
 
     def __init_subclass__(cls) -> None:
         hints = get_type_hints(cls)
-        inherited = cls.__mro__[1]
-        cls._variables = dict(vars(inherited).get("_variables", {}))
+        cls._variables = {}
+        for inherited in cls.__mro__[:0:-1]:
+            cls._variables |= vars(inherited).get("_variables", {})
         for name, declaration in vars(cls).items():
             if isinstance(declaration, _VariableDescriptor):
                 if hasattr(Struct, name) or name == "primed":

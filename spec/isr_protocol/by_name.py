@@ -58,6 +58,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from isr_protocol.designs import early_watermark
 
     yield early_watermark.DESIGNS
+    from isr_protocol.designs import released
+
+    yield released.DESIGNS
 
 
 class _Designs(Mapping[str, Design]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import NONE, Bool, Step, action, define, when
+from isr_lang import NONE, Bool, Map, Set, Step, action, define, when
 from isr_lang.blank import blank
 from isr_model import KIP_966
 from isr_protocol.membership import current, eligible, hears, metadata_changes, no_alter
@@ -30,9 +30,15 @@ from isr_protocol.replication import advanced_watermark, commits, replicated
 from isr_protocol.state import EPOCHS, Alter, Fetch, Replica, State, leads, log_end
 
 
-def becomes_leader_with(old: State, new: State, r: Replica, keeps: Bool) -> Step:
-    """A replica learns that it leads in a new epoch, and keeps its followers' positions or forgets them."""
+def becomes_leader_with(old: State, new: State, r: Replica, keeps: Bool, replicas: Set[Replica] | None = None) -> Step:
+    """A replica learns that it leads in a new epoch, and keeps its followers' positions or forgets them.
+
+    It keeps those of `replicas` only, if not all are (Partition.updateAssignmentAndIsr).
+    """
     isr, ends, epochs = old.controller_isr, old.follower_end[r], old.follower_broker_epoch[r]
+    if replicas is not None:
+        ends = Map.build(Replica, lambda f: when(replicas.has(f), ends[f], NONE))
+        epochs = Map.build(Replica, lambda f: when(replicas.has(f), epochs[f], 0))
     positions = when(keeps, ends, blank(ends))
     up_to = replicated(old, r, log_end(old, r), positions, isr, away(old))
     watermark = advanced_watermark(old, r, up_to, isr, news=True)

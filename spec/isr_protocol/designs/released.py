@@ -1,0 +1,496 @@
+"""Kafka as it is released, with all that was found in it, and what people do to a cluster while it runs.
+
+`kip-966` is the protocol as it is meant. A release of Kafka does more: it keeps its followers' positions when a leader
+is elected again (`leader_bugs`), forgets a proposal when metadata arrive (`forgotten_proposal`), sends a request again
+(`leader_bugs`), applies a new min.insync.replicas late (`raised_minimum`), and leaves who is removed in the ELR
+(`removed_replica`). Here these pieces are one design, and each thing that people do has a budget: with none of it
+the design is Kafka at rest. The mended design has every mend of those files, and should lose nothing at the same
+bounds.
+
+People do four things. They reassign: any replicas at once, also in place of a reassignment that is under way, and they
+cancel. They set min.insync.replicas. They put an empty disk into a broker that is down. And a network makes a leader
+send an AlterPartition again. Restarts, elections and lost sessions are those of `kip-966`.
+
+Left out: a reassignment that an election completes, or that is asked for while nobody leads; a switch of
+unclean.leader.election.enable; a failed directory (`directories`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from isr_lang import (
+    NONE,
+    Action,
+    Bool,
+    Design,
+    Map,
+    Maybe,
+    Number,
+    Set,
+    Step,
+    action,
+    always,
+    bound,
+    define,
+    forall,
+    initial,
+    smallest,
+    var,
+    when,
+)
+from isr_lang.blank import blank
+from isr_model import KIP_966
+from isr_protocol.designs.forgotten_proposal import (
+    has_read,
+    is_ahead,
+    leader_has_read,
+    leader_hears_known_version,
+    leader_hears_known_version_and_waits_on,
+)
+from isr_protocol.designs.leader_bugs import (
+    becomes_leader_with,
+    controller_refuses_later_copy,
+    controller_refuses_later_copy_in_new_version,
+    hears_what_it_waits_for,
+)
+from isr_protocol.designs.raised_minimum import (
+    broker_learns_minimum,
+    controller_sets_minimum,
+    controller_sets_minimum_in_new_version,
+    elr_beside_of_minimum,
+    leader_learns_minimum,
+    learns_minimum,
+)
+from isr_protocol.designs.reassignment import completes_with_added_or_all
+from isr_protocol.designs.removed_replica import (
+    awaited_replica,
+    electable_replica,
+    follows_as_replica,
+    forgets_replicas,
+    leader_learns_replicas,
+    learns_replicas,
+    replica_is_deleted,
+    takes_from_replica,
+)
+from isr_protocol.designs.wider_state import Adjusted, Answered, Minimum, Moving, members_are_replicas
+from isr_protocol.elections import available
+from isr_protocol.membership import current, elects, eligible, elr_beside, metadata_changes, replies
+from isr_protocol.metadata import becomes_leader, leader_learns_brokers
+from isr_protocol.promises.safety import acks_meet_minimum, clean_election, weak_isr
+from isr_protocol.state import MIN_INSYNC, Alter, Fetch, Replica, leads
+
+REASSIGNMENTS = bound("reassignments", "reassignments that are begun or cancelled", default=0, high=3, budget=True)
+MINIMUM_CHANGES = bound("minimum_changes", "changes of min.insync.replicas", default=0, high=2, budget=True)
+DISKS_REPLACED = bound("disks_replaced", "brokers that are down and get an empty disk", default=0, high=2, budget=True)
+COPIES = bound("copies", "AlterPartition requests that are sent again", default=0, high=2, budget=True)
+
+
+class Reassignments(Number, high=REASSIGNMENTS):
+    """How many reassignments were begun or cancelled."""
+
+
+class MinimumChanges(Number, high=MINIMUM_CHANGES):
+    """How often min.insync.replicas was set."""
+
+
+class DisksReplaced(Number, high=DISKS_REPLACED):
+    """How many brokers got an empty disk."""
+
+
+class Copies(Number, high=COPIES):
+    """How many requests were sent again."""
+
+
+def smaller_minimum(minimum: Minimum, replicas: Set[Replica]) -> Minimum:
+    """The minimum, or the number of replicas if there are fewer (Partition.effectiveMinIsr)."""
+    number = smallest((n for n in Minimum.all().where(lambda n: replicas.size() == n)), or_else=minimum)
+    return when(number < minimum, number, minimum)
+
+
+class Operated(Moving, Adjusted, Answered):
+    """The state of a cluster at which people work: assignment and configuration change, and messages arrive twice."""
+
+    heard_of: Map[Replica, Set[Replica]] = var("whom each leader has heard of in this epoch; blank elsewhere")
+    reassignments: Reassignments = var("reassignments so far that were begun or cancelled")
+    minimum_changes: MinimumChanges = var("changes so far of min.insync.replicas")
+    disks_replaced: DisksReplaced = var("empty disks so far")
+    copies: Copies = var("requests so far that were sent again")
+    least: Minimum = var("the least number of logs that an acknowledgement has taken so far")
+
+
+@initial
+def at_rest(new: Operated, first: Replica, spare: Replica) -> Step:
+    """All brokers have a replica, in sync, or with reassignments all but one; nobody has done anything yet."""
+    nobody, everybody = blank(new.controller_isr), Replica.all()
+    all_of_them = (spare == first) | (REASSIGNMENTS == 0)
+    others = when(all_of_them, everybody, everybody.excluding(spare))
+    follows = others.excluding(first)
+    return (
+        new.replicas == others,
+        new.own_replicas == Map.build(Replica, lambda r: when(r == first, others, nobody)),
+        new.adding == nobody,
+        new.removing == nobody,
+        new.leader == Map.build(Replica, lambda r: when(others.has(r), Maybe.of(first), NONE)),
+        new.isr == Map.build(Replica, lambda r: when(r == first, others, nobody)),
+        new.fetch == Map.build(Replica, lambda r: when(follows.has(r), Fetch.REQUESTED, Fetch.NONE)),
+        new.fetch_to == Map.build(Replica, lambda r: when(follows.has(r), Maybe.of(first), NONE)),
+        new.controller_isr == others,
+        new.minimum == Minimum.of(MIN_INSYNC),
+        new.own_minimum == Map.build(Replica, lambda r: Minimum.of(MIN_INSYNC)),
+        new.ahead == nobody,
+        new.heard_of == Map.build(Replica, lambda r: nobody),
+        new.reassignments == 0,
+        new.minimum_changes == 0,
+        new.disks_replaced == 0,
+        new.copies == 0,
+        new.least == smaller_minimum(Minimum.of(MIN_INSYNC), others),
+    )
+
+
+# What a leader and the controller reckon with.
+
+
+def as_many(s: Operated, members: Set[Replica], minimum: Minimum, replicas: Set[Replica]) -> Bool:
+    """The set has min.insync.replicas members, or as many as there are replicas (Partition.effectiveMinIsr)."""
+    return (members.size() >= minimum) | (members.size() >= replicas.size())
+
+
+@define
+def enough_of_own(s: Operated, leader: Replica, members: Set[Replica]) -> Bool:
+    """(7) By the leader's own configuration and assignment."""
+    return as_many(s, members, s.own_minimum[leader], s.own_replicas[leader])
+
+
+@define
+def may_advance_of_own(s: Operated, leader: Replica, isr: Set[Replica]) -> Bool:
+    """(2) By the leader's own configuration and assignment."""
+    return enough_of_own(s, leader, isr)
+
+
+@define
+def enough_of_news(s: Operated, leader: Replica, members: Set[Replica]) -> Bool:
+    """(7) On news: by the assignment that they bring, and the configuration from before (`raised_minimum`)."""
+    return as_many(s, members, s.own_minimum[leader], s.replicas)
+
+
+@define
+def may_advance_of_news(s: Operated, leader: Replica, isr: Set[Replica]) -> Bool:
+    """(2) On news, by the same."""
+    return enough_of_news(s, leader, isr)
+
+
+@define
+def enough_of_newest(s: Operated, leader: Replica, members: Set[Replica]) -> Bool:
+    """(7) On news: by the assignment and the configuration that they bring."""
+    return as_many(s, members, s.minimum, s.replicas)
+
+
+@define
+def elr_of(s: Operated, isr: Set[Replica], replicas: Set[Replica]) -> Set[Replica]:
+    """The ELR beside a new ISR and a new assignment: who is no replica any more may stay in it, as in Kafka's code."""
+    return elr_beside(s, isr)
+
+
+@define
+def elr_within(s: Operated, isr: Set[Replica], replicas: Set[Replica]) -> Set[Replica]:
+    """The ELR beside a new ISR and a new assignment: replicas only."""
+    return elr_beside(s, isr) & replicas
+
+
+@action
+def becomes_leader_keeping_positions(old: Operated, new: Operated, r: Replica) -> Step:
+    """A replica learns that it leads in a new epoch; if it led before, it keeps the positions of the replicas."""
+    return becomes_leader_with(old, new, r, leads(old, r), old.replicas)
+
+
+@define
+def caught_up_by_fetch(s: Operated, leader: Replica, f: Replica) -> Bool:
+    """The follower has fetched in this epoch, from the watermark or past it, and is not away.
+
+    A position that is kept makes no member: a leader asks while it handles a fetch (Partition.maybeExpandIsr).
+    """
+    seen = s.follower_end[leader][f].or_else(0)
+    return s.heard_of[leader].has(f) & (s.high_watermark[leader] <= seen) & ~s.known_away[leader].has(f)
+
+
+@action
+def hears_of(old: Operated, new: Operated, leader: Replica, follower: Replica) -> Step:
+    """Taken where a leader takes a fetch for an acknowledgement."""
+    return (new.heard_of[leader] == old.heard_of[leader].including(follower),)
+
+
+@action
+def has_heard_of_nobody(old: Operated, new: Operated, r: Replica) -> Step:
+    """Taken where a broker enters an epoch, or stops."""
+    return (new.heard_of[r] == blank(old.replicas),)
+
+
+# Reassignment.
+
+
+@define
+def under_way(s: Operated) -> Bool:
+    """A reassignment is under way."""
+    return ~(s.adding | s.removing).is_empty()
+
+
+@define
+def completes(s: Operated, isr: Set[Replica], adding: Set[Replica], removing: Set[Replica], all: Set[Replica]) -> Bool:
+    """Such an ISR completes a reassignment, if there is one; `all` are the replicas with those that it adds."""
+    some = ~(adding | removing).is_empty()
+    return some & completes_with_added_or_all(s, isr, all, adding, removing)
+
+
+def reassigned_to(old: Operated, new: Operated, isr: Set[Replica], replicas: Set[Replica], leader: Replica) -> Step:
+    """The assignment is `replicas`, and no reassignment is under way; its leader epoch is new.
+
+    The leader stays if it is in this ISR; else another member leads. PartitionChangeBuilder.tryElection,
+    triggerLeaderEpochBumpForReplicaReassignmentIfNeeded (4.3.1).
+    """
+    stays, least = old.controller_leader == leader, smaller_minimum(old.minimum, replicas)
+    leaves = ~isr.has(old.controller_leader.or_else(leader))
+    return (
+        isr.has(leader),
+        stays | (available(old, leader) & leaves),
+        *elects(old, new, leader, isr, elr_of(old, isr, replicas)),
+        new.replicas == replicas,
+        new.adding == blank(old.adding),
+        new.removing == blank(old.removing),
+        new.least == when(least < old.least, least, old.least),
+    )
+
+
+def counts_reassignment(old: Operated, new: Operated) -> Step:
+    """One of the reassignments of the budget."""
+    return (old.reassignments < REASSIGNMENTS, new.reassignments == old.reassignments + 1)
+
+
+def target_of(old: Operated, target: Set[Replica]) -> tuple[Set[Replica], Set[Replica], Set[Replica]]:
+    """All replicas, those added and those removed, once such a target is asked for.
+
+    What is under way stays where the new target adds or removes nothing itself.
+    ReplicationControlManager.changePartitionReassignment, PartitionReassignmentReplicas (4.4.0).
+    """
+    joins, leaves = target - old.replicas, old.replicas - target
+    adding = when(joins.is_empty(), old.adding, joins)
+    removing = when(leaves.is_empty(), old.removing, leaves)
+    return old.replicas | target, adding, removing
+
+
+@action
+def controller_starts_reassignment(old: Operated, new: Operated, target: Set[Replica]) -> Step:
+    """Somebody asks for other replicas, and that has to wait."""
+    replicas, adding, removing = target_of(old, target)
+    isr = old.controller_isr
+    return (
+        *counts_reassignment(old, new),
+        old.controller_leader != NONE,
+        ~target.is_empty(),
+        target != old.replicas,
+        ~completes(old, isr, adding, removing, replicas),
+        *metadata_changes(old, new, isr, elr_of(old, isr, replicas)),
+        new.replicas == replicas,
+        new.adding == adding,
+        new.removing == removing,
+    )
+
+
+@action
+def controller_reassigns_at_once(old: Operated, new: Operated, target: Set[Replica], leader: Replica) -> Step:
+    """Somebody asks for other replicas, and the in-sync set is such that the same record completes it."""
+    replicas, adding, removing = target_of(old, target)
+    isr = old.controller_isr
+    return (
+        *counts_reassignment(old, new),
+        old.controller_leader != NONE,
+        ~target.is_empty(),
+        target != old.replicas,
+        completes(old, isr, adding, removing, replicas),
+        *reassigned_to(old, new, isr - removing, replicas - removing, leader),
+    )
+
+
+@action
+def controller_cancels_reassignment(old: Operated, new: Operated, leader: Replica) -> Step:
+    """Somebody cancels: who was added is no replica any more, and a member no more.
+
+    PartitionReassignmentRevert, ReplicationControlManager.cancelPartitionReassignment. Where it added nobody the
+    leader epoch stays in Kafka; here it is new, too.
+    """
+    return (
+        *counts_reassignment(old, new),
+        old.controller_leader != NONE,
+        under_way(old),
+        *reassigned_to(old, new, old.controller_isr - old.adding, old.replicas - old.adding, leader),
+    )
+
+
+@action
+def goes_on(old: Operated, new: Operated, leader: Replica) -> Step:
+    """Taken where the controller accepts a proposal that completes nothing."""
+    return (~completes(old, old.alter_isr[leader], old.adding, old.removing, old.replicas),)
+
+
+@action
+def controller_accepts_and_completes(old: Operated, new: Operated, leader: Replica, successor: Replica) -> Step:
+    """The controller accepts a leader's proposal, and that completes the reassignment, in the same record."""
+    isr = old.alter_isr[leader]
+    return (
+        old.alter[leader] == Alter.REQUESTED,
+        current(old, leader),
+        eligible(old, leader),
+        completes(old, isr, old.adding, old.removing, old.replicas),
+        *reassigned_to(old, new, isr - old.removing, old.replicas - old.removing, successor),
+        *replies(old, new, leader, Alter.NONE),
+    )
+
+
+# The other things that people do.
+
+
+@action
+def counts_minimum(old: Operated, new: Operated, value: Minimum) -> Step:
+    """One of the changes of min.insync.replicas of the budget."""
+    least = smaller_minimum(value, old.replicas)
+    return (
+        old.minimum_changes < MINIMUM_CHANGES,
+        new.minimum_changes == old.minimum_changes + 1,
+        new.least == when(least < old.least, least, old.least),
+    )
+
+
+@action
+def counts_copy(old: Operated, new: Operated, leader: Replica) -> Step:
+    """One of the copies of the budget."""
+    return (old.copies < COPIES, new.copies == old.copies + 1)
+
+
+@action
+def disk_is_replaced(old: Operated, new: Operated, r: Replica) -> Step:
+    """A broker that is down gets an empty disk: its log is gone, and so is the mark of a clean shutdown.
+
+    It comes back under the same number (node.id). CleanShutdownFileHandler; `previousBrokerEpoch` is then -1. Nobody
+    puts in as many as there were logs of an acknowledged record: what is lost then, no protocol promises.
+    """
+    return (
+        old.disks_replaced < DISKS_REPLACED,
+        ~old.alive.has(r),
+        old.fenced.has(r),
+        old.replicas.has(r),
+        DisksReplaced.all().where(lambda n: n <= old.disks_replaced).size() < old.least,
+        new.log[r] == blank(old.log[r]),
+        new.high_watermark[r] == 0,
+        new.clean_shutdown == old.clean_shutdown.excluding(r),
+        new.disks_replaced == old.disks_replaced + 1,
+    )
+
+
+# What is promised.
+
+
+@always
+def leader_is_replica(s: Operated) -> Bool:
+    """Whoever is elected has a replica."""
+    return forall((s.controller_leader == r).implies(s.replicas.has(r)) for r in Replica.all())
+
+
+# The designs.
+
+
+def _operated() -> Design:
+    own = {u.variable for u in at_rest.updates}
+    kept = tuple(u for u in KIP_966.initial.updates if u.variable not in own)
+    start = attrs.evolve(at_rest, updates=(*kept, *at_rest.updates))
+    # Two speak of a leader's own replicas and minimum, which change here, and one of the ISR before the election: a
+    # proposal may bring in a member, complete a reassignment, and so elect it.
+    not_meant = (acks_meet_minimum.name, weak_isr.name, clean_election.name)
+    return attrs.evolve(
+        KIP_966,
+        state=Operated,
+        initial=start,
+        properties=tuple(p for p in KIP_966.properties if p.name not in not_meant),
+        assumptions=KIP_966.assumptions[:1],
+    )
+
+
+_AS_WELL: Mapping[str, tuple[Action, ...]] = {
+    "leader_answers_fetch": (hears_of,),
+    "becomes_leader": (learns_replicas, learns_minimum, has_read, has_heard_of_nobody),
+    "becomes_follower": (follows_as_replica, learns_minimum, has_read, has_heard_of_nobody),
+    "leader_learns_isr": (leader_learns_replicas, leader_learns_minimum, leader_has_read),
+    "replica_is_deleted": (has_read, has_heard_of_nobody),
+    "broker_crashes": (forgets_replicas, has_read, has_heard_of_nobody),
+    "broker_loses_power": (forgets_replicas, has_read, has_heard_of_nobody),
+    "broker_shuts_down": (forgets_replicas, has_read, has_heard_of_nobody),
+    "broker_restarts": (learns_minimum,),
+    "leader_adopts_isr": (is_ahead,),
+    "controller_accepts_alter_partition": (goes_on,),
+    "controller_sets_minimum": (counts_minimum,),
+    "controller_refuses_later_copy": (counts_copy,),
+}
+"""What an action does to the variables that this state has beyond the others."""
+
+
+def _as_well(design: Design, *names: str) -> Design:
+    """The design where these actions do that, too."""
+    for name in names:
+        for extra in _AS_WELL[name]:
+            design = design.extending(**{name: extra})
+    return design
+
+
+KAFKA_4_4 = _as_well(
+    _operated()
+    .adding(
+        leader_learns_brokers,
+        leader_hears_known_version,
+        controller_refuses_later_copy,
+        controller_sets_minimum,
+        broker_learns_minimum,
+        replica_is_deleted,
+        controller_starts_reassignment,
+        controller_reassigns_at_once,
+        controller_cancels_reassignment,
+        controller_accepts_and_completes,
+        disk_is_replaced,
+    )
+    .replacing(
+        "kafka-4.4",
+        "Kafka 4.3 and 4.4 as they are released, with reassignments, new settings, empty disks and copies of requests",
+        because="what is known to be wrong in them is in here, too.",
+        becomes_leader=becomes_leader_keeping_positions,
+        hears=hears_what_it_waits_for,
+        enough=enough_of_own,
+        may_advance=may_advance_of_own,
+        enough_on_news=enough_of_news,
+        may_advance_on_news=may_advance_of_news,
+        takes=takes_from_replica,
+        electable=electable_replica,
+        awaited=awaited_replica,
+        elr_beside=elr_beside_of_minimum,
+        caught_up=caught_up_by_fetch,
+    ),
+    *_AS_WELL,
+).promising(members_are_replicas, leader_is_replica)
+
+KAFKA_4_4_MENDED = _as_well(
+    KAFKA_4_4.replacing(
+        "kafka-4.4-mended",
+        "kafka-4.4 with every mend that is proposed here",
+        because="nothing should be lost any more at the same bounds; what is lost is new.",
+        becomes_leader=becomes_leader,
+        leader_hears_known_version=leader_hears_known_version_and_waits_on,
+        controller_refuses_later_copy=controller_refuses_later_copy_in_new_version,
+        controller_sets_minimum=controller_sets_minimum_in_new_version,
+        enough_of_news=enough_of_newest,
+        elr_of=elr_within,
+    ),
+    "becomes_leader",
+    "controller_sets_minimum",
+    "controller_refuses_later_copy",
+)
+
+DESIGNS = (KAFKA_4_4, KAFKA_4_4_MENDED)
