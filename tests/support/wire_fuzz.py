@@ -8,7 +8,8 @@ them a bystander writes with acks=all, first alone, then beside the clients, the
 its longest write took, whether one was refused, and what the brokers have of memory. A seed has always the same frames.
 
 Requests of brokers (AlterPartition, BrokerRegistration, BrokerHeartbeat) are left out: who may send them is another
-question. The bystander's topic is not named, for a client may delete a topic.
+question. The bystander's topic is not named, for a client may delete a topic. Nor is UnregisterBroker sent, which takes
+the bystander's leader away, as it is meant to.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from isr_cluster.ports import HOST
 from isr_cluster.processes import Processes
 
 _OF_BROKERS: Final = {protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT}
-APIS: Final = sorted(set(protocol.SERVED_VERSIONS) - _OF_BROKERS)
+APIS: Final = sorted(set(protocol.SERVED_VERSIONS) - _OF_BROKERS - {protocol.UNREGISTER_BROKER})
 BYSTANDER: Final = "bystander"
 _NAMES: Final = ("t", "other", "a.b", "", "..", "x" * 249, "x" * 300, "ä", "n0", "n1", "n2", "n3", "g", "1", "2", "3")
 _NUMBERS: Final = (-2, -1, 0, 1, 2, 3, 5, 10, 100, 1_000, 100_000)

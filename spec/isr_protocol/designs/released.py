@@ -7,12 +7,13 @@ is elected again (`leader_bugs`), forgets a proposal when metadata arrive (`forg
 the design is Kafka at rest. The mended design has every mend of those files, and should lose nothing at the same
 bounds.
 
-People do four things. They reassign: any replicas at once, also in place of a reassignment that is under way, and they
-cancel. They set min.insync.replicas. They put an empty disk into a broker that is down. And a network makes a leader
-send an AlterPartition again. Restarts, elections and lost sessions are those of `kip-966`.
+People do three things. They reassign: any replicas at once, also in place of a reassignment that is under way, and they
+cancel. They set min.insync.replicas. They put an empty disk into a broker that is down. A network does two: a leader
+sends an AlterPartition again, or has an answer before its metadata bring what it says. Restarts, elections and lost
+sessions are those of `kip-966`.
 
-Left out: a reassignment that an election completes, or that is asked for while nobody leads; a switch of
-unclean.leader.election.enable; a failed directory (`directories`).
+Left out: that anything but a proposal completes a reassignment that has to wait, and one that is asked for while nobody
+leads; a switch of unclean.leader.election.enable; a failed directory (`directories`).
 """
 
 from __future__ import annotations
@@ -38,18 +39,20 @@ from isr_lang import (
     forall,
     initial,
     smallest,
+    step,
     var,
     when,
 )
 from isr_lang.blank import blank
+from isr_lang.override import DefinitionFunction
 from isr_model import KIP_966
 from isr_protocol.designs.forgotten_proposal import (
     has_read,
-    is_ahead,
     leader_has_read,
     leader_hears_known_version,
     leader_hears_known_version_and_waits_on,
 )
+from isr_protocol.designs.history import isr_keeps_last, never_struck, no_elr
 from isr_protocol.designs.leader_bugs import (
     becomes_leader_with,
     controller_refuses_later_copy,
@@ -64,6 +67,7 @@ from isr_protocol.designs.raised_minimum import (
     leader_learns_minimum,
     learns_minimum,
 )
+from isr_protocol.designs.reassignment import completes as completes_with_all
 from isr_protocol.designs.reassignment import completes_with_added_or_all
 from isr_protocol.designs.removed_replica import (
     awaited_replica,
@@ -79,13 +83,26 @@ from isr_protocol.designs.wider_state import Adjusted, Answered, Minimum, Moving
 from isr_protocol.elections import available
 from isr_protocol.membership import current, elects, eligible, elr_beside, metadata_changes, replies
 from isr_protocol.metadata import becomes_leader, leader_learns_brokers
-from isr_protocol.promises.safety import acks_meet_minimum, clean_election, weak_isr
+from isr_protocol.promises.safety import (
+    acked_survives,
+    acks_meet_minimum,
+    clean_election,
+    committed_on_new_leader,
+    leaders_complete,
+    maximal_isr_covers,
+    strong_isr,
+    weak_isr,
+)
 from isr_protocol.state import MIN_INSYNC, Alter, Fetch, Replica, leads
 
 REASSIGNMENTS = bound("reassignments", "reassignments that are begun or cancelled", default=0, high=3, budget=True)
 MINIMUM_CHANGES = bound("minimum_changes", "changes of min.insync.replicas", default=0, high=2, budget=True)
 DISKS_REPLACED = bound("disks_replaced", "brokers that are down and get an empty disk", default=0, high=2, budget=True)
 COPIES = bound("copies", "AlterPartition requests that are sent again", default=0, high=2, budget=True)
+LATE_NEWS = bound(
+    "late_news", "answers that a leader has before the metadata of the same change", default=0, high=2, budget=True
+)
+LEAST_REPLICAS = bound("least_replicas", "replicas that every reassignment asks for at least", default=1, low=1, high=7)
 
 
 class Reassignments(Number, high=REASSIGNMENTS):
@@ -110,6 +127,10 @@ def smaller_minimum(minimum: Minimum, replicas: Set[Replica]) -> Minimum:
     return when(number < minimum, number, minimum)
 
 
+class LateNews(Number, high=LATE_NEWS):
+    """How many versions of the partition a leader has heard late."""
+
+
 class Operated(Moving, Adjusted, Answered):
     """The state of a cluster at which people work: assignment and configuration change, and messages arrive twice."""
 
@@ -118,6 +139,7 @@ class Operated(Moving, Adjusted, Answered):
     minimum_changes: MinimumChanges = var("changes so far of min.insync.replicas")
     disks_replaced: DisksReplaced = var("empty disks so far")
     copies: Copies = var("requests so far that were sent again")
+    late_news: LateNews = var("versions so far that a leader knew from an answer when its metadata brought them")
     least: Minimum = var("the least number of logs that an acknowledgement has taken so far")
 
 
@@ -146,6 +168,7 @@ def at_rest(new: Operated, first: Replica, spare: Replica) -> Step:
         new.minimum_changes == 0,
         new.disks_replaced == 0,
         new.copies == 0,
+        new.late_news == 0,
         new.least == smaller_minimum(Minimum.of(MIN_INSYNC), others),
     )
 
@@ -268,6 +291,11 @@ def counts_reassignment(old: Operated, new: Operated) -> Step:
     return (old.reassignments < REASSIGNMENTS, new.reassignments == old.reassignments + 1)
 
 
+def asked_for(target: Set[Replica]) -> Bool:
+    """Somebody may ask for these replicas."""
+    return target.size() >= LEAST_REPLICAS
+
+
 def target_of(old: Operated, target: Set[Replica]) -> tuple[Set[Replica], Set[Replica], Set[Replica]]:
     """All replicas, those added and those removed, once such a target is asked for.
 
@@ -288,7 +316,7 @@ def controller_starts_reassignment(old: Operated, new: Operated, target: Set[Rep
     return (
         *counts_reassignment(old, new),
         old.controller_leader != NONE,
-        ~target.is_empty(),
+        asked_for(target),
         target != old.replicas,
         ~completes(old, isr, adding, removing, replicas),
         *metadata_changes(old, new, isr, elr_of(old, isr, replicas)),
@@ -306,7 +334,7 @@ def controller_reassigns_at_once(old: Operated, new: Operated, target: Set[Repli
     return (
         *counts_reassignment(old, new),
         old.controller_leader != NONE,
-        ~target.is_empty(),
+        asked_for(target),
         target != old.replicas,
         completes(old, isr, adding, removing, replicas),
         *reassigned_to(old, new, isr - removing, replicas - removing, leader),
@@ -363,6 +391,18 @@ def counts_minimum(old: Operated, new: Operated, value: Minimum) -> Step:
 
 
 @action
+def is_ahead(old: Operated, new: Operated, leader: Replica) -> Step:
+    """Taken with the answer that an in-sync set was accepted, where the metadata may bring it later."""
+    return (new.ahead == when(LATE_NEWS > 0, old.ahead.including(leader), old.ahead),)
+
+
+@action
+def counts_news(old: Operated, new: Operated, leader: Replica) -> Step:
+    """One of the late versions of the budget."""
+    return (old.late_news < LATE_NEWS, new.late_news == old.late_news + 1)
+
+
+@action
 def counts_copy(old: Operated, new: Operated, leader: Replica) -> Step:
     """One of the copies of the budget."""
     return (old.copies < COPIES, new.copies == old.copies + 1)
@@ -397,6 +437,28 @@ def leader_is_replica(s: Operated) -> Bool:
     return forall((s.controller_leader == r).implies(s.replicas.has(r)) for r in Replica.all())
 
 
+@step
+def completion_keeps_minimum(old: Operated, new: Operated) -> Bool:
+    """To complete a reassignment takes the ISR under min.insync.replicas only where all replicas left are in sync.
+
+    Else writes are refused that were taken a moment before (KAFKA-15665). Cancelling is not completing.
+    """
+    gone, left = old.replicas - new.replicas, new.controller_isr.size()
+    kept = (left >= old.minimum) | (left >= old.controller_isr.size()) | (new.controller_isr == new.replicas)
+    return (gone <= old.adding) | kept
+
+
+@step
+def reassignment_is_not_held_up(old: Operated, new: Operated) -> Bool:
+    """A proposal that brings in sync all that a reassignment adds completes it, unless there will be fewer replicas.
+
+    Who stays and is out of sync may never be back (KAFKA-19975).
+    """
+    proposal = (new.controller_epoch == old.controller_epoch) & (new.controller_isr != old.controller_isr)
+    added = ~new.adding.is_empty() & (new.adding <= new.controller_isr)
+    return ~(proposal & added & (new.removing.size() <= new.adding.size()))
+
+
 # The designs.
 
 
@@ -427,6 +489,7 @@ _AS_WELL: Mapping[str, tuple[Action, ...]] = {
     "broker_shuts_down": (forgets_replicas, has_read, has_heard_of_nobody),
     "broker_restarts": (learns_minimum,),
     "leader_adopts_isr": (is_ahead,),
+    "leader_hears_known_version": (counts_news,),
     "controller_accepts_alter_partition": (goes_on,),
     "controller_sets_minimum": (counts_minimum,),
     "controller_refuses_later_copy": (counts_copy,),
@@ -442,55 +505,94 @@ def _as_well(design: Design, *names: str) -> Design:
     return design
 
 
-KAFKA_4_4 = _as_well(
-    _operated()
-    .adding(
-        leader_learns_brokers,
-        leader_hears_known_version,
-        controller_refuses_later_copy,
-        controller_sets_minimum,
-        broker_learns_minimum,
-        replica_is_deleted,
-        controller_starts_reassignment,
-        controller_reassigns_at_once,
-        controller_cancels_reassignment,
-        controller_accepts_and_completes,
-        disk_is_replaced,
-    )
-    .replacing(
-        "kafka-4.4",
-        "Kafka 4.3 and 4.4 as they are released, with reassignments, new settings, empty disks and copies of requests",
-        because="what is known to be wrong in them is in here, too.",
-        becomes_leader=becomes_leader_keeping_positions,
-        hears=hears_what_it_waits_for,
-        enough=enough_of_own,
-        may_advance=may_advance_of_own,
-        enough_on_news=enough_of_news,
-        may_advance_on_news=may_advance_of_news,
-        takes=takes_from_replica,
-        electable=electable_replica,
-        awaited=awaited_replica,
-        elr_beside=elr_beside_of_minimum,
-        caught_up=caught_up_by_fetch,
-    ),
-    *_AS_WELL,
-).promising(members_are_replicas, leader_is_replica)
+_REMOVED_IS_ELECTED = "who is removed stays in the ELR, and is elected from it when it is added again"
 
-KAFKA_4_4_MENDED = _as_well(
-    KAFKA_4_4.replacing(
-        "kafka-4.4-mended",
-        "kafka-4.4 with every mend that is proposed here",
-        because="nothing should be lost any more at the same bounds; what is lost is new.",
-        becomes_leader=becomes_leader,
-        leader_hears_known_version=leader_hears_known_version_and_waits_on,
-        controller_refuses_later_copy=controller_refuses_later_copy_in_new_version,
-        controller_sets_minimum=controller_sets_minimum_in_new_version,
-        enough_of_news=enough_of_newest,
-        elr_of=elr_within,
-    ),
-    "becomes_leader",
-    "controller_sets_minimum",
-    "controller_refuses_later_copy",
+KAFKA_4_4 = (
+    _as_well(
+        _operated()
+        .adding(
+            leader_learns_brokers,
+            leader_hears_known_version,
+            controller_refuses_later_copy,
+            controller_sets_minimum,
+            broker_learns_minimum,
+            replica_is_deleted,
+            controller_starts_reassignment,
+            controller_reassigns_at_once,
+            controller_cancels_reassignment,
+            controller_accepts_and_completes,
+            disk_is_replaced,
+        )
+        .replacing(
+            "kafka-4.4",
+            "Kafka 4.3 and 4.4 as they are released, with all that was found in them, and what people do to a cluster",
+            because="the protocol as it is meant has none of the ways to lose a record that were found in its code.",
+            becomes_leader=becomes_leader_keeping_positions,
+            hears=hears_what_it_waits_for,
+            enough=enough_of_own,
+            may_advance=may_advance_of_own,
+            enough_on_news=enough_of_news,
+            may_advance_on_news=may_advance_of_news,
+            takes=takes_from_replica,
+            electable=electable_replica,
+            awaited=awaited_replica,
+            elr_beside=elr_beside_of_minimum,
+            caught_up=caught_up_by_fetch,
+        ),
+        *_AS_WELL,
+    )
+    .promising(members_are_replicas, leader_is_replica, completion_keeps_minimum, reassignment_is_not_held_up)
+    .with_defaults(
+        replicas=2, min_insync=2, crashes=0, sessions_lost=1, reassignments=2, epochs=2, isr_changes=4, log=2, records=2
+    )
+    .failing(
+        _REMOVED_IS_ELECTED,
+        acked_survives,
+        committed_on_new_leader,
+        leaders_complete,
+        strong_isr,
+        maximal_isr_covers,
+        members_are_replicas,
+    )
 )
 
-DESIGNS = (KAFKA_4_4, KAFKA_4_4_MENDED)
+MENDS: Mapping[str, Mapping[str, Action | DefinitionFunction]] = {
+    "positions-forgotten": {"becomes_leader": becomes_leader},
+    "proposal-kept": {"leader_hears_known_version": leader_hears_known_version_and_waits_on},
+    "refusal-in-new-version": {"controller_refuses_later_copy": controller_refuses_later_copy_in_new_version},
+    "minimum-in-new-version": {
+        "controller_sets_minimum": controller_sets_minimum_in_new_version,
+        "enough_of_news": enough_of_newest,
+    },
+    "elr-of-replicas": {"elr_of": elr_within},
+}
+"""What is proposed against each way to lose a record that was found: which parts of `kafka-4.4` become which."""
+
+
+def with_mends(name: str, summary: str, *mends: str) -> Design:
+    """kafka-4.4 with some of MENDS, under a name of its own."""
+    parts = {slot: part for mend in mends for slot, part in MENDS[mend].items()}
+    because = "nothing should be lost any more at the same bounds; what is lost is new."
+    design = KAFKA_4_4.replacing(name, summary, because=because, **parts)
+    return attrs.evolve(_as_well(design, *(slot for slot in parts if slot in _AS_WELL)), expected={})
+
+
+KAFKA_4_4_MENDED = with_mends("kafka-4.4-mended", "kafka-4.4 with every mend that is proposed here", *MENDS)
+
+KAFKA_4_2 = KAFKA_4_4.replacing(
+    "kafka-4.2",
+    "Kafka 4.1 and 4.2 as they are released, with eligible leader replicas",
+    because="a reassignment was complete when all target replicas were in sync (KAFKA-19975).",
+    completes_with_added_or_all=completes_with_all,
+).failing(_REMOVED_IS_ELECTED, *(KAFKA_4_4.property_named(name) for name in KAFKA_4_4.expected))
+
+KAFKA_4_0 = KAFKA_4_2.replacing(
+    "kafka-4.0",
+    "Kafka 4.0 as it is released, and 4.1 and 4.2 without eligible leader replicas",
+    because="the feature is not on by default before 4.1, and an upgrade does not switch it on.",
+    elr_beside_of_minimum=no_elr,
+    isr_without=isr_keeps_last,
+    struck=never_struck,
+).without("controller_elects_last_known_leader")
+
+DESIGNS = (KAFKA_4_4, KAFKA_4_4_MENDED, KAFKA_4_2, KAFKA_4_0)
