@@ -103,7 +103,7 @@ BUGS: Final = {
             "MovedReplica",
             ("elr-of-replicas",),
             {"brokers": 40},
-            {"fewer": "RemovedReplica"},
+            {"fewer": "RemovedReplica", "cancel": "CancelledMove"},
         ),
         KafkaBug(
             "kept-positions",

@@ -58,9 +58,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from isr_protocol.designs import early_watermark
 
     yield early_watermark.DESIGNS
-    from isr_protocol.designs import released
+    from isr_protocol.designs import releases
 
-    yield released.DESIGNS
+    yield releases.DESIGNS
 
 
 class _Designs(Mapping[str, Design]):

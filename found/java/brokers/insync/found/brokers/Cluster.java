@@ -75,7 +75,13 @@ final class Cluster implements AutoCloseable {
   /** The scenario on a cluster as the constructor makes it, which is gone in the end. */
   static Story.Outcome play(int minInsync, List<Integer> replicas, Scenario scenario)
       throws Exception {
-    try (Cluster cluster = new Cluster(minInsync, replicas)) {
+    return play(minInsync, replicas, Math.max(3, Collections.max(replicas)), scenario);
+  }
+
+  /** The same with so many brokers. */
+  static Story.Outcome play(int minInsync, List<Integer> replicas, int brokers, Scenario scenario)
+      throws Exception {
+    try (Cluster cluster = new Cluster(minInsync, replicas, brokers)) {
       return scenario.run(cluster);
     }
   }
@@ -86,9 +92,10 @@ final class Cluster implements AutoCloseable {
    *
    * @param minInsync its min.insync.replicas
    * @param replicas the brokers that have it, the leader the first of them
+   * @param brokers how many there are
    */
-  Cluster(int minInsync, List<Integer> replicas) throws Exception {
-    brokers = Math.max(3, Collections.max(replicas));
+  Cluster(int minInsync, List<Integer> replicas, int brokers) throws Exception {
+    this.brokers = brokers;
     ports = new int[brokers + 1];
     toController = new DelayingProxy[brokers + 1];
     nodes = new Node[brokers + 1];
@@ -249,6 +256,12 @@ final class Cluster implements AutoCloseable {
   void assign(List<Integer> replicas) throws Exception {
     var assignment = Optional.of(new NewPartitionReassignment(replicas));
     admin.alterPartitionReassignments(Map.of(PARTITION, assignment)).all().get();
+  }
+
+  /** kafka-reassign-partitions.sh --cancel for the one partition. */
+  void cancelReassignment() throws Exception {
+    Optional<NewPartitionReassignment> none = Optional.empty();
+    admin.alterPartitionReassignments(Map.of(PARTITION, none)).all().get();
   }
 
   /** kafka-configs.sh --alter --add-config min.insync.replicas=N, for the topic. */

@@ -37,7 +37,7 @@ public final class MovedReplica {
       RemovedReplica.describe(cluster, "moved back; r2 has yet to catch up");
     }
     cluster.show();
-    if (!RemovedReplica.stopR1(cluster)) {
+    if (!RemovedReplica.stopR1(cluster, 2)) {
       return RemovedReplica.r1IsBack(cluster);
     }
     cluster.node(1).awaitEnd();

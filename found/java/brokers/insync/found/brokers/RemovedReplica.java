@@ -41,7 +41,7 @@ public final class RemovedReplica {
     Cluster.await("r2 is being added", 60, () -> cluster.node(2).state("leader").equals("1"));
     describe(cluster, "t-1 is reassigned to r1 and r2; r2 has yet to catch up");
     cluster.show();
-    boolean elected = stopR1(cluster);
+    boolean elected = stopR1(cluster, 2);
     if (elected) {
       return Story.outcome(true, cluster.holdsRecord(2), "the log of the leader, r2");
     }
@@ -57,15 +57,17 @@ public final class RemovedReplica {
     }
   }
 
-  /** Stops the leader, r1, in order; whether r2 is elected. */
-  static boolean stopR1(Cluster cluster) throws Exception {
+  /** Stops the leader, r1, in order; whether that broker is elected. */
+  static boolean stopR1(Cluster cluster, int successor) throws Exception {
     cluster.node(1).shutDown();
-    Cluster.await("r1 leads no more", 120, () -> cluster.leaderSeenBy(2) != 1);
-    boolean elected = cluster.leaderSeenBy(2) == 2;
+    Cluster.await("r1 leads no more", 120, () -> cluster.leaderSeenBy(successor) != 1);
+    boolean elected = cluster.leaderSeenBy(successor) == successor;
     describe(
         cluster,
         "r1 shuts down in order; "
-            + (elected ? "r2 is elected" : "nobody is elected until r1 is back"));
+            + (elected
+                ? "r%d is elected".formatted(successor)
+                : "nobody is elected until r1 is back"));
     cluster.show();
     return elected;
   }

@@ -102,6 +102,7 @@ COPIES = bound("copies", "AlterPartition requests that are sent again", default=
 LATE_NEWS = bound(
     "late_news", "answers that a leader has before the metadata of the same change", default=0, high=2, budget=True
 )
+SPARES = bound("spares", "brokers without a replica at first, where anybody reassigns", default=1, high=3)
 LEAST_REPLICAS = bound("least_replicas", "replicas that every reassignment asks for at least", default=1, low=1, high=7)
 
 
@@ -131,7 +132,7 @@ class LateNews(Number, high=LATE_NEWS):
     """How many versions of the partition a leader has heard late."""
 
 
-class Operated(Moving, Adjusted, Answered):
+class Operations(Moving, Adjusted, Answered):
     """The state of a cluster at which people work: assignment and configuration change, and messages arrive twice."""
 
     heard_of: Map[Replica, Set[Replica]] = var("whom each leader has heard of in this epoch; blank elsewhere")
@@ -144,11 +145,11 @@ class Operated(Moving, Adjusted, Answered):
 
 
 @initial
-def at_rest(new: Operated, first: Replica, spare: Replica) -> Step:
-    """All brokers have a replica, in sync, or with reassignments all but one; nobody has done anything yet."""
+def at_rest(new: Operations, first: Replica, spares: Set[Replica]) -> Step:
+    """All brokers have a replica, in sync, or with reassignments all but the spares; nobody has done anything yet."""
     nobody, everybody = blank(new.controller_isr), Replica.all()
-    all_of_them = (spare == first) | (REASSIGNMENTS == 0)
-    others = when(all_of_them, everybody, everybody.excluding(spare))
+    some_are = (REASSIGNMENTS > 0) & (spares.size() <= SPARES) & ~spares.has(first)
+    others = when(some_are, everybody - spares, everybody)
     follows = others.excluding(first)
     return (
         new.replicas == others,
@@ -176,61 +177,61 @@ def at_rest(new: Operated, first: Replica, spare: Replica) -> Step:
 # What a leader and the controller reckon with.
 
 
-def as_many(s: Operated, members: Set[Replica], minimum: Minimum, replicas: Set[Replica]) -> Bool:
+def as_many(s: Operations, members: Set[Replica], minimum: Minimum, replicas: Set[Replica]) -> Bool:
     """The set has min.insync.replicas members, or as many as there are replicas (Partition.effectiveMinIsr)."""
     return (members.size() >= minimum) | (members.size() >= replicas.size())
 
 
 @define
-def enough_of_own(s: Operated, leader: Replica, members: Set[Replica]) -> Bool:
+def enough_of_own(s: Operations, leader: Replica, members: Set[Replica]) -> Bool:
     """(7) By the leader's own configuration and assignment."""
     return as_many(s, members, s.own_minimum[leader], s.own_replicas[leader])
 
 
 @define
-def may_advance_of_own(s: Operated, leader: Replica, isr: Set[Replica]) -> Bool:
+def may_advance_of_own(s: Operations, leader: Replica, isr: Set[Replica]) -> Bool:
     """(2) By the leader's own configuration and assignment."""
     return enough_of_own(s, leader, isr)
 
 
 @define
-def enough_of_news(s: Operated, leader: Replica, members: Set[Replica]) -> Bool:
+def enough_of_news(s: Operations, leader: Replica, members: Set[Replica]) -> Bool:
     """(7) On news: by the assignment that they bring, and the configuration from before (`raised_minimum`)."""
     return as_many(s, members, s.own_minimum[leader], s.replicas)
 
 
 @define
-def may_advance_of_news(s: Operated, leader: Replica, isr: Set[Replica]) -> Bool:
+def may_advance_of_news(s: Operations, leader: Replica, isr: Set[Replica]) -> Bool:
     """(2) On news, by the same."""
     return enough_of_news(s, leader, isr)
 
 
 @define
-def enough_of_newest(s: Operated, leader: Replica, members: Set[Replica]) -> Bool:
+def enough_of_newest(s: Operations, leader: Replica, members: Set[Replica]) -> Bool:
     """(7) On news: by the assignment and the configuration that they bring."""
     return as_many(s, members, s.minimum, s.replicas)
 
 
 @define
-def elr_of(s: Operated, isr: Set[Replica], replicas: Set[Replica]) -> Set[Replica]:
+def elr_of(s: Operations, isr: Set[Replica], replicas: Set[Replica]) -> Set[Replica]:
     """The ELR beside a new ISR and a new assignment: who is no replica any more may stay in it, as in Kafka's code."""
     return elr_beside(s, isr)
 
 
 @define
-def elr_within(s: Operated, isr: Set[Replica], replicas: Set[Replica]) -> Set[Replica]:
+def elr_within(s: Operations, isr: Set[Replica], replicas: Set[Replica]) -> Set[Replica]:
     """The ELR beside a new ISR and a new assignment: replicas only."""
     return elr_beside(s, isr) & replicas
 
 
 @action
-def becomes_leader_keeping_positions(old: Operated, new: Operated, r: Replica) -> Step:
+def becomes_leader_keeping_positions(old: Operations, new: Operations, r: Replica) -> Step:
     """A replica learns that it leads in a new epoch; if it led before, it keeps the positions of the replicas."""
     return becomes_leader_with(old, new, r, leads(old, r), old.replicas)
 
 
 @define
-def caught_up_by_fetch(s: Operated, leader: Replica, f: Replica) -> Bool:
+def caught_up_by_fetch(s: Operations, leader: Replica, f: Replica) -> Bool:
     """The follower has fetched in this epoch, from the watermark or past it, and is not away.
 
     A position that is kept makes no member: a leader asks while it handles a fetch (Partition.maybeExpandIsr).
@@ -240,13 +241,13 @@ def caught_up_by_fetch(s: Operated, leader: Replica, f: Replica) -> Bool:
 
 
 @action
-def hears_of(old: Operated, new: Operated, leader: Replica, follower: Replica) -> Step:
+def hears_of(old: Operations, new: Operations, leader: Replica, follower: Replica) -> Step:
     """Taken where a leader takes a fetch for an acknowledgement."""
     return (new.heard_of[leader] == old.heard_of[leader].including(follower),)
 
 
 @action
-def has_heard_of_nobody(old: Operated, new: Operated, r: Replica) -> Step:
+def has_heard_of_nobody(old: Operations, new: Operations, r: Replica) -> Step:
     """Taken where a broker enters an epoch, or stops."""
     return (new.heard_of[r] == blank(old.replicas),)
 
@@ -255,19 +256,21 @@ def has_heard_of_nobody(old: Operated, new: Operated, r: Replica) -> Step:
 
 
 @define
-def under_way(s: Operated) -> Bool:
+def under_way(s: Operations) -> Bool:
     """A reassignment is under way."""
     return ~(s.adding | s.removing).is_empty()
 
 
 @define
-def completes(s: Operated, isr: Set[Replica], adding: Set[Replica], removing: Set[Replica], all: Set[Replica]) -> Bool:
-    """Such an ISR completes a reassignment, if there is one; `all` are the replicas with those that it adds."""
+def completes(
+    s: Operations, isr: Set[Replica], adding: Set[Replica], removing: Set[Replica], replicas: Set[Replica]
+) -> Bool:
+    """Such an ISR completes a reassignment, if there is one; `replicas` are all, with those that it adds."""
     some = ~(adding | removing).is_empty()
-    return some & completes_with_added_or_all(s, isr, all, adding, removing)
+    return some & completes_with_added_or_all(s, isr, replicas, adding, removing)
 
 
-def reassigned_to(old: Operated, new: Operated, isr: Set[Replica], replicas: Set[Replica], leader: Replica) -> Step:
+def reassigned_to(old: Operations, new: Operations, isr: Set[Replica], replicas: Set[Replica], leader: Replica) -> Step:
     """The assignment is `replicas`, and no reassignment is under way; its leader epoch is new.
 
     The leader stays if it is in this ISR; else another member leads. PartitionChangeBuilder.tryElection,
@@ -286,7 +289,7 @@ def reassigned_to(old: Operated, new: Operated, isr: Set[Replica], replicas: Set
     )
 
 
-def counts_reassignment(old: Operated, new: Operated) -> Step:
+def counts_reassignment(old: Operations, new: Operations) -> Step:
     """One of the reassignments of the budget."""
     return (old.reassignments < REASSIGNMENTS, new.reassignments == old.reassignments + 1)
 
@@ -296,7 +299,7 @@ def asked_for(target: Set[Replica]) -> Bool:
     return target.size() >= LEAST_REPLICAS
 
 
-def target_of(old: Operated, target: Set[Replica]) -> tuple[Set[Replica], Set[Replica], Set[Replica]]:
+def target_of(old: Operations, target: Set[Replica]) -> tuple[Set[Replica], Set[Replica], Set[Replica]]:
     """All replicas, those added and those removed, once such a target is asked for.
 
     What is under way stays where the new target adds or removes nothing itself.
@@ -309,7 +312,7 @@ def target_of(old: Operated, target: Set[Replica]) -> tuple[Set[Replica], Set[Re
 
 
 @action
-def controller_starts_reassignment(old: Operated, new: Operated, target: Set[Replica]) -> Step:
+def controller_starts_reassignment(old: Operations, new: Operations, target: Set[Replica]) -> Step:
     """Somebody asks for other replicas, and that has to wait."""
     replicas, adding, removing = target_of(old, target)
     isr = old.controller_isr
@@ -327,7 +330,7 @@ def controller_starts_reassignment(old: Operated, new: Operated, target: Set[Rep
 
 
 @action
-def controller_reassigns_at_once(old: Operated, new: Operated, target: Set[Replica], leader: Replica) -> Step:
+def controller_reassigns_at_once(old: Operations, new: Operations, target: Set[Replica], leader: Replica) -> Step:
     """Somebody asks for other replicas, and the in-sync set is such that the same record completes it."""
     replicas, adding, removing = target_of(old, target)
     isr = old.controller_isr
@@ -342,7 +345,7 @@ def controller_reassigns_at_once(old: Operated, new: Operated, target: Set[Repli
 
 
 @action
-def controller_cancels_reassignment(old: Operated, new: Operated, leader: Replica) -> Step:
+def controller_cancels_reassignment(old: Operations, new: Operations, leader: Replica) -> Step:
     """Somebody cancels: who was added is no replica any more, and a member no more.
 
     PartitionReassignmentRevert, ReplicationControlManager.cancelPartitionReassignment. Where it added nobody the
@@ -357,13 +360,13 @@ def controller_cancels_reassignment(old: Operated, new: Operated, leader: Replic
 
 
 @action
-def goes_on(old: Operated, new: Operated, leader: Replica) -> Step:
+def goes_on(old: Operations, new: Operations, leader: Replica) -> Step:
     """Taken where the controller accepts a proposal that completes nothing."""
     return (~completes(old, old.alter_isr[leader], old.adding, old.removing, old.replicas),)
 
 
 @action
-def controller_accepts_and_completes(old: Operated, new: Operated, leader: Replica, successor: Replica) -> Step:
+def controller_accepts_and_completes(old: Operations, new: Operations, leader: Replica, successor: Replica) -> Step:
     """The controller accepts a leader's proposal, and that completes the reassignment, in the same record."""
     isr = old.alter_isr[leader]
     return (
@@ -380,7 +383,7 @@ def controller_accepts_and_completes(old: Operated, new: Operated, leader: Repli
 
 
 @action
-def counts_minimum(old: Operated, new: Operated, value: Minimum) -> Step:
+def counts_minimum(old: Operations, new: Operations, value: Minimum) -> Step:
     """One of the changes of min.insync.replicas of the budget."""
     least = smaller_minimum(value, old.replicas)
     return (
@@ -391,25 +394,25 @@ def counts_minimum(old: Operated, new: Operated, value: Minimum) -> Step:
 
 
 @action
-def is_ahead(old: Operated, new: Operated, leader: Replica) -> Step:
+def is_ahead(old: Operations, new: Operations, leader: Replica) -> Step:
     """Taken with the answer that an in-sync set was accepted, where the metadata may bring it later."""
     return (new.ahead == when(LATE_NEWS > 0, old.ahead.including(leader), old.ahead),)
 
 
 @action
-def counts_news(old: Operated, new: Operated, leader: Replica) -> Step:
+def counts_news(old: Operations, new: Operations, leader: Replica) -> Step:
     """One of the late versions of the budget."""
     return (old.late_news < LATE_NEWS, new.late_news == old.late_news + 1)
 
 
 @action
-def counts_copy(old: Operated, new: Operated, leader: Replica) -> Step:
+def counts_copy(old: Operations, new: Operations, leader: Replica) -> Step:
     """One of the copies of the budget."""
     return (old.copies < COPIES, new.copies == old.copies + 1)
 
 
 @action
-def disk_is_replaced(old: Operated, new: Operated, r: Replica) -> Step:
+def disk_is_replaced(old: Operations, new: Operations, r: Replica) -> Step:
     """A broker that is down gets an empty disk: its log is gone, and so is the mark of a clean shutdown.
 
     It comes back under the same number (node.id). CleanShutdownFileHandler; `previousBrokerEpoch` is then -1. Nobody
@@ -432,13 +435,13 @@ def disk_is_replaced(old: Operated, new: Operated, r: Replica) -> Step:
 
 
 @always
-def leader_is_replica(s: Operated) -> Bool:
+def leader_is_replica(s: Operations) -> Bool:
     """Whoever is elected has a replica."""
     return forall((s.controller_leader == r).implies(s.replicas.has(r)) for r in Replica.all())
 
 
 @step
-def completion_keeps_minimum(old: Operated, new: Operated) -> Bool:
+def completion_keeps_minimum(old: Operations, new: Operations) -> Bool:
     """To complete a reassignment takes the ISR under min.insync.replicas only where all replicas left are in sync.
 
     Else writes are refused that were taken a moment before (KAFKA-15665). Cancelling is not completing.
@@ -449,7 +452,7 @@ def completion_keeps_minimum(old: Operated, new: Operated) -> Bool:
 
 
 @step
-def reassignment_is_not_held_up(old: Operated, new: Operated) -> Bool:
+def reassignment_is_not_held_up(old: Operations, new: Operations) -> Bool:
     """A proposal that brings in sync all that a reassignment adds completes it, unless there will be fewer replicas.
 
     Who stays and is out of sync may never be back (KAFKA-19975).
@@ -462,7 +465,7 @@ def reassignment_is_not_held_up(old: Operated, new: Operated) -> Bool:
 # The designs.
 
 
-def _operated() -> Design:
+def _operations() -> Design:
     own = {u.variable for u in at_rest.updates}
     kept = tuple(u for u in KIP_966.initial.updates if u.variable not in own)
     start = attrs.evolve(at_rest, updates=(*kept, *at_rest.updates))
@@ -471,7 +474,7 @@ def _operated() -> Design:
     not_meant = (acks_meet_minimum.name, weak_isr.name, clean_election.name)
     return attrs.evolve(
         KIP_966,
-        state=Operated,
+        state=Operations,
         initial=start,
         properties=tuple(p for p in KIP_966.properties if p.name not in not_meant),
         assumptions=KIP_966.assumptions[:1],
@@ -509,7 +512,7 @@ _REMOVED_IS_ELECTED = "who is removed stays in the ELR, and is elected from it w
 
 KAFKA_4_4 = (
     _as_well(
-        _operated()
+        _operations()
         .adding(
             leader_learns_brokers,
             leader_hears_known_version,

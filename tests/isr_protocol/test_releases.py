@@ -1,0 +1,109 @@
+"""Kafka as it is released: each mend is needed, all of them are enough, and nothing else is in the way.
+
+Without it the mended design could hold because an action never happens, and a seventh way to lose a record would not
+show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from isr_check.engine import Verdict
+from isr_check.native import explore
+from isr_lang import Design, Instance, Value
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.designs.releases import (
+    KAFKA_4_4,
+    KAFKA_4_4_MENDED,
+    MENDS,
+    Operations,
+    with_mends,
+)
+
+pytestmark = pytest.mark.explores
+
+REST: Mapping[str, Value] = {"log": 1, "records": 1, "crashes": 0, "reassignments": 0}
+TWO: Mapping[str, Value] = {**REST, "replicas": 2, "min_insync": 1}
+WAYS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
+    "positions-forgotten": (
+        "leaders-complete",
+        {**REST, "replicas": 3, "sessions_lost": 1, "epochs": 2, "isr_changes": 2, "producers_wait": True},
+    ),
+    "proposal-kept": ("acked-survives", {**TWO, "sessions_lost": 0, "epochs": 1, "isr_changes": 3, "late_news": 1}),
+    "refusal-in-new-version": (
+        "acked-survives",
+        {
+            **TWO,
+            "sessions_lost": 2,
+            "epochs": 1,
+            "isr_changes": 3,
+            "producers_wait": True,
+            "own_view": True,
+            "copies": 1,
+        },
+    ),
+    "minimum-in-new-version": (
+        "acked-survives",
+        {**TWO, "sessions_lost": 2, "epochs": 1, "isr_changes": 2, "minimum_changes": 1},
+    ),
+    "elr-of-replicas": (
+        "acked-survives",
+        {**TWO, "min_insync": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 3, "reassignments": 2},
+    ),
+}
+"""What each mend is against: a promise, and bounds at which `kafka-4.4` breaks it in this way and in no other."""
+OF_RECORDS = ("acked-survives", "committed-on-new-leader", "leaders-complete", "committed-only-grows", "no-divergence")
+
+
+def broken(design: Design, constants: Mapping[str, Value], *names: str) -> set[str]:
+    found = explore(Instance(design, constants), names, symmetry=True, reduction=True)
+    assert all(f.verdict in (Verdict.HOLDS, Verdict.VIOLATED) for f in found.findings), "it ends within its bounds"
+    return {f.name for f in found.findings if f.verdict is Verdict.VIOLATED}
+
+
+@pytest.mark.parametrize("mend", WAYS)
+def test_without_one_mend_a_record_is_lost_and_with_all_of_them_none_is(mend: str) -> None:
+    promise, constants = WAYS[mend]
+    others = with_mends("without-one", "kafka-4.4 with every mend but one", *(m for m in MENDS if m != mend))
+    assert broken(KAFKA_4_4, constants, promise) == {promise}
+    assert broken(others, constants, promise) == {promise}
+    assert broken(KAFKA_4_4_MENDED, constants, *OF_RECORDS) == set()
+
+
+def test_every_mend_has_a_way() -> None:
+    assert set(WAYS) == set(MENDS)
+
+
+def test_a_cancelled_reassignment_leaves_who_was_added_in_the_elr_too() -> None:
+    """The same fault of the ELR: the record that cancels is built as the one that completes is."""
+    cancels = KAFKA_4_4.without("controller_reassigns_at_once", "controller_accepts_and_completes")
+    bounds: Mapping[str, Value] = {**TWO, "min_insync": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 3}
+    constants = {**bounds, "replicas": 3, "spares": 2, "reassignments": 2}
+    assert broken(cancels, constants, "members-are-replicas") == {"members-are-replicas"}
+    assert broken(cancels.without("controller_cancels_reassignment"), constants, "members-are-replicas") == set()
+
+
+def test_earlier_releases_differ_in_what_completes_a_reassignment_and_in_the_elr() -> None:
+    held_up = {**REST, "replicas": 3, "min_insync": 2, "sessions_lost": 1, "epochs": 1, "isr_changes": 3}
+    constants = {**held_up, "reassignments": 1}
+    assert broken(DESIGNS["kafka-4.2"], constants, "reassignment-is-not-held-up") == {"reassignment-is-not-held-up"}
+    assert broken(KAFKA_4_4, constants, "reassignment-is-not-held-up", "completion-keeps-minimum") == set()
+    _, removed = WAYS["elr-of-replicas"]
+    assert broken(DESIGNS["kafka-4.2"], removed, "acked-survives") == {"acked-survives"}
+    assert broken(DESIGNS["kafka-4.0"], removed, "acked-survives") == set()
+
+
+def test_with_no_budget_nobody_has_done_anything() -> None:
+    """At rest the wider state has nothing to choose: its states are those of the same design without the variables."""
+    idle = {"reassignments": 0, "sessions_lost": 1, "log": 1, "records": 1}
+    names = {a.name for a in Instance(KAFKA_4_4, idle).actions}
+    assert not names & {
+        "controller_starts_reassignment",
+        "controller_sets_minimum",
+        "disk_is_replaced",
+        "leader_hears_known_version",
+        "controller_refuses_later_copy",
+    }
+    assert issubclass(KAFKA_4_4.state, Operations)
