@@ -27,7 +27,7 @@ pytestmark = pytest.mark.explores
 REST: Mapping[str, Value] = {"log": 1, "records": 1, "crashes": 0, "reassignments": 0}
 TWO: Mapping[str, Value] = {**REST, "replicas": 2, "min_insync": 1}
 WAYS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
-    "positions-forgotten": (
+    "kafka-resets-positions": (
         "leaders-complete",
         {**REST, "replicas": 3, "sessions_lost": 1, "epochs": 2, "isr_changes": 2, "producers_wait": True},
     ),

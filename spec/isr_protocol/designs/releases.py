@@ -47,6 +47,7 @@ from isr_lang.blank import blank
 from isr_lang.override import DefinitionFunction
 from isr_model import KIP_966
 from isr_protocol.designs.forgotten_proposal import (
+    PROPOSAL_KEPT,
     has_read,
     leader_has_read,
     leader_hears_known_version,
@@ -54,12 +55,15 @@ from isr_protocol.designs.forgotten_proposal import (
 )
 from isr_protocol.designs.history import isr_keeps_last, never_struck, no_elr
 from isr_protocol.designs.leader_bugs import (
+    KAFKA_RESETS_POSITIONS,
+    REFUSAL_IN_NEW_VERSION,
     becomes_leader_with,
     controller_refuses_later_copy,
     controller_refuses_later_copy_in_new_version,
     hears_what_it_waits_for,
 )
 from isr_protocol.designs.raised_minimum import (
+    MINIMUM_IN_NEW_VERSION,
     broker_learns_minimum,
     controller_sets_minimum,
     controller_sets_minimum_in_new_version,
@@ -70,6 +74,7 @@ from isr_protocol.designs.raised_minimum import (
 from isr_protocol.designs.reassignment import completes as completes_with_all
 from isr_protocol.designs.reassignment import completes_with_added_or_all
 from isr_protocol.designs.removed_replica import (
+    ELR_OF_REPLICAS,
     awaited_replica,
     electable_replica,
     follows_as_replica,
@@ -560,16 +565,16 @@ KAFKA_4_4 = (
 )
 
 MENDS: Mapping[str, Mapping[str, Action | DefinitionFunction]] = {
-    "positions-forgotten": {"becomes_leader": becomes_leader},
-    "proposal-kept": {"leader_hears_known_version": leader_hears_known_version_and_waits_on},
-    "refusal-in-new-version": {"controller_refuses_later_copy": controller_refuses_later_copy_in_new_version},
-    "minimum-in-new-version": {
+    KAFKA_RESETS_POSITIONS.name: {"becomes_leader": becomes_leader},
+    PROPOSAL_KEPT.name: {"leader_hears_known_version": leader_hears_known_version_and_waits_on},
+    REFUSAL_IN_NEW_VERSION.name: {"controller_refuses_later_copy": controller_refuses_later_copy_in_new_version},
+    MINIMUM_IN_NEW_VERSION.name: {
         "controller_sets_minimum": controller_sets_minimum_in_new_version,
         "enough_of_news": enough_of_newest,
     },
-    "elr-of-replicas": {"elr_of": elr_within},
+    ELR_OF_REPLICAS.name: {"elr_of": elr_within},
 }
-"""What is proposed against each way to lose a record that was found: which parts of `kafka-4.4` become which."""
+"""By the design that proposes it against one way to lose a record: which parts of `kafka-4.4` become which."""
 
 
 def with_mends(name: str, summary: str, *mends: str) -> Design:
