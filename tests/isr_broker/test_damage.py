@@ -180,7 +180,11 @@ def _no_topic(disk: MemoryDisk) -> None:
     disk.image(f"{FOLDER}/{FILE}").settle(b"")
 
 
-HARMS = [_first_segment_missing, _last_segment_missing, _shorter, _older, _no_topic]
+def _no_topic_file(disk: MemoryDisk) -> None:
+    disk.remove(f"{FOLDER}/{FILE}")
+
+
+HARMS = [_first_segment_missing, _last_segment_missing, _shorter, _older, _no_topic, _no_topic_file]
 
 
 @pytest.mark.parametrize("clean", [True, False])

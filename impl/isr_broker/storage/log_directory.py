@@ -35,7 +35,7 @@ from isr_broker.core.inputs import (
 )
 from isr_broker.core.messages import Millis, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, leader_epoch_of
-from isr_broker.core.topics import FILE, uuid_of
+from isr_broker.core.topics import uuid_of
 from isr_broker.settings import MAX_LONG, Settings
 from isr_broker.storage.checkpoints import (
     LOG_STARTS,
@@ -129,13 +129,13 @@ class LogDirectory:
         logs = self.disk.together([partial(recover_log, tp) for tp in names])
         for tp, (log, topic_id, is_certain) in zip(names, logs, strict=True):
             self.logs[tp] = log
-            if topic_id == 0 and log.is_identified() and not log.damage:
+            if topic_id == 0 and not log.damage:
                 # It may be of a topic that was deleted since, and would pass for one of the same name.
                 mark = None
                 if log.view.start == log.view.end:
                     self.delete(tp)
                     continue
-                log.damage = f"{log.folder}/{FILE} says no topic"
+                log.damage = log.topic_damage()
             if log.damage:
                 mark = None
                 continue
