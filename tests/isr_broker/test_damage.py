@@ -214,6 +214,19 @@ def test_a_log_that_lacks_what_was_durable_is_left_as_it_is_and_named(
     assert directory(disk).damages() == []
 
 
+@pytest.mark.parametrize(("harm", "what"), [(_no_topic, "says no topic"), (_no_topic_file, "is missing")])
+def test_a_log_of_which_two_files_are_damaged_names_both(harm: Callable[[MemoryDisk], None], what: str) -> None:
+    """A segment that nobody can put right is no harm, if the other file says that the topic is no more."""
+    disk = stopped()
+    _shorter(disk)
+    harm(disk)
+    logs = directory(disk)
+    assert logs.load() == (-1, [])
+    (damaged,) = logs.damages()
+    assert f"{FOLDER}/{3:020d}.log" in damaged.why
+    assert f"{FOLDER}/{FILE} {what}" in damaged.why
+
+
 def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
     disk = stopped()
     logs = directory(disk)

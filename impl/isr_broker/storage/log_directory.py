@@ -136,6 +136,9 @@ class LogDirectory:
                     self.delete(tp)
                     continue
                 log.damage = log.topic_damage()
+            elif topic_id == 0:
+                # Whoever puts this file right may find that nobody wants the log.
+                log.damage += f"; {log.topic_damage()}"
             if log.damage:
                 mark = None
                 continue
