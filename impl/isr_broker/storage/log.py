@@ -27,6 +27,12 @@ from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.segment import SUFFIX, Segment, file_name
 
 
+def identity(disk: Disk, folder: str) -> tuple[int, bool]:
+    """The topic id that the folder of a log says, 0 for none, and whether with a checksum."""
+    noted = contents(disk, f"{folder}/{FILE}")
+    return in_file(noted), has_checksum(noted)
+
+
 @attrs.define
 class Log:
     """The log of one replica (UnifiedLog, LocalLog).
@@ -302,11 +308,11 @@ class Log:
 
     def topic_id(self) -> int:
         """Of which topic it is; 0 if nobody has noted that."""
-        return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
+        return identity(self.disk, self.folder)[0]
 
     def has_certain_topic(self) -> bool:
         """What is noted of its topic has a checksum."""
-        return has_checksum(contents(self.disk, f"{self.folder}/{FILE}"))
+        return identity(self.disk, self.folder)[1]
 
     def topic_damage(self) -> str:
         """Why nobody can tell of which topic it is: the file is damaged or missing, for it is there before a record is.
