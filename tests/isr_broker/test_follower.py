@@ -140,7 +140,6 @@ def test_a_follower_that_is_fenced_waits_for_the_next_leader_epoch() -> None:
         batch_at(2, epoch=3) + batch_at(1, epoch=3),
         batch_at(0, epoch=3),
         batch_at(1, epoch=3) + batch_at(2, epoch=2),
-        batch_at(1, epoch=1),
     ],
 )
 def test_offsets_or_epochs_that_go_back_halt_the_partition(records: bytes) -> None:
@@ -149,6 +148,17 @@ def test_offsets_or_epochs_that_go_back_halt_the_partition(records: bytes) -> No
     step = tell(core, answer(1, records, last_epoch=2, epoch=3))
     assert is_halted(step)
     assert step.core.log == core.log
+
+
+def test_a_record_whose_leader_epoch_became_larger_is_copied_anew() -> None:
+    """The leader has no record of epoch 2 before one of epoch 1; one bit of a header says so, and no CRC covers it."""
+    core = follower_of(1, log(0, 1, 2, 2), epoch=3)
+    step = tell(core, answer(4, batch_at(4, epoch=1), last_epoch=2, epoch=3))
+    assert step.core.log.end == 2
+    assert (asked(step).offset, asked(step).last_epoch) == (2, 1)
+    assert step.action is None, "the model has no such log"
+    step = tell(step.core, answer(2, batch_at(2, epoch=1), last_epoch=1, epoch=3))
+    assert (step.core.log.end, step.core.log.last_epoch) == (3, 1)
 
 
 def test_only_batches_up_to_the_followers_epoch_are_appended() -> None:

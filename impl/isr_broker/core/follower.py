@@ -122,6 +122,8 @@ def _takes_batches(replica: Replica, answer: FetchResponse, now: Millis) -> Step
 
     Damaged records are asked for again. Offsets or leader epochs that go back, which no CRC covers, halt the partition
     (UnifiedLog.append: OffsetsOutOfOrderException, UnexpectedAppendOffsetException). Kafka does not look at the epochs.
+    Where the first batch is of an earlier epoch than this log's last record, the leader has no record of a later one
+    before it. So a leader epoch is damaged here, and the log is cut before it.
     """
     try:
         fetched_batches = list(batches(answer.records, check=True))
@@ -134,6 +136,12 @@ def _takes_batches(replica: Replica, answer: FetchResponse, now: Millis) -> Step
         anew = TruncateLog(partition=replica.partition, offset=first.base_offset, anew=True)
         return Step(attrs.evolve(replica, pending_operation=awaited), (anew,))
     expected, epoch, size = log.end, log.last_epoch, 0
+    if design.truncation is Truncation.ON_FETCH and first.base_offset == expected and first.leader_epoch < epoch:
+        point = next(entry.start for entry in log.epochs.entries if entry.epoch > first.leader_epoch)
+        return Step(
+            attrs.evolve(replica, pending_operation=FollowerTruncation(point, anew=True)),
+            (TruncateLog(partition=replica.partition, offset=point),),
+        )
     for batch in fetched_batches:
         if design.fences_fetches and batch.leader_epoch > replica.leader_epoch:
             break
