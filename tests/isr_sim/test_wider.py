@@ -212,6 +212,17 @@ def test_a_broker_of_another_cluster_and_a_controller_that_is_behind_stand_there
     assert struck[Kind.FOREIGN_CONTROLLER]
 
 
+def test_a_topic_that_is_made_again_while_nobody_could_lead_needs_no_more_producers() -> None:
+    """They stop where nobody may lead; the next topic of the name has to converge all the same."""
+    run = Run(Config(wider=True, kinds=(), patience_ms=4_000), 0)
+    run.set_up()
+    run.world.run(run.world.now + 500)
+    for producer in run.producers:
+        producer.stopped = True
+    run.world.run(run.world.now + 2_000)
+    assert run.heal() <= 4_000
+
+
 # What is to be borne
 
 
