@@ -164,8 +164,8 @@ class LogDirectory:
 
     def _identities(self, names: Mapping[TopicPartition, str]) -> dict[TopicPartition, tuple[int, bool]]:
         """Of which topic each log is, 0 if nobody knows, and whether that is certain."""
-        found = self.disk.together([partial(identity, self.disk, name) for name in names.values()])
-        identities = dict(zip(names, found, strict=True))
+        in_order = self.disk.together([partial(identity, self.disk, name) for name in names.values()])
+        identities = dict(zip(names, in_order, strict=True))
         self.topics = {tp: text_of(topic_id) for tp, (topic_id, _) in identities.items() if topic_id}
         return identities
 
@@ -194,12 +194,12 @@ class LogDirectory:
             if tp not in self.logs:
                 self._forget(tp)
             log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings, topic_id)
-            found, is_certain = log.topic_id(), log.has_certain_topic()
+            own_id, is_certain = identity(self.disk, log.folder)
         except OSError as error:
             return DiskFailed(partition=tp, why=str(error))
         self.logs[tp] = log
-        self.topics[tp] = text_of(found) if found else ""
-        return LogOpened(partition=tp, log=log.view, topic_id=found, is_certain=is_certain)
+        self.topics[tp] = text_of(own_id) if own_id else ""
+        return LogOpened(partition=tp, log=log.view, topic_id=own_id, is_certain=is_certain)
 
     def delete(self, tp: TopicPartition) -> None:
         """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
