@@ -166,6 +166,18 @@ def test_where_a_log_starts_counts_though_its_process_dies_of_it() -> None:
     assert 0 < read_offsets(host.disk, LOG_STARTS)[tp] == run.invariants.retention_points[tp]
 
 
+def test_a_checkpoint_of_a_log_that_was_set_aside_need_not_be_whole() -> None:
+    """It was damaged under the name of the log, and nobody reads it under the other."""
+    invariants, disk = Invariants(strict=True), MemoryDisk()
+    disk.make_folder("t-1.0f-stray")
+    disk.put("t-1.0f-stray/leader-epoch-checkpoint", b"half")
+    invariants.starts(1, disk)
+    disk.make_folder("t-1")
+    disk.put("t-1/leader-epoch-checkpoint", b"half")
+    with pytest.raises(Violation, match="checkpoints-whole"):
+        invariants.starts(1, disk)
+
+
 def test_retention_of_a_topic_that_was_deleted_is_none_of_the_next_one() -> None:
     tp, invariants = TopicPartition("t", 0), Invariants(strict=True)
     invariants.topics[tp] = 7
