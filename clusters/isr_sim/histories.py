@@ -14,7 +14,7 @@ import attrs
 
 from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import AnswerConsume, Slice
-from isr_broker.core.messages import BrokerId, Message, Offset, TopicPartition
+from isr_broker.core.messages import BrokerId, Message, Metadata, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, batches, value_of
 from isr_broker.core.replica_state import Leading
 from isr_broker.storage.disk import Disk
@@ -50,7 +50,10 @@ class Silent(Invariants):
     def check_message(self, host: Host, message: Message) -> None:
         """Not looked at."""
 
-    def check_controller(self, host: Host, core: Controller) -> None:
+    def check_controller(self, host: Host, core: Controller, by_clock: bool) -> None:
+        """Not looked at."""
+
+    def check_news(self, host: Host, news: Metadata) -> None:
         """Not looked at."""
 
     def acknowledged(self, tp: TopicPartition, offset: Offset, count: int, topic_id: int) -> None:

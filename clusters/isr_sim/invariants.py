@@ -20,6 +20,7 @@ from isr_broker.core.messages import (
     FetchResponse,
     LeaderEpoch,
     Message,
+    Metadata,
     Offset,
     PartitionMetadata,
     TopicPartition,
@@ -29,6 +30,7 @@ from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.watermark import maximal_isr
 from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
 from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.log_directory import STRAY
 from isr_sim.host import Host, Impostor
 from isr_sim.world import STRANGE, World
 
@@ -145,8 +147,11 @@ class Invariants:
         return chain
 
     def starts(self, broker: BrokerId, disk: Disk) -> None:
-        """A process is about to load its logs: every checkpoint is whole, the newest or the one before."""
-        folders = [f"{name}/{EPOCHS}" for name in disk.names(ROOT)]
+        """A process is about to load its logs: every checkpoint is whole, the newest or the one before.
+
+        Nobody reads what was set aside, and a file that was damaged has another path there.
+        """
+        folders = [f"{name}/{EPOCHS}" for name in disk.names(ROOT) if not name.endswith(STRAY)]
         for path in (WATERMARKS, RECOVERY_POINTS, LOG_STARTS, *folders):
             if not is_whole(disk, path) and (broker, path) not in self.damaged_files:
                 raise Violation("checkpoints-whole", f"broker {broker} finds half of {path}")
@@ -186,9 +191,10 @@ class Invariants:
             return committed
         return self._chain(ruling.leader, tp)
 
-    def note_retention(self, tp: TopicPartition, log: LogView) -> None:
-        """A broker has removed what is too old: from then on any log may start there."""
-        self.retention_points[tp] = max(self.retention_points.get(tp, 0), log.start)
+    def note_retention(self, tp: TopicPartition, topic_id: int, log: LogView) -> None:
+        """A broker has removed what is too old: from then on any log may start there, if it is of this topic."""
+        if topic_id == self.topics.get(tp):
+            self.retention_points[tp] = max(self.retention_points.get(tp, 0), log.start)
 
     def check_message(self, host: Host, message: Message) -> None:
         """sends-whole-batches: what a leader sends a follower is as it was written."""
@@ -199,7 +205,7 @@ class Invariants:
         except BadBatch as error:
             raise Violation("sends-whole-batches", f"{message.partition}: broker {host.broker} sends {error}") from None
 
-    def check_controller(self, host: Host, core: Controller) -> None:
+    def check_controller(self, host: Host, core: Controller, by_clock: bool) -> None:
         """strangers-kept-out: no controller has registered a broker of another cluster, nor one that knows more."""
         if not self.strict:
             return
@@ -208,12 +214,25 @@ class Invariants:
             if broker != host.broker and (foreign or STRANGE <= known.incarnation < 2 * STRANGE):
                 raise Violation("strangers-kept-out", f"broker {broker} of another cluster is registered")
         if host.impostor is Impostor.BEHIND:
-            self._obeys_nobody_behind(host, core)
+            self._obeys_nobody_behind(host, core, by_clock)
 
-    def _obeys_nobody_behind(self, host: Host, core: Controller) -> None:
-        """metadata-survives: while brokers know more, a controller that is behind registers and elects nobody."""
+    def check_news(self, host: Host, news: Metadata) -> None:
+        """metadata-survives, strangers-kept-out: no broker learns from a controller that is behind, or of others."""
+        if not self.strict or host.impostor is not None or news.life < STRANGE:
+            return
+        promise = "strangers-kept-out" if self.controller_behind is None else "metadata-survives"
+        raise Violation(promise, f"broker {host.broker} learns from a controller that is none of ours")
+
+    def _obeys_nobody_behind(self, host: Host, core: Controller, by_clock: bool) -> None:
+        """metadata-survives: while brokers know more, a controller that is behind registers and elects nobody.
+
+        What it decides by the clock nobody has asked for. It is not kept from that, for until a broker is heard it
+        knows no better; only nobody may learn of it.
+        """
         if self.controller_behind is None:
             return
+        if by_clock:
+            self.controller_behind = attrs.evolve(self.controller_behind, partitions=core.partitions)
         for broker, known in core.brokers.items():
             if broker != host.broker and known.epoch > self.controller_behind.offset:
                 raise Violation(

@@ -186,9 +186,8 @@ class Run:
             stranded_partitions = self.stranded_partitions()
             for client in self.producers:
                 client.stopped = client.stopped or client.tp in stranded_partitions
-            all_acked = all(
-                p.acked > b or p.tp in stranded_partitions for p, b in zip(self.producers, before, strict=True)
-            )
+            # Who has stopped while nobody could lead writes no more, also where the topic has been made again since.
+            all_acked = all(p.acked > b or p.stopped for p, b in zip(self.producers, before, strict=True))
             if all_acked and all(client.stopped for client in self.producers):
                 if self._convergence_failure() is None:
                     healed = self.world.now - began

@@ -387,6 +387,7 @@ class WiderFaults(Faults):
                 seat.disk.lose(path)
         seat.impostor = Impostor.BEHIND
         world.note(f"the controller's log ends at {at} of {len(log)} bytes")
+        self.invariants.controller_behind = None
         world.start(seat)
         self.invariants.controller_behind = seat.runtime.controller if seat.runtime is not None else None
         self.counts(world.hosts[leaders[0]])
@@ -397,6 +398,7 @@ class WiderFaults(Faults):
     def _foreign_controller(self) -> None:
         seat, own = self.world.seat, self.world.seat.disk
         self.quiet = True
+        self.invariants.controller_behind = None
         self.world.stop(seat, Everything())
         disk = MemoryDisk()
         claim(disk, Claim(seat.broker, OTHER_CLUSTER))

@@ -32,7 +32,9 @@ from isr_broker.core.inputs import (
     EpochAssigned,
     LogOpened,
     NodeInput,
+    Received,
     Retained,
+    Tick,
     Truncated,
 )
 from isr_broker.core.log_view import LogView
@@ -47,6 +49,7 @@ from isr_broker.core.messages import (
     Heartbeat,
     HeartbeatAnswer,
     Message,
+    Metadata,
     Millis,
     OffsetForLeaderEpochResponse,
     RegisterBroker,
@@ -105,16 +108,20 @@ class Watcher(Protocol):
         """A disk operation was reported done to the broker's core; the log as it is since."""
         ...
 
-    def note_retention(self, tp: TopicPartition, log: LogView) -> None:
-        """Some broker has removed what is too old, by itself; the log as it is since."""
+    def note_retention(self, tp: TopicPartition, topic_id: int, log: LogView) -> None:
+        """Some broker has removed what is too old, by itself; the log as it is since, and of which topic."""
         ...
 
     def check_message(self, host: Host, message: Message) -> None:
         """A process answers another one."""
         ...
 
-    def check_controller(self, host: Host, core: Controller) -> None:
-        """A controller, or what passes for one, has taken an input."""
+    def check_controller(self, host: Host, core: Controller, by_clock: bool) -> None:
+        """A controller, or what passes for one, has taken an input: a Tick if it is `by_clock`."""
+        ...
+
+    def check_news(self, host: Host, news: Metadata) -> None:
+        """A broker, or what passes for one, has taken news of a controller."""
         ...
 
     def check_metadata_log(self, world: World) -> None:
@@ -225,7 +232,9 @@ class Witness:
             case Retained(partition=tp) if tp in self.pending_starts:
                 self.pending_starts.discard(tp)
             case Retained(partition=tp):
-                self.world.watcher.note_retention(tp, node_input.log)
+                self.world.watcher.note_retention(tp, before.topic_ids[tp], node_input.log)
+            case Received(message=Metadata() as news):
+                self.world.watcher.check_news(self.host, news)
             case _:
                 pass
         for effect in step.effects:
@@ -241,7 +250,7 @@ class Witness:
             self.trace.controller_stepped(controller_input, step, at)
         if self.host.impostor is None:
             self.world.controller = step.core
-        self.world.watcher.check_controller(self.host, step.core)
+        self.world.watcher.check_controller(self.host, step.core, isinstance(controller_input, Tick))
         self.world.note(f"controller {controller_input!r}")
         self._sees(CONTROLLER, step.effects)
 
@@ -534,11 +543,22 @@ class World:
     def stop(self, host: Host, survival: Survival) -> None:
         """The process is gone; of its disk survives what survives."""
         self.note(f"{host.broker} is gone")
+        self._notes_unreported_starts(host)
         host.runtime, host.end_reason = None, ""
         host.life += 1
         host.disk.crash(survival)
         if self.cluster and host.impostor is None:
             archive_files(host.versions, host.disk, host.damages)
+
+    def _notes_unreported_starts(self, host: Host) -> None:
+        """A process that dies while it removes old segments has decided where logs start, and told nobody of it."""
+        runtime = host.runtime
+        if runtime is None or host.impostor is not None or not hasattr(runtime, "node"):
+            return
+        for tp, replica in runtime.node.replicas.items():
+            log, start = runtime.logs.logs.get(tp), runtime.logs.starts.get(tp, 0)
+            if log is not None and start > replica.log.start:
+                self.watcher.note_retention(tp, runtime.node.topic_ids[tp], log.view.started(start))
 
     def pause(self, host: Host, duration: Millis) -> None:
         """The process does nothing for a while, and then goes on as if nothing had been."""

@@ -495,6 +495,8 @@ class Runtime:
                 self._note_position()
                 self.logs.close(epoch, watermarks)
                 self._ends("stopped in order")
+            case PartitionHalt(tp, why, is_damaged=True):
+                self.take_offline(tp, why)
             case PartitionHalt(tp, why):
                 self.outside.log(f"{tp}: this follower waits for a new leader epoch: {why}")
             case Halt(why):

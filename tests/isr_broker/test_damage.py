@@ -30,12 +30,24 @@ from isr_broker.core.effects import (
     Effect,
     Halt,
     OpenLog,
+    PartitionHalt,
     Send,
     SetAside,
     Slice,
     TruncateLog,
 )
-from isr_broker.core.inputs import Consume, LogDamaged, LogOpened, Produce, Received, Retained, Start, Tick, Written
+from isr_broker.core.inputs import (
+    Consume,
+    LogDamaged,
+    LogOpened,
+    NodeInput,
+    Produce,
+    Received,
+    Retained,
+    Start,
+    Tick,
+    Written,
+)
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
     BrokerMetadata,
@@ -180,7 +192,11 @@ def _no_topic(disk: MemoryDisk) -> None:
     disk.image(f"{FOLDER}/{FILE}").settle(b"")
 
 
-HARMS = [_first_segment_missing, _last_segment_missing, _shorter, _older, _no_topic]
+def _no_topic_file(disk: MemoryDisk) -> None:
+    disk.remove(f"{FOLDER}/{FILE}")
+
+
+HARMS = [_first_segment_missing, _last_segment_missing, _shorter, _older, _no_topic, _no_topic_file]
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -208,6 +224,19 @@ def test_a_log_that_lacks_what_was_durable_is_left_as_it_is_and_named(
     assert disk.names(name) == sorted(names)
     assert directory(disk).load() == (-1, [])
     assert directory(disk).damages() == []
+
+
+@pytest.mark.parametrize(("harm", "what"), [(_no_topic, "says no topic"), (_no_topic_file, "is missing")])
+def test_a_log_of_which_two_files_are_damaged_names_both(harm: Callable[[MemoryDisk], None], what: str) -> None:
+    """A segment that nobody can put right is no harm, if the other file says that the topic is no more."""
+    disk = stopped()
+    _shorter(disk)
+    harm(disk)
+    logs = directory(disk)
+    assert logs.load() == (-1, [])
+    (damaged,) = logs.damages()
+    assert f"{FOLDER}/{3:020d}.log" in damaged.why
+    assert f"{FOLDER}/{FILE} {what}" in damaged.why
 
 
 def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
@@ -607,6 +636,21 @@ def test_another_leads_where_the_leader_says_that_its_log_is_damaged_and_it_is_e
     beat = Heartbeat(broker=2, broker_epoch=core.brokers[2].epoch, metadata_offset=core.offset)
     core = controllers.handle(core, Received(2, beat), 0).core
     assert core.partitions[TP].leader == 2, "the next life has found nothing wrong with it"
+
+
+def test_a_follower_that_finds_its_own_log_damaged_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, _, disk = running()
+    with_a_record(runtime, disk)
+    original = nodes.handle
+
+    def finds(node: nodes.Node, node_input: NodeInput, now: int) -> nodes.NodeStep:
+        halt = PartitionHalt(TP, "an epoch went back", is_damaged=True)
+        return nodes.NodeStep(node, (halt,)) if isinstance(node_input, Consume) else original(node, node_input, now)
+
+    monkeypatch.setattr(nodes, "handle", finds)
+    runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda *_: None, 300)
+    assert TP in runtime.node.offline
+    assert read_offsets(disk, OFFLINE) == {TP: 0}
 
 
 def test_a_runtime_that_reads_a_damaged_batch_says_so_and_another_would_lead() -> None:

@@ -11,6 +11,7 @@ from tests.support.brokers import batch_at as batch
 
 from isr_broker.core.effects import AppendLog, CheckpointWatermarks, TruncateLog
 from isr_broker.core.inputs import Appended, DiskFailed
+from isr_broker.core.topics import FILE
 from isr_broker.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     EPOCHS,
@@ -87,6 +88,21 @@ def test_a_recovery_point_is_never_past_what_is_durable(share: float) -> None:
     disk.crash(Share(1, share, zeros=99))
     _, (opened,) = directory(disk).load()
     assert opened.log.end == 0
+
+
+@pytest.mark.parametrize("rest", [None, b"version"])
+def test_a_log_that_is_made_where_a_removed_one_left_its_folder_says_its_topic(rest: bytes | None) -> None:
+    """Else its records would be of no topic, and nobody could read them after the next start."""
+    disk = MemoryDisk()
+    disk.make_folder(FOLDER)
+    if rest is not None:
+        replace(disk, f"{FOLDER}/{FILE}", rest)
+    logs = directory(disk)
+    logs.open(TP, 7)
+    logs.perform(AppendLog(partition=TP, records=batch(0, epoch=0), flush=True))
+    disk.crash(Nothing())
+    _, (opened,) = directory(disk).load()
+    assert (opened.topic_id, opened.log.end) == (7, 1)
 
 
 def test_a_watermark_past_the_log_is_cut_to_it() -> None:

@@ -140,7 +140,6 @@ def test_a_follower_that_is_fenced_waits_for_the_next_leader_epoch() -> None:
         batch_at(2, epoch=3) + batch_at(1, epoch=3),
         batch_at(0, epoch=3),
         batch_at(1, epoch=3) + batch_at(2, epoch=2),
-        batch_at(1, epoch=1),
     ],
 )
 def test_offsets_or_epochs_that_go_back_halt_the_partition(records: bytes) -> None:
@@ -148,6 +147,29 @@ def test_offsets_or_epochs_that_go_back_halt_the_partition(records: bytes) -> No
     core = follower_of(1, log(2), epoch=3)
     step = tell(core, answer(1, records, last_epoch=2, epoch=3))
     assert is_halted(step)
+    assert step.core.log == core.log
+
+
+def test_a_record_whose_leader_epoch_became_larger_is_copied_anew_once_nobody_counts_on_it() -> None:
+    """The leader has no record of epoch 2 before one of epoch 1; one bit of a header says so, and no CRC covers it."""
+    core = tell(replica(2, log(0, 1, 2, 2)), LearnMetadata(metadata=metadata(1, 3, isr=(1, 3)))).core
+    step = tell(core, answer(4, batch_at(4, epoch=1), last_epoch=2, epoch=3))
+    assert step.core.log.end == 2
+    assert (asked(step).offset, asked(step).last_epoch) == (2, 1)
+    assert step.action is None, "the model has no such log"
+    step = tell(step.core, answer(2, batch_at(2, epoch=1), last_epoch=1, epoch=3))
+    assert (step.core.log.end, step.core.log.last_epoch) == (3, 1)
+
+
+@pytest.mark.parametrize("elr", [frozenset({2}), frozenset[int]()])
+def test_it_goes_offline_first_while_it_is_in_sync_or_may_lead(elr: frozenset[int]) -> None:
+    """Cut, it could be elected without committed records."""
+    isr = (1, 3) if elr else (1, 2, 3)
+    news = attrs.evolve(metadata(1, 3, isr=isr), elr=elr)
+    core = tell(replica(2, log(0, 1, 2, 2)), LearnMetadata(metadata=news)).core
+    step = tell(core, answer(4, batch_at(4, epoch=1), last_epoch=2, epoch=3))
+    assert is_halted(step)
+    assert [e.is_damaged for e in step.effects if isinstance(e, PartitionHalt)] == [True]
     assert step.core.log == core.log
 
 

@@ -31,7 +31,7 @@ from isr_broker.core.replica_state import leading
 from isr_broker.designs import KIP_966, PLANTED, Design
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.settings import Settings
-from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, read_offsets
+from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, read_offsets
 from isr_broker.storage.disk_memory import Everything, Fault, Image, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_end import END
@@ -367,6 +367,55 @@ def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() ->
     disk.crash(Everything())
     (found,) = LogDirectory(disk, Settings()).load()[1]
     assert (found.topic_id, found.log.start, found.log.end, found.high_watermark) == (2, 0, 1, 0)
+
+
+def with_an_older_file(name: str, after: Callable[[MemoryDisk], None] = lambda disk: None) -> LogDirectory:
+    """A topic was deleted and made again; then one checkpoint is as it was in the time of the first."""
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, Settings())
+    logs.load()
+    logs.open(TP, 1)
+    logs.perform(TruncateLog(partition=TP, offset=2, anew=True))
+    logs.perform(AppendLog(partition=TP, records=batch_at(2), flush=True))
+    logs.checkpoint(CheckpointWatermarks(((TP, 3),)))
+    older = bytes(disk.image(name).visible_bytes)
+    logs.delete(TP)
+    logs.open(TP, 2)
+    for offset in range(5):
+        logs.perform(AppendLog(partition=TP, records=batch_at(offset), flush=True))
+    logs.close(7, CheckpointWatermarks(((TP, 1),)))
+    disk.crash(Everything())
+    after(disk)
+    disk.put(name, older)
+    return LogDirectory(disk, Settings())
+
+
+@pytest.mark.parametrize("name", [WATERMARKS, LOG_STARTS, RECOVERY_POINTS])
+def test_a_checkpoint_from_before_a_topic_was_made_again_says_nothing_of_it(name: str) -> None:
+    """Its watermark may be above what is committed, its start above records that nobody has removed."""
+    logs = with_an_older_file(name)
+    clean, (opened,) = logs.load()
+    assert (opened.topic_id, opened.log.start, opened.log.end) == (2, 0, 5)
+    assert opened.high_watermark == (0 if name == WATERMARKS else 1)
+    assert (clean == -1) == (name == RECOVERY_POINTS)
+
+
+@pytest.mark.parametrize("name", [LOG_STARTS, RECOVERY_POINTS])
+def test_it_says_nothing_either_when_the_file_with_the_topic_is_put_right_later(name: str) -> None:
+    noted = list[bytes]()
+
+    def spoils(disk: MemoryDisk) -> None:
+        noted.append(disk.image(f"{TP}/partition.metadata").durable)
+        disk.put(f"{TP}/partition.metadata", b"")
+
+    logs = with_an_older_file(name, spoils)
+    assert logs.load() == (-1, [])
+    logs.checkpoint(CheckpointWatermarks(()))
+    disk = logs.disk
+    assert isinstance(disk, MemoryDisk)
+    disk.put(f"{TP}/partition.metadata", noted[0])
+    _, (opened,) = LogDirectory(disk, Settings()).load()
+    assert (opened.topic_id, opened.log.start, opened.log.end) == (2, 0, 5)
 
 
 @attrs.frozen

@@ -12,20 +12,27 @@ from random import Random
 
 import attrs
 import pytest
+from immutables import Map
 from tests.support.sample import sample
 
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import Slice
-from isr_broker.core.messages import TopicPartition
+from isr_broker.core.log_view import LogView
+from isr_broker.core.messages import Metadata, PartitionMetadata, TopicPartition
 from isr_broker.runtime import Runtime
+from isr_broker.storage.checkpoints import LOG_STARTS, read_offsets
 from isr_broker.storage.disk_memory import Everything, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, NotOurs, claim
 from isr_sim import world as worlds
 from isr_sim.damage import Archive, Damage, FileDamage, Purpose, archive_files, files, partition_of, purpose, spoil_file
 from isr_sim.faults import ALL, WIDER, Kind
-from isr_sim.simulate import EVERYTHING, Config, Run, finished, simulate
+from isr_sim.host import Died, Host, Impostor
+from isr_sim.invariants import Invariants, Violation
+from isr_sim.simulate import EVERYTHING, QUICK, Config, Run, finished, simulate
 from isr_sim.traces import again, origin_of
 from isr_sim.wider import WiderFaults
+from isr_sim.world import STRANGE
 
 pytestmark = pytest.mark.explores
 
@@ -141,6 +148,68 @@ def test_a_log_that_starts_later_by_itself_is_found(monkeypatch: pytest.MonkeyPa
     assert broken(config) == {"starts-by-retention"}
 
 
+def test_where_a_log_starts_counts_though_its_process_dies_of_it() -> None:
+    """Retention has decided, and the disk has it, but no core was told: what is gone is gone for its age."""
+    run = Run(Config(wider=True, kinds=()), 0)
+    run.set_up()
+    run.world.run(6_000)
+    host, tp = run.world.hosts[2], TopicPartition("t", 0)
+
+    def dies(disk: MemoryDisk, operation: str, path: str) -> None:
+        if operation == "remove" and path == SEGMENT:
+            raise Died(Everything())
+
+    host.disk.hook = dies
+    run.faults.retains(host)
+    run.world.run(7_000)
+    assert not host.alive
+    assert 0 < read_offsets(host.disk, LOG_STARTS)[tp] == run.invariants.retention_points[tp]
+
+
+def test_a_checkpoint_of_a_log_that_was_set_aside_need_not_be_whole() -> None:
+    """It was damaged under the name of the log, and nobody reads it under the other."""
+    invariants, disk = Invariants(strict=True), MemoryDisk()
+    disk.make_folder("t-1.0f-stray")
+    disk.put("t-1.0f-stray/leader-epoch-checkpoint", b"half")
+    invariants.starts(1, disk)
+    disk.make_folder("t-1")
+    disk.put("t-1/leader-epoch-checkpoint", b"half")
+    with pytest.raises(Violation, match="checkpoints-whole"):
+        invariants.starts(1, disk)
+
+
+def test_retention_of_a_topic_that_was_deleted_is_none_of_the_next_one() -> None:
+    tp, invariants = TopicPartition("t", 0), Invariants(strict=True)
+    invariants.topics[tp] = 7
+    invariants.note_retention(tp, 6, LogView(start=3, end=5))
+    assert invariants.retention_points == {}
+    invariants.note_retention(tp, 7, LogView(start=3, end=5))
+    assert invariants.retention_points == {tp: 3}
+
+
+@pytest.mark.parametrize(("behind", "promise"), [(True, "metadata-survives"), (False, "strangers-kept-out")])
+def test_a_broker_that_learns_from_a_controller_that_is_none_of_ours_is_found(behind: bool, promise: str) -> None:
+    invariants = Invariants(strict=True, controller_behind=Controller(settings=QUICK) if behind else None)
+    invariants.check_news(Host(1), Metadata(since=0, offset=1, life=STRANGE - 1))
+    invariants.check_news(Host(1, impostor=Impostor.BEHIND), Metadata(since=0, offset=1, life=STRANGE))
+    with pytest.raises(Violation, match=promise):
+        invariants.check_news(Host(1), Metadata(since=0, offset=1, life=STRANGE))
+
+
+def test_a_controller_that_is_behind_may_decide_by_the_clock_and_for_nobody_who_asks() -> None:
+    tp, behind = TopicPartition("t", 0), Host(0, impostor=Impostor.BEHIND)
+    before = PartitionMetadata(partition=tp, replicas=(1, 2), isr=frozenset({1, 2}), leader=1, leader_epoch=4)
+    elected = attrs.evolve(before, leader=2, leader_epoch=5)
+    cores = [Controller(settings=QUICK, partitions=Map({tp: p})) for p in (before, elected)]
+    invariants = Invariants(strict=True, controller_behind=cores[0])
+    with pytest.raises(Violation, match="metadata-survives"):
+        invariants.check_controller(behind, cores[1], by_clock=False)
+    invariants.check_controller(behind, cores[1], by_clock=True)
+    invariants.check_controller(behind, cores[1], by_clock=False)
+    with pytest.raises(Violation, match="metadata-survives"):
+        invariants.check_controller(behind, cores[0], by_clock=False)
+
+
 def test_a_broker_of_another_cluster_and_a_controller_that_is_behind_stand_there_and_leave() -> None:
     struck = Counter[Kind]()
     for seed in range(4):
@@ -153,6 +222,17 @@ def test_a_broker_of_another_cluster_and_a_controller_that_is_behind_stand_there
         struck.update(outcome.faults)
     assert struck[Kind.FOREIGN_BROKER]
     assert struck[Kind.FOREIGN_CONTROLLER]
+
+
+def test_a_topic_that_is_made_again_while_nobody_could_lead_needs_no_more_producers() -> None:
+    """They stop where nobody may lead; the next topic of the name has to converge all the same."""
+    run = Run(Config(wider=True, kinds=(), patience_ms=4_000), 0)
+    run.set_up()
+    run.world.run(run.world.now + 500)
+    for producer in run.producers:
+        producer.stopped = True
+    run.world.run(run.world.now + 2_000)
+    assert run.heal() <= 4_000
 
 
 # What is to be borne

@@ -131,10 +131,14 @@ class Halt:
 
 @attrs.frozen
 class PartitionHalt:
-    """Not an order but a note for people: this follower asks no more until it hears of a new leader epoch."""
+    """Not an order but a note for people: this follower asks no more until it hears of a new leader epoch.
+
+    If its log `is_damaged` the replica is to go offline.
+    """
 
     partition: TopicPartition
     why: str
+    is_damaged: bool = False
 
 
 # To other brokers.

@@ -15,6 +15,7 @@ from isr_broker.core.messages import (
     Error,
     FetchRequest,
     FetchResponse,
+    LeaderEpoch,
     Millis,
     Offset,
     OffsetForLeaderEpochRequest,
@@ -134,6 +135,8 @@ def _takes_batches(replica: Replica, answer: FetchResponse, now: Millis) -> Step
         anew = TruncateLog(partition=replica.partition, offset=first.base_offset, anew=True)
         return Step(attrs.evolve(replica, pending_operation=awaited), (anew,))
     expected, epoch, size = log.end, log.last_epoch, 0
+    if design.truncation is Truncation.ON_FETCH and first.base_offset == expected and first.leader_epoch < epoch:
+        return _has_damaged_epoch(replica, first.leader_epoch)
     for batch in fetched_batches:
         if design.fences_fetches and batch.leader_epoch > replica.leader_epoch:
             break
@@ -146,6 +149,23 @@ def _takes_batches(replica: Replica, answer: FetchResponse, now: Millis) -> Step
         return _tries_later(replica, now)
     write = AppendLog(partition=replica.partition, records=answer.records[:size], flush=flushes(replica, expected))
     return Step(attrs.evolve(replica, pending_operation=FollowerAppend(answer)), (write,))
+
+
+def _has_damaged_epoch(replica: Replica, epoch: LeaderEpoch) -> Step:
+    """The leader goes on in an earlier epoch than this log's last, so it has no later one before: one here is damaged.
+
+    The log is cut before that, but not while somebody counts on it. Then it is offline, and the next start finds it
+    neither in the ISR nor in the ELR.
+    """
+    if replica.metadata is None or replica.me in replica.metadata.isr | replica.metadata.elr:
+        why = f"leader epoch {epoch} follows {replica.log.last_epoch}, so one in this log is damaged"
+        halt = PartitionHalt(replica.partition, why, is_damaged=True)
+        return Step(attrs.evolve(replica, role=Following(halts=True)), (halt,))
+    point = next(entry.start for entry in replica.log.epochs.entries if entry.epoch > epoch)
+    return Step(
+        attrs.evolve(replica, pending_operation=FollowerTruncation(point, anew=True)),
+        (TruncateLog(partition=replica.partition, offset=point),),
+    )
 
 
 def _halts(replica: Replica, why: str) -> Step:

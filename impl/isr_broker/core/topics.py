@@ -64,10 +64,14 @@ def topic_id_of(uuid: bytes) -> int:
     return int(topic_id) if ours == _OURS else int.from_bytes(uuid, "big")
 
 
+def text_of(topic_id: int) -> str:
+    """The id as people read it, and files have it (Uuid.toString)."""
+    return base64.urlsafe_b64encode(uuid_of(topic_id)).rstrip(b"=").decode()
+
+
 def file_of(topic_id: int) -> bytes:
     """The contents of the file."""
-    text = base64.urlsafe_b64encode(uuid_of(topic_id)).rstrip(b"=")
-    lines = b"version: 0\ntopic_id: %s\n" % text
+    lines = b"version: 0\ntopic_id: %s\n" % text_of(topic_id).encode()
     return lines + b"crc32c %08x\n" % crc32c(lines)
 
 

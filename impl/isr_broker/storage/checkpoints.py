@@ -9,7 +9,7 @@ or recovery point of 0, leader epochs found again in the records).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from isr_broker.core.log_view import EpochStart
@@ -110,21 +110,35 @@ def is_whole(disk: Disk, path: str) -> bool:
 
 
 def write_offsets(
-    disk: Disk, path: str, offsets: Iterable[tuple[TopicPartition, Offset]], in_place: bool = False
+    disk: Disk,
+    path: str,
+    offsets: Iterable[tuple[TopicPartition, Offset]],
+    in_place: bool = False,
+    topics: Mapping[TopicPartition, str] | None = None,
 ) -> None:
-    """One offset per partition (OffsetCheckpointFile)."""
-    _write(disk, path, [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets)], in_place)
+    """One offset per partition (OffsetCheckpointFile), and of which topic it is, in text, where `topics` has that.
+
+    An older file, put in the place of a newer one, may be from before a topic was deleted and made again.
+    """
+    known = topics or {}
+    rows = [f"{tp.topic} {tp.partition} {offset} {known.get(tp, '')}".rstrip(" ") for tp, offset in sorted(offsets)]
+    _write(disk, path, rows, in_place)
+
+
+def read_topic_offsets(disk: Disk, path: str, trusts: bool = False) -> dict[TopicPartition, tuple[Offset, str]]:
+    """One offset per partition, and its topic in text, which is empty where nobody noted it; none as `read_offsets`."""
+    offsets: dict[TopicPartition, tuple[Offset, str]] = {}
+    for row in _rows(disk, path, trusts) or []:
+        numbers = [_number(text) for text in row[1:3]]
+        if len(row) not in (3, 4) or numbers[0] is None or numbers[1] is None:
+            return {}
+        offsets[TopicPartition(row[0], numbers[0])] = (numbers[1], "".join(row[3:]))
+    return offsets
 
 
 def read_offsets(disk: Disk, path: str, trusts: bool = False) -> dict[TopicPartition, Offset]:
-    """One offset per partition; none if the file is missing or cannot be read."""
-    offsets: dict[TopicPartition, Offset] = {}
-    for row in _rows(disk, path, trusts) or []:
-        numbers = [_number(text) for text in row[1:]]
-        if len(row) != 3 or numbers[0] is None or numbers[1] is None:
-            return {}
-        offsets[TopicPartition(row[0], numbers[0])] = numbers[1]
-    return offsets
+    """One offset per partition, of whatever topic; none if the file is missing or cannot be read."""
+    return {tp: offset for tp, (offset, _) in read_topic_offsets(disk, path, trusts).items()}
 
 
 def write_epochs(disk: Disk, path: str, epochs: Iterable[EpochStart], in_place: bool = False) -> None:

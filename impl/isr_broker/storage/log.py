@@ -27,6 +27,12 @@ from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.segment import SUFFIX, Segment, file_name
 
 
+def identity(disk: Disk, folder: str) -> tuple[int, bool]:
+    """The topic id that the folder of a log says, 0 for none, and whether with a checksum."""
+    noted = contents(disk, f"{folder}/{FILE}")
+    return in_file(noted), has_checksum(noted)
+
+
 @attrs.define
 class Log:
     """The log of one replica (UnifiedLog, LocalLog).
@@ -51,14 +57,25 @@ class Log:
         it. A thousand new logs cost no flush this way.
         """
         if disk.exists(folder):
-            return cls.open(disk, folder, settings)
+            log = cls.open(disk, folder, settings)
+            if topic_id and log.view.end == 0 and not log.topic_id():
+                # A crash, or a removal that failed, left no more of it.
+                disk.remove(f"{folder}/{FILE}")
+                log._identify(topic_id)
+            return log
         disk.make_folder(folder)
-        if topic_id:
-            identity = disk.open(f"{folder}/{FILE}")
-            identity.append(file_of(topic_id))
-            identity.close()
         segment = Segment.open(disk, folder, 0, settings.log_index_interval_bytes)
-        return cls(disk, folder, settings, [segment], LogView(), has_durable_names=False)
+        log = cls(disk, folder, settings, [segment], LogView(), has_durable_names=False)
+        if topic_id:
+            log._identify(topic_id)
+        return log
+
+    def _identify(self, topic_id: int) -> None:
+        """Note of which topic it is, durably with the first append."""
+        self.has_durable_names = False
+        identity = self.disk.open(f"{self.folder}/{FILE}")
+        identity.append(file_of(topic_id))
+        identity.close()
 
     @classmethod
     def open(
@@ -291,19 +308,19 @@ class Log:
 
     def topic_id(self) -> int:
         """Of which topic it is; 0 if nobody has noted that."""
-        return in_file(contents(self.disk, f"{self.folder}/{FILE}"))
+        return identity(self.disk, self.folder)[0]
 
     def has_certain_topic(self) -> bool:
         """What is noted of its topic has a checksum."""
-        return has_checksum(contents(self.disk, f"{self.folder}/{FILE}"))
+        return identity(self.disk, self.folder)[1]
 
-    def is_identified(self) -> bool:
-        """Somebody noted of which topic it is, or it has no records (LogManager.isStrayKraftReplica).
+    def topic_damage(self) -> str:
+        """Why nobody can tell of which topic it is: the file is damaged or missing, for it is there before a record is.
 
-        If it says no topic all the same, then a crash took that before the first append, or the file is damaged. A log
-        with records of which nobody noted the topic is from a time before topic ids.
+        Kafka has no such log either: it takes one for a stray (LogManager.isStrayKraftReplica).
         """
-        return self.disk.exists(f"{self.folder}/{FILE}") or self.view.start == self.view.end
+        path = f"{self.folder}/{FILE}"
+        return f"{path} says no topic" if self.disk.exists(path) else f"{path} is missing"
 
     def remove(self) -> None:
         """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""

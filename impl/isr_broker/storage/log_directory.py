@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -35,7 +35,7 @@ from isr_broker.core.inputs import (
 )
 from isr_broker.core.messages import Millis, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, leader_epoch_of
-from isr_broker.core.topics import FILE, uuid_of
+from isr_broker.core.topics import text_of, uuid_of
 from isr_broker.settings import MAX_LONG, Settings
 from isr_broker.storage.checkpoints import (
     LOG_STARTS,
@@ -44,12 +44,13 @@ from isr_broker.storage.checkpoints import (
     WATERMARKS,
     leave_clean_shutdown,
     read_offsets,
+    read_topic_offsets,
     take_clean_shutdown,
     write_offsets,
 )
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.dropped_records import note_dropped
-from isr_broker.storage.log import Log
+from isr_broker.storage.log import Log, identity
 from isr_broker.storage.offsets_topic import TOPIC
 
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
@@ -80,7 +81,8 @@ class LogDirectory:
     `points`, `starts` and `watermarks` are the checkpoints as they are on disk. No point may ever be past what is
     durable, or a torn batch below it would be taken for whole. So both are written again, before anything else, when a
     log has become shorter or starts earlier. Before segments are removed a log's start is written: so a log whose first
-    segment is missing is no log that starts there.
+    segment is missing is no log that starts there. `topics` are the ids of the logs' topics in text, as rows of
+    checkpoints have them: one of an earlier topic of the same name says nothing.
     """
 
     disk: Disk
@@ -89,6 +91,7 @@ class LogDirectory:
     points: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     starts: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     watermarks: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
+    topics: dict[TopicPartition, str] = attrs.field(factory=dict[TopicPartition, str])
 
     def load(self) -> tuple[int, list[LogOpened]]:
         """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
@@ -99,22 +102,23 @@ class LogDirectory:
         (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
-        points = self.points = read_offsets(self.disk, RECOVERY_POINTS)
-        starts = self.starts = read_offsets(self.disk, LOG_STARTS, self.settings.insync_design.trusts_log_start)
-        watermarks = self.watermarks = read_offsets(self.disk, WATERMARKS)
         found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
         names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
+        identities = self._identities(names)
+        points = self.points = self._of_these_topics(RECOVERY_POINTS)
+        starts = self.starts = self._of_these_topics(LOG_STARTS, self.settings.insync_design.trusts_log_start)
+        watermarks = self.watermarks = self._of_these_topics(WATERMARKS)
         trusts = self.settings.insync_design.trusts_clean_mark
         if mark is not None and points.keys() != names.keys() and not trusts:
             mark = None
 
         offline = read_offsets(self.disk, OFFLINE)
 
-        def recover_log(tp: TopicPartition) -> tuple[Log, int, bool]:
+        def recover_log(tp: TopicPartition) -> Log:
             durable = points.get(tp, 0)
             # After a clean stop nothing reaches past what was durable, but for a batch whose offsets are damaged.
             check_from = 0 if tp in offline else MAX_LONG if mark is not None and trusts else durable
-            log = Log.open(
+            return Log.open(
                 self.disk,
                 names[tp],
                 self.settings,
@@ -123,19 +127,22 @@ class LogDirectory:
                 0 if trusts else durable,
                 starts.get(tp),
             )
-            return log, log.topic_id(), log.has_certain_topic()
 
         opened_logs: list[LogOpened] = []
         logs = self.disk.together([partial(recover_log, tp) for tp in names])
-        for tp, (log, topic_id, is_certain) in zip(names, logs, strict=True):
+        for tp, log in zip(names, logs, strict=True):
             self.logs[tp] = log
-            if topic_id == 0 and log.is_identified() and not log.damage:
+            topic_id, is_certain = identities[tp]
+            if topic_id == 0 and not log.damage:
                 # It may be of a topic that was deleted since, and would pass for one of the same name.
                 mark = None
                 if log.view.start == log.view.end:
                     self.delete(tp)
                     continue
-                log.damage = f"{log.folder}/{FILE} says no topic"
+                log.damage = log.topic_damage()
+            elif topic_id == 0:
+                # Whoever puts this file right may find that nobody wants the log.
+                log.damage += f"; {log.topic_damage()}"
             if log.damage:
                 mark = None
                 continue
@@ -155,6 +162,24 @@ class LogDirectory:
         self._note_offline()
         return -1 if mark is None else mark, opened_logs
 
+    def _identities(self, names: Mapping[TopicPartition, str]) -> dict[TopicPartition, tuple[int, bool]]:
+        """Of which topic each log is, 0 if nobody knows, and whether that is certain."""
+        in_order = self.disk.together([partial(identity, self.disk, name) for name in names.values()])
+        identities = dict(zip(names, in_order, strict=True))
+        self.topics = {tp: text_of(topic_id) for tp, (topic_id, _) in identities.items() if topic_id}
+        return identities
+
+    def _of_these_topics(self, path: str, trusts: bool = False) -> dict[TopicPartition, Offset]:
+        """A checkpoint without what it says of earlier topics of the same names.
+
+        Where nobody knows the topic of a log, it is kept as the recovery points have it, else as the starts.
+        """
+        offsets: dict[TopicPartition, Offset] = {}
+        for tp, (offset, topic) in read_topic_offsets(self.disk, path, trusts).items():
+            if not topic or self.topics.setdefault(tp, topic) == topic:
+                offsets[tp] = offset
+        return offsets
+
     def damages(self) -> list[LogDamaged]:
         """The logs of which nothing counts."""
         damaged = [(tp, log) for tp, log in sorted(self.logs.items()) if log.damage]
@@ -169,11 +194,12 @@ class LogDirectory:
             if tp not in self.logs:
                 self._forget(tp)
             log = self.logs.get(tp) or Log.create(self.disk, str(tp), self.settings, topic_id)
-            found, is_certain = log.topic_id(), log.has_certain_topic()
+            own_id, is_certain = identity(self.disk, log.folder)
         except OSError as error:
             return DiskFailed(partition=tp, why=str(error))
         self.logs[tp] = log
-        return LogOpened(partition=tp, log=log.view, topic_id=found, is_certain=is_certain)
+        self.topics[tp] = text_of(own_id) if own_id else ""
+        return LogOpened(partition=tp, log=log.view, topic_id=own_id, is_certain=is_certain)
 
     def delete(self, tp: TopicPartition) -> None:
         """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
@@ -271,13 +297,15 @@ class LogDirectory:
         """Have the disk remember which logs are damaged."""
         offline = {tp for tp, log in self.logs.items() if log.damage}
         if offline != read_offsets(self.disk, OFFLINE).keys():
-            write_offsets(
-                self.disk, OFFLINE, [(tp, 0) for tp in offline], self.settings.insync_design.checkpoint_in_place
-            )
+            self._write(OFFLINE, [(tp, 0) for tp in offline])
+
+    def _write(self, path: str, offsets: Iterable[tuple[TopicPartition, Offset]]) -> None:
+        """Write a checkpoint, each row with the topic of its log."""
+        write_offsets(self.disk, path, offsets, self.settings.insync_design.checkpoint_in_place, self.topics)
 
     def checkpoint(self, effect: CheckpointWatermarks) -> None:
         """Write the watermarks, and with them how much of each log is durable and where it starts."""
-        write_offsets(self.disk, WATERMARKS, effect.watermarks, self.settings.insync_design.checkpoint_in_place)
+        self._write(WATERMARKS, effect.watermarks)
         self.watermarks = dict(effect.watermarks)
         self._checkpoint_logs()
 
@@ -309,26 +337,24 @@ class LogDirectory:
         """Write that no more than that is durable, before it is so: a log that ends earlier would count as damaged."""
         if self.points.get(tp, 0) > offset:
             self.points = {**self.points, tp: offset}
-            in_place = self.settings.insync_design.checkpoint_in_place
-            write_offsets(self.disk, RECOVERY_POINTS, self.points.items(), in_place)
+            self._write(RECOVERY_POINTS, self.points.items())
 
     def _note_starts(self, later: Mapping[TopicPartition, Offset]) -> None:
         """Write where logs are to start, before what is below that is removed."""
         if later:
             self.starts = {**self.starts, **later}
-            write_offsets(self.disk, LOG_STARTS, self.starts.items(), self.settings.insync_design.checkpoint_in_place)
+            self._write(LOG_STARTS, self.starts.items())
 
     def _checkpoint_logs(self) -> None:
         """Write the recovery points and starts; of a damaged log they stay as they are."""
         offline = {tp for tp, log in self.logs.items() if log.damage}
         points = {tp: log.view.flushed for tp, log in self.logs.items() if tp not in offline}
         points |= {tp: point for tp, point in self.points.items() if tp in offline}
-        in_place = self.settings.insync_design.checkpoint_in_place
-        write_offsets(self.disk, RECOVERY_POINTS, points.items(), in_place)
+        self._write(RECOVERY_POINTS, points.items())
         self.points = points
         starts = {tp: log.view.start for tp, log in self.logs.items() if tp not in offline}
         starts |= {tp: start for tp, start in self.starts.items() if tp in offline}
-        write_offsets(self.disk, LOG_STARTS, starts.items(), in_place)
+        self._write(LOG_STARTS, starts.items())
         self.starts = starts
 
     def close(self, broker_epoch: int, watermarks: CheckpointWatermarks) -> None:
