@@ -30,6 +30,7 @@ from isr_broker.core.effects import (
     AppendMetadata,
     AssignEpoch,
     CheckpointWatermarks,
+    DamageAlarm,
     DeleteLog,
     Effect,
     Halt,
@@ -497,6 +498,9 @@ class Runtime:
                 self._ends("stopped in order")
             case PartitionHalt(tp, why, is_damaged=True):
                 self.take_offline(tp, why)
+            case DamageAlarm(tp, why):
+                files = ", ".join(self.logs.files_of(tp))
+                self._log_damage(LogDamaged(partition=tp, why=f"{why}: one of {files} is damaged"))
             case PartitionHalt(tp, why):
                 self.outside.log(f"{tp}: this follower waits for a new leader epoch: {why}")
             case Halt(why):

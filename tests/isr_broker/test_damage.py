@@ -27,6 +27,7 @@ from isr_broker.core.effects import (
     AnswerProduce,
     AppendLog,
     CheckpointWatermarks,
+    DamageAlarm,
     Effect,
     Halt,
     OpenLog,
@@ -606,6 +607,25 @@ def test_a_log_with_an_epoch_that_there_never_was_is_damaged() -> None:
     step = learns(started(LogOpened(partition=TP, log=view, topic_id=5)), metadata(1, (1, 2, 3)))
     assert TP in step.core.offline
     assert TP not in step.core.replicas
+    (alarm,) = (e for e in step.effects if isinstance(e, DamageAlarm))
+    assert "leader epoch 130" in alarm.why
+
+
+def test_an_alarm_of_a_log_that_can_be_read_names_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator puts right what is named; of a log that nobody names the replica would be offline for good."""
+    runtime, outside, disk = running()
+    with_a_record(runtime, disk)
+    original = nodes.handle
+
+    def alarms(node: nodes.Node, node_input: NodeInput, now: int) -> nodes.NodeStep:
+        effects = (DamageAlarm(TP, "it says another topic"),)
+        return nodes.NodeStep(node, effects) if isinstance(node_input, Consume) else original(node, node_input, now)
+
+    monkeypatch.setattr(nodes, "handle", alarms)
+    runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda *_: None, 300)
+    (line,) = (line for line in outside.lines if line.startswith("ALARM"))
+    assert f"{TP}/partition.metadata" in line
+    assert f"{TP}/{0:020d}.log" in line
 
 
 def offline_at(core: Controller, broker: int, *offline: TopicPartition, number: int = 1) -> Controller:

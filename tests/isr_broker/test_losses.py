@@ -247,6 +247,7 @@ class Elsewhere:
     """What a runtime sends and says."""
 
     answers: list[object] = attrs.field(factory=list[object])
+    lines: list[str] = attrs.field(factory=list[str])
     ended: str = ""
 
     def send(self, to: int, address: object, source: int, message: object) -> None:
@@ -264,7 +265,8 @@ class Elsewhere:
         self.ended = why
 
     def log(self, line: str) -> None:
-        """Nobody reads."""
+        """Kept."""
+        self.lines.append(line)
 
 
 def running() -> tuple[Runtime, Elsewhere, MemoryDisk]:

@@ -108,6 +108,14 @@ class SetAside:
 
 
 @attrs.frozen
+class DamageAlarm:
+    """Tell an operator that a log, which can be read, cannot be right; its replica is offline."""
+
+    partition: TopicPartition
+    why: str
+
+
+@attrs.frozen
 class CheckpointWatermarks:
     """Write the high watermarks of all replicas (replication-offset-checkpoint)."""
 
@@ -220,5 +228,14 @@ ReplicaEffect: TypeAlias = (
     DiskOperation | AdvanceLogStart | PartitionHalt | Send | AnswerFetch | AnswerProduce | AnswerConsume | AnswerDelete
 )
 Effect: TypeAlias = (
-    ReplicaEffect | OpenLog | DeleteLog | SetAside | CheckpointWatermarks | StopProcess | Halt | AppendMetadata | Took
+    ReplicaEffect
+    | OpenLog
+    | DeleteLog
+    | SetAside
+    | DamageAlarm
+    | CheckpointWatermarks
+    | StopProcess
+    | Halt
+    | AppendMetadata
+    | Took
 )

@@ -21,6 +21,7 @@ from isr_broker.core.effects import (
     AnswerFetch,
     AnswerProduce,
     CheckpointWatermarks,
+    DamageAlarm,
     DeleteLog,
     Effect,
     Halt,
@@ -343,6 +344,11 @@ def _goes_offline(node: Node, tp: TopicPartition, at_start: bool, topic_id: int 
     return _leaves(node, tp) if tp in node.replicas else NodeStep(node)
 
 
+def _alarms(step: NodeStep, tp: TopicPartition, why: str) -> NodeStep:
+    """The disk gave back what is written there, so only the core knows that it cannot be right: it says so."""
+    return NodeStep(step.core, (*step.effects, DamageAlarm(tp, why)))
+
+
 def _begins_anew(node: Node, metadata: PartitionMetadata) -> bool:
     """Nobody counts on a damaged log: it is of a topic that is no more, or another leads and has all of it.
 
@@ -372,12 +378,13 @@ def _compares_log(node: Node, metadata: PartitionMetadata, before: PartitionMeta
             # The file that says the topic has no checksum, and this broker is in sync: so the file may be damaged, and
             # the log of this topic. With a checksum it is another topic's: a broker is in the first in-sync set of a
             # topic before it hears of it, and has then no record of it.
-            step = _goes_offline(node, tp, behind)
+            step = _alarms(_goes_offline(node, tp, behind), tp, "it says another topic")
         else:
             step = _drops(node, tp, deleted)
     elif replica is not None and replica.log.epochs.latest() > metadata.leader_epoch:
         # It has records of an epoch that there never was: one of them is damaged, or the metadata are too old.
-        step = _goes_offline(node, tp, behind)
+        epoch = replica.log.epochs.latest()
+        step = _alarms(_goes_offline(node, tp, behind), tp, f"it has records of leader epoch {epoch}, which never was")
     if tp in step.core.offline and _begins_anew(step.core, metadata):
         step = _also(step, _sets_aside(step.core, tp))
     return step

@@ -306,6 +306,11 @@ class Log:
         newest = max((segment.newest for segment in self.segments if segment.size), default=-1)
         return self.first_record_since(newest) if newest >= 0 else None
 
+    def files(self) -> list[str]:
+        """The paths of what says of which topic it is, and of its segments."""
+        segments = (f"{self.folder}/{file_name(segment.base_offset)}" for segment in self.segments)
+        return [f"{self.folder}/{FILE}", *segments]
+
     def topic_id(self) -> int:
         """Of which topic it is; 0 if nobody has noted that."""
         return identity(self.disk, self.folder)[0]

@@ -287,6 +287,11 @@ class LogDirectory:
         """The batches of a slice; OSError or BadBatch where the disk does not give them back as they were written."""
         return self.logs[tp].read(log_slice)
 
+    def files_of(self, tp: TopicPartition) -> list[str]:
+        """The files that say what a log has, and of which topic it is."""
+        log = self.logs.get(tp)
+        return log.files() if log is not None else []
+
     def take_offline(self, tp: TopicPartition, why: str) -> None:
         """The log of a partition is damaged: nothing of it counts, and the next start looks at all of it."""
         if tp in self.logs:
