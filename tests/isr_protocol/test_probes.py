@@ -42,8 +42,8 @@ EXCEPTIONS = {
 """Probes that no action decides. To state them otherwise would change the hash of every model."""
 
 ALTERNATIVES = {
-    elr_member_elected.name: re.compile("controller_(fences|elects|moves)_.*"),
-    isr_grows_back.name: re.compile("controller_(accepts_alter_partition|recovers|elects_.*)"),
+    elr_member_elected.name: re.compile("controller_(fences|elects|moves|reassigns|cancels|accepts)_.*"),
+    isr_grows_back.name: re.compile("controller_(accepts_.*|recovers|elects_.*)"),
     leadership_changes.name: re.compile("controller_.*"),
 }
 """Where several actions do what a probe names, and each is enough: the actions that do it in some design."""
