@@ -47,6 +47,15 @@ ROWS: tuple[Mapping[str, Value], ...] = (
     {**TWO, "min_insync": 1, "sessions_lost": 2, "epochs": 1, "isr_changes": 2, "minimum_changes": 1},
     {**TWO, "min_insync": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 4, "reassignments": 1},
     {**TWO, "min_insync": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 4, "reassignments": 2},
+    {
+        **THREE,
+        "sessions_lost": 1,
+        "epochs": 2,
+        "isr_changes": 5,
+        "reassignments": 3,
+        "spares": 2,
+        "least_replicas": 3,
+    },
     {**TWO, "min_insync": 2, "shutdowns": 1, "epochs": 2, "isr_changes": 4, "disks_replaced": 1},
     {
         **TWO,
