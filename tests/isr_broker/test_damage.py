@@ -611,18 +611,23 @@ def test_a_log_with_an_epoch_that_there_never_was_is_damaged() -> None:
     assert "leader epoch 130" in alarm.why
 
 
+def asks_for(effect: Effect, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core asks for this effect, once."""
+    original = nodes.handle
+
+    def asks(node: nodes.Node, node_input: NodeInput, now: int) -> nodes.NodeStep:
+        return nodes.NodeStep(node, (effect,)) if isinstance(node_input, Consume) else original(node, node_input, now)
+
+    monkeypatch.setattr(nodes, "handle", asks)
+    said: list[ClientAnswer] = []
+    runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda a, _: said.append(a), 300)
+
+
 def test_an_alarm_of_a_log_that_can_be_read_names_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator puts right what is named; of a log that nobody names the replica would be offline for good."""
     runtime, outside, disk = running()
     with_a_record(runtime, disk)
-    original = nodes.handle
-
-    def alarms(node: nodes.Node, node_input: NodeInput, now: int) -> nodes.NodeStep:
-        effects = (DamageAlarm(TP, "it says another topic"),)
-        return nodes.NodeStep(node, effects) if isinstance(node_input, Consume) else original(node, node_input, now)
-
-    monkeypatch.setattr(nodes, "handle", alarms)
-    runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda *_: None, 300)
+    asks_for(DamageAlarm(TP, "it says another topic"), runtime, monkeypatch)
     (line,) = (line for line in outside.lines if line.startswith("ALARM"))
     assert f"{TP}/partition.metadata" in line
     assert f"{TP}/{0:020d}.log" in line
@@ -661,14 +666,7 @@ def test_another_leads_where_the_leader_says_that_its_log_is_damaged_and_it_is_e
 def test_a_follower_that_finds_its_own_log_damaged_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime, _, disk = running()
     with_a_record(runtime, disk)
-    original = nodes.handle
-
-    def finds(node: nodes.Node, node_input: NodeInput, now: int) -> nodes.NodeStep:
-        halt = PartitionHalt(TP, "an epoch went back", is_damaged=True)
-        return nodes.NodeStep(node, (halt,)) if isinstance(node_input, Consume) else original(node, node_input, now)
-
-    monkeypatch.setattr(nodes, "handle", finds)
-    runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda *_: None, 300)
+    asks_for(PartitionHalt(TP, "an epoch went back", is_damaged=True), runtime, monkeypatch)
     assert TP in runtime.node.offline
     assert read_offsets(disk, OFFLINE) == {TP: 0}
 
