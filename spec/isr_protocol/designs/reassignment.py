@@ -33,23 +33,27 @@ from isr_protocol.promises.safety import (
 from isr_protocol.state import MIN_INSYNC, Alter, Fetch, Replica
 
 
+def assigned(new: Moving, first: Replica, replicas: Set[Replica]) -> Step:
+    """These brokers have a replica, in sync, and one of them leads; no reassignment is under way."""
+    nobody, follows = blank(new.controller_isr), replicas.excluding(first)
+    return (
+        new.replicas == replicas,
+        new.own_replicas == Map.build(Replica, lambda r: when(r == first, replicas, nobody)),
+        new.adding == nobody,
+        new.removing == nobody,
+        new.leader == Map.build(Replica, lambda r: when(replicas.has(r), Maybe.of(first), NONE)),
+        new.isr == Map.build(Replica, lambda r: when(r == first, replicas, nobody)),
+        new.fetch == Map.build(Replica, lambda r: when(follows.has(r), Fetch.REQUESTED, Fetch.NONE)),
+        new.fetch_to == Map.build(Replica, lambda r: when(follows.has(r), Maybe.of(first), NONE)),
+        new.controller_isr == replicas,
+    )
+
+
 @initial
 def one_spare(new: Moving, first: Replica, spare: Replica) -> Step:
     """All brokers, or all but one, have a replica, in sync; one of them leads."""
-    nobody, everybody = blank(new.controller_isr), Replica.all()
-    others = when(spare == first, everybody, everybody.excluding(spare))
-    follows = others.excluding(first)
-    return (
-        new.replicas == others,
-        new.own_replicas == Map.build(Replica, lambda r: when(r == first, others, nobody)),
-        new.adding == nobody,
-        new.removing == nobody,
-        new.leader == Map.build(Replica, lambda r: when(others.has(r), Maybe.of(first), NONE)),
-        new.isr == Map.build(Replica, lambda r: when(r == first, others, nobody)),
-        new.fetch == Map.build(Replica, lambda r: when(follows.has(r), Fetch.REQUESTED, Fetch.NONE)),
-        new.fetch_to == Map.build(Replica, lambda r: when(follows.has(r), Maybe.of(first), NONE)),
-        new.controller_isr == others,
-    )
+    everybody = Replica.all()
+    return assigned(new, first, when(spare == first, everybody, everybody.excluding(spare)))
 
 
 # When it is complete: by the ISR, the replicas with those that are added, and both halves of the change.

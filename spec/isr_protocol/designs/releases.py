@@ -28,7 +28,6 @@ from isr_lang import (
     Bool,
     Design,
     Map,
-    Maybe,
     Number,
     Set,
     Step,
@@ -71,8 +70,8 @@ from isr_protocol.designs.raised_minimum import (
     leader_learns_minimum,
     learns_minimum,
 )
+from isr_protocol.designs.reassignment import assigned, completes_with_added_or_all
 from isr_protocol.designs.reassignment import completes as completes_with_all
-from isr_protocol.designs.reassignment import completes_with_added_or_all
 from isr_protocol.designs.removed_replica import (
     ELR_OF_REPLICAS,
     awaited_replica,
@@ -98,7 +97,7 @@ from isr_protocol.promises.safety import (
     strong_isr,
     weak_isr,
 )
-from isr_protocol.state import MIN_INSYNC, Alter, Fetch, Replica, leads
+from isr_protocol.state import MIN_INSYNC, Alter, Replica, leads
 
 REASSIGNMENTS = bound("reassignments", "reassignments that are begun or cancelled", default=0, high=3, budget=True)
 MINIMUM_CHANGES = bound("minimum_changes", "changes of min.insync.replicas", default=0, high=2, budget=True)
@@ -155,17 +154,8 @@ def at_rest(new: Operations, first: Replica, spares: Set[Replica]) -> Step:
     nobody, everybody = blank(new.controller_isr), Replica.all()
     some_are = (REASSIGNMENTS > 0) & (spares.size() <= SPARES) & ~spares.has(first)
     others = when(some_are, everybody - spares, everybody)
-    follows = others.excluding(first)
     return (
-        new.replicas == others,
-        new.own_replicas == Map.build(Replica, lambda r: when(r == first, others, nobody)),
-        new.adding == nobody,
-        new.removing == nobody,
-        new.leader == Map.build(Replica, lambda r: when(others.has(r), Maybe.of(first), NONE)),
-        new.isr == Map.build(Replica, lambda r: when(r == first, others, nobody)),
-        new.fetch == Map.build(Replica, lambda r: when(follows.has(r), Fetch.REQUESTED, Fetch.NONE)),
-        new.fetch_to == Map.build(Replica, lambda r: when(follows.has(r), Maybe.of(first), NONE)),
-        new.controller_isr == others,
+        *assigned(new, first, others),
         new.minimum == Minimum.of(MIN_INSYNC),
         new.own_minimum == Map.build(Replica, lambda r: Minimum.of(MIN_INSYNC)),
         new.ahead == nobody,
