@@ -8,6 +8,7 @@ that makes designs lists them as DESIGNS.
   `raised_minimum`, `removed_replica`, `forgotten_proposal`.
 - Reported by others: `reassignment`, `registration`, `directories`, `cleared_elr`.
 - Proposed, and not built: `proposals`, `unclean_recovery`.
+- Kafka as it is released, with all that was found in it: `releases`.
 - Today's, where less happens: `calm`, `unclean_stops`.
 - Added to any design by its test: `late_metadata`.
 """
