@@ -27,7 +27,6 @@ from isr_broker.core.record_batch import new_batch, stamped
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import Everything, MemoryDisk
 from isr_broker.storage.log_directory import LogDirectory
-from isr_broker.storage.meta_properties import Claim, claim
 from isr_sim.host import Host, Impostor
 from isr_sim.world import STRANGE, World
 
@@ -41,7 +40,7 @@ _IDS: Final = (-2, -1, 0, 4, 2**31 - 1)
 def foreign_disk(world: World, broker: BrokerId, partitions: list[TopicPartition], topic_id: int) -> MemoryDisk:
     """The disk of a broker of another cluster, with logs of the same names, up to some offset in some epoch."""
     disk, chance = MemoryDisk(), world.random
-    claim(disk, Claim(broker, OTHER_CLUSTER))
+    world.claims(disk, broker, OTHER_CLUSTER)
     logs = LogDirectory(disk, Settings())
     logs.load()
     for tp in partitions:

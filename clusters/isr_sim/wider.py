@@ -20,7 +20,7 @@ from isr_broker.core.messages import BrokerId, Millis, TopicPartition
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.replica_state import Leading
 from isr_broker.storage.disk_memory import Everything, MemoryDisk
-from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, claim
+from isr_broker.storage.meta_properties import META_PROPERTIES
 from isr_broker.storage.metadata_log import NAME as METADATA_LOG
 from isr_sim.changes import Changes
 from isr_sim.damage import Damage, FileDamage, Purpose, files, partition_of, spoil_file
@@ -401,7 +401,7 @@ class WiderFaults(Faults):
         self.invariants.controller_behind = None
         self.world.stop(seat, Everything())
         disk = MemoryDisk()
-        claim(disk, Claim(seat.broker, OTHER_CLUSTER))
+        self.world.claims(disk, seat.broker, OTHER_CLUSTER)
         own = self.strangers.takes_place(seat, disk)
         self.world.after(_WINDOW_MS, lambda: self._own_disk(seat, own))
 

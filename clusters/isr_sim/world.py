@@ -62,8 +62,8 @@ from isr_broker.environment import Address, Steps
 from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.disk import Disk
-from isr_broker.storage.disk_memory import Everything, Survival
-from isr_broker.storage.meta_properties import Claim, NotOurs, claim
+from isr_broker.storage.disk_memory import Everything, MemoryDisk, Survival
+from isr_broker.storage.meta_properties import Claim, NotOurs, claim, new_id
 from isr_broker.storage.metadata_log import DamagedMetadata
 from isr_sim.damage import archive_files
 from isr_sim.host import Died, Host
@@ -321,6 +321,7 @@ class World:
     keeps_lines: bool = False
     digest: Digest = attrs.field(factory=hashlib.sha256)
     ids: Random = attrs.field(factory=lambda: Random(0))
+    directory_ids: Random = attrs.field(factory=lambda: Random(1))
     seat: Host = attrs.field(init=False)
     controller: Controller = attrs.field(init=False)
 
@@ -518,10 +519,14 @@ class World:
         self.note(f"{host.broker} starts")
         self.turn(host, lambda runtime, now: self._begins(host, runtime, now, governs))
 
+    def claims(self, disk: MemoryDisk, broker: BrokerId, cluster: str) -> None:
+        """Make a disk a broker's. Its id follows the seed: else damage would strike another bit of it each time."""
+        claim(disk, Claim(broker, cluster, new_id(self.directory_ids.getrandbits)))
+
     def _begins(self, host: Host, runtime: Runtime, now: Millis, governs: bool) -> None:
         try:
             if self.cluster:
-                claim(host.disk, Claim(host.broker, self._cluster_of(host)))
+                self.claims(host.disk, host.broker, self._cluster_of(host))
             runtime.start(host.life if host.impostor is None else host.life + STRANGE, now, governs)
         except (OSError, DamagedMetadata, NotOurs) as error:
             host.refusal = str(error)

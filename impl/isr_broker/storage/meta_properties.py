@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import secrets
 import uuid
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -31,10 +33,13 @@ class NotOurs(Exception):
     """The data are those of another broker or cluster."""
 
 
-def new_id() -> str:
-    """A random id, of a cluster or a directory: a UUID as 22 characters of base64, the first no dash (Uuid)."""
+def new_id(bits: Callable[[int], int] = secrets.randbits) -> str:
+    """A random id, of a cluster or a directory: a UUID as 22 characters of base64, the first no dash (Uuid).
+
+    `bits` gives so many random bits.
+    """
     while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        text = base64.urlsafe_b64encode(uuid.UUID(int=bits(128), version=4).bytes).rstrip(b"=").decode()
         if not text.startswith("-"):
             return text
 
@@ -77,7 +82,7 @@ def cluster_in(disk: Disk, cluster: str | None, begins: bool) -> str:
 def claim(disk: Disk, mine: Claim) -> Claim:
     """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's. What it says then.
 
-    A directory without an id gets one.
+    A directory without an id gets that of `mine`, or else a new one.
     """
     existing_claim = claimed(disk)
     signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
@@ -98,7 +103,7 @@ def claim(disk: Disk, mine: Claim) -> Claim:
         )
     if existing_claim is not None and existing_claim.directory:
         return existing_claim
-    whole = attrs.evolve(mine, directory=new_id())
+    whole = attrs.evolve(mine, directory=mine.directory or new_id())
     text = f"version=1\ncluster.id={whole.cluster}\nnode.id={whole.broker}\ndirectory.id={whole.directory}\n{OURS}\n"
     replace(disk, META_PROPERTIES, text.encode())
     return whole
