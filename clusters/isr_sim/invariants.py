@@ -68,9 +68,11 @@ class Chain:
         self.records.append(record)
         self.links.append(hash((self.links[-1], record)))
 
-    def append_batches(self, data: bytes) -> None:
-        """One link per offset of each batch; a batch is known by its CRC and leader epoch."""
+    def append_batches(self, data: bytes, since: Offset = 0) -> None:
+        """One link per offset of each batch from an offset on; a batch is known by its CRC and leader epoch."""
         for batch in batches(data):
+            if batch.base_offset < since:
+                continue
             if batch.idempotent:
                 self.batch_ids[self.end] = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
             for number in range(batch.count):
@@ -163,9 +165,11 @@ class Invariants:
             first = found[0].base_offset
         before = self.logs.get((broker, tp), Chain())
         chain = self.logs[broker, tp] = Chain()
-        if (broker, tp) in self.rotten_copies and before.end >= log.end:
-            # It has what it had, but for the bit, which the broker may learn of when it reads.
-            chain.copy_prefix(log.end, before)
+        if (broker, tp) in self.rotten_copies:
+            # It has what it had, but for the bit, which the broker may learn of when it reads, and what it wrote before
+            # it died and had no time to report.
+            chain.copy_prefix(min(before.end, log.end), before)
+            chain.append_batches(records, since=chain.end)
             return
         chain.copy_prefix(first, before if before.end >= first else self.committed.get(tp, Chain()))
         chain.append_batches(records)

@@ -214,7 +214,7 @@ class Witness:
 
     def note_opened_log(self, opened_log: LogOpened, records: bytes, at: Millis) -> None:
         """A log was found when the process started."""
-        self.world.watcher.note_opened_log(self.host.broker, opened_log.partition, opened_log.log, records)
+        self._note_log(opened_log, records)
         if self.trace is not None:
             self.trace.note_opened_log(opened_log, records, at)
 
@@ -226,12 +226,14 @@ class Witness:
         self.world.note(f"{broker} {node_input!r}")
         match node_input:
             case Appended(partition=tp) | Truncated(partition=tp) | EpochAssigned(partition=tp):
-                self.world.watcher.note_disk_operation(broker, self.pending_operations.pop(tp), node_input.log)
+                operation = self.pending_operations.pop(tp)
+                if self.host.impostor is None:
+                    self.world.watcher.note_disk_operation(broker, operation, node_input.log)
             case LogOpened(partition=tp) if before.phase is not Phase.LOADING:
-                self.world.watcher.note_opened_log(broker, tp, node_input.log, self.host.contents(tp))
+                self._note_log(node_input, self.host.contents(tp))
             case Retained(partition=tp) if tp in self.pending_starts:
                 self.pending_starts.discard(tp)
-            case Retained(partition=tp):
+            case Retained(partition=tp) if self.host.impostor is None:
                 self.world.watcher.note_retention(tp, before.topic_ids[tp], node_input.log)
             case Received(message=Metadata() as news):
                 self.world.watcher.check_news(self.host, news)
@@ -243,6 +245,11 @@ class Witness:
             elif isinstance(effect, AdvanceLogStart):
                 self.pending_starts.add(effect.partition)
         self._sees(broker, step.effects)
+
+    def _note_log(self, opened_log: LogOpened, records: bytes) -> None:
+        """What another machine has in the place of this one is no log of this one."""
+        if self.host.impostor is None:
+            self.world.watcher.note_opened_log(self.host.broker, opened_log.partition, opened_log.log, records)
 
     def controller_stepped(self, controller_input: ControllerInput, step: ControllerStep, at: Millis) -> None:
         """The controller has taken an input."""
