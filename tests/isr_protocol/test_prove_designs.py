@@ -63,6 +63,8 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
         TINY,
     ),
     ("kafka-removed-replica", "members-are-replicas", "controller_removes_replica", "elr-of-replicas", TINY),
+    ("kafka-4.4", "members-are-replicas", "controller_reassigns_at_once", "kafka-4.4-mended", TINY),
+    ("kafka-4.2", "members-are-replicas", "controller_reassigns_at_once", "kafka-4.4-mended", TINY),
     (
         "kafka-forgotten-proposal",
         "leaders-count-candidates",

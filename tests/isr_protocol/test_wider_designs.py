@@ -95,4 +95,8 @@ def test_other_designs_have_not_grown() -> None:
         "recovery-balanced",
         "recovery-asks-all",
         "recovery-aggressive",
+        "kafka-4.4",
+        "kafka-4.4-mended",
+        "kafka-4.2",
+        "kafka-4.0",
     }
