@@ -143,15 +143,23 @@ class Results:
         text = file.read_text(encoding="utf-8") if file.exists() else "{}"
         self.answers = {name: Answer(**answer) for name, answer in json.loads(text).items()}
 
-    def answer_to(self, question: Question, size: str) -> Answer | None:
-        """The answer, if there is one of this model at these bounds."""
-        answer = self.answers.get(f"{question.name}: {size}")
-        bounds = question.usual() if size == CHOSEN else question.twice()
-        same = answer is not None and answer.model_hash == question.design.model_hash() and answer.bounds == bounds
+    def current(self, name: str, design: Design, bounds: Mapping[str, Value]) -> Answer | None:
+        """The answer of that name, if there is one of this model at these bounds."""
+        answer = self.answers.get(name)
+        same = answer is not None and answer.model_hash == design.model_hash() and answer.bounds == bounds
         return answer if same else None
 
+    def answer_to(self, question: Question, size: str) -> Answer | None:
+        """The answer, if there is one of this model at these bounds."""
+        bounds = question.usual() if size == CHOSEN else question.twice()
+        return self.current(f"{question.name}: {size}", question.design, bounds)
+
     def save(self, question: Question, size: str, answer: Answer) -> None:
-        self.answers[f"{question.name}: {size}"] = answer
+        self.note(f"{question.name}: {size}", answer)
+
+    def note(self, name: str, answer: Answer) -> None:
+        """One answer more, on disk, too."""
+        self.answers[name] = answer
         self.file.parent.mkdir(parents=True, exist_ok=True)
         beside = self.file.with_suffix(".partial")
         beside.write_text(
@@ -194,16 +202,28 @@ def table(rows: Sequence[Question], results: Results) -> tuple[str, int]:
     return "\n".join((*lines, "", f"Of {len(rows)} rows {missing} are not run yet.")), bad
 
 
+def parser_of(description: str | None, results: Path, states: int, seconds: float) -> argparse.ArgumentParser:
+    """The options of a table of runs; the last three are defaults."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=results, help="the file of answers")
+    parser.add_argument("--states", type=int, default=states, help="where a run ends")
+    parser.add_argument("--seconds", type=float, default=seconds, help="where a run ends")
+    parser.add_argument("--table", action="store_true", help="print what is known, and run nothing")
+    parser.add_argument("--write", action="store_true", help="put the table on its page, too")
+    return parser
+
+
+def put_on_page(page: Path, mark: str, text: str) -> None:
+    """Everything after the mark of a page is this text."""
+    before = page.read_text(encoding="utf-8")
+    page.write_text(f"{before[: before.index(mark)]}{mark}{text}\n", encoding="utf-8")
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of answers")
+    parser = parser_of(__doc__, RESULTS, 5_000_000, 120)
     parser.add_argument("--design", action="append", choices=list(DESIGNS), help="only this one; may be repeated")
     parser.add_argument("--setting", action="append", choices=list(SETTINGS), help="only this one; may be repeated")
     parser.add_argument("--replicas", type=int, help="of every design; without it, its own")
-    parser.add_argument("--states", type=int, default=5_000_000, help="where a run ends")
-    parser.add_argument("--seconds", type=float, default=120, help="where a run ends")
-    parser.add_argument("--table", action="store_true", help="print what is known, and run nothing")
-    parser.add_argument("--write", action="store_true", help="put the table on its page, too")
     options = parser.parse_args()
     results = Results(options.results)
     rows = list(questions(options.design or list(DESIGNS), options.setting or list(SETTINGS), options.replicas))
@@ -216,8 +236,7 @@ def main() -> int:
     text, bad = table(rows, results)
     print(text)
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(f"{page[: page.index(MARK)]}{MARK}{text}\n", encoding="utf-8")
+        put_on_page(PAGE, MARK, text)
     return 1 if bad else 0
 
 

@@ -8,17 +8,14 @@ Each run is a process, as in bench/bounds.py, and its answer goes to the file of
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import attrs
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.bounds import Answer, check, words_of
+from bench.bounds import Answer, Results, check, parser_of, put_on_page, words_of
 
 from isr_lang import Value
 from isr_lang.instance import check_constants
@@ -83,14 +80,13 @@ ROWS: tuple[Mapping[str, Value], ...] = (
 """Budgets, the smallest first; what is not in a row is the design's own."""
 
 
+def answer_of(results: Results, name: str, row: Mapping[str, Value]) -> Answer | None:
+    """What was said of a design at the budgets of a row, if anything was."""
+    return results.current(key(name, row), DESIGNS[name], check_constants(DESIGNS[name], row))
+
+
 def key(design: str, constants: Mapping[str, Value]) -> str:
     return f"{design} {json.dumps(constants, sort_keys=True)}"
-
-
-def read(file: Path) -> dict[str, Answer]:
-    """The answers so far."""
-    text = file.read_text(encoding="utf-8") if file.exists() else "{}"
-    return {name: Answer(**answer) for name, answer in json.loads(text).items()}
 
 
 def cell(answer: Answer | None) -> str:
@@ -110,46 +106,31 @@ def options_of(constants: Mapping[str, Value]) -> str:
     return " ".join(words_of(given))
 
 
-def table(answers: Mapping[str, Answer]) -> str:
+def table(results: Results) -> str:
     """Markdown: a row per budgets, a column per design."""
     lines = [f"| options | {' | '.join(f'`{name}`' for name in COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for row in ROWS:
-        cells = (cell(current(answers, name, row)) for name in COLUMNS)
+        cells = (cell(answer_of(results, name, row)) for name in COLUMNS)
         lines.append(f"| `{options_of(row)}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def current(answers: Mapping[str, Answer], name: str, row: Mapping[str, Value]) -> Answer | None:
-    """The answer, if there is one of this model."""
-    answer = answers.get(key(name, row))
-    return answer if answer is not None and answer.model_hash == DESIGNS[name].model_hash() else None
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="the file of answers")
-    parser.add_argument("--states", type=int, default=60_000_000, help="where a run ends")
-    parser.add_argument("--seconds", type=float, default=300, help="where a run ends")
-    parser.add_argument("--table", action="store_true", help="print what is known, and run nothing")
-    parser.add_argument("--write", action="store_true", help="put the table on its page, too")
-    options = parser.parse_args()
-    answers = read(options.results)
+    options = parser_of(__doc__, RESULTS, 60_000_000, 300).parse_args()
+    results = Results(options.results)
     for row in ROWS if not options.table else ():
         for name in COLUMNS:
-            if current(answers, name, row) is not None:
+            if answer_of(results, name, row) is not None:
                 continue
             constants = check_constants(DESIGNS[name], row)
-            answer = answers[key(name, row)] = check(DESIGNS[name], constants, options.states, options.seconds)
-            options.results.parent.mkdir(parents=True, exist_ok=True)
-            kept = {each: attrs.asdict(a) for each, a in answers.items()}
-            options.results.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+            answer = check(DESIGNS[name], constants, options.states, options.seconds)
+            results.note(key(name, row), answer)
             print(f"{name} {options_of(row)}: {cell(answer)}; {answer.seconds:.0f} s", file=sys.stderr, flush=True)
-    text = table(answers)
+    text = table(results)
     print(text)
     if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(f"{page[: page.index(MARK)]}{MARK}{text}\n", encoding="utf-8")
-    mended = [current(answers, COLUMNS[-1], row) for row in ROWS]
+        put_on_page(PAGE, MARK, text)
+    mended = [answer_of(results, COLUMNS[-1], row) for row in ROWS]
     return int(any("VIOLATED" in a.promises.values() for a in mended if a is not None))
 
 
