@@ -315,10 +315,6 @@ class Log:
         """Of which topic it is; 0 if nobody has noted that."""
         return identity(self.disk, self.folder)[0]
 
-    def has_certain_topic(self) -> bool:
-        """What is noted of its topic has a checksum."""
-        return identity(self.disk, self.folder)[1]
-
     def topic_damage(self) -> str:
         """Why nobody can tell of which topic it is: the file is damaged or missing, for it is there before a record is.
 

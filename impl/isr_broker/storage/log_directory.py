@@ -182,10 +182,10 @@ class LogDirectory:
 
     def damages(self) -> list[LogDamaged]:
         """The logs of which nothing counts."""
-        damaged = [(tp, log) for tp, log in sorted(self.logs.items()) if log.damage]
+        damaged = [(tp, log, identity(self.disk, log.folder)) for tp, log in sorted(self.logs.items()) if log.damage]
         return [
-            LogDamaged(partition=tp, why=log.damage, topic_id=log.topic_id() if log.has_certain_topic() else 0)
-            for tp, log in damaged
+            LogDamaged(partition=tp, why=log.damage, topic_id=topic_id if is_certain else 0)
+            for tp, log, (topic_id, is_certain) in damaged
         ]
 
     def open(self, tp: TopicPartition, topic_id: int) -> LogOpened | DiskFailed:
