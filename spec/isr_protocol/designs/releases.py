@@ -126,14 +126,14 @@ class Copies(Number, high=COPIES):
     """How many requests were sent again."""
 
 
+class LateNews(Number, high=LATE_NEWS):
+    """How many versions of the partition a leader has heard late."""
+
+
 def smaller_minimum(minimum: Minimum, replicas: Set[Replica]) -> Minimum:
     """The minimum, or the number of replicas if there are fewer (Partition.effectiveMinIsr)."""
     number = smallest((n for n in Minimum.all().where(lambda n: replicas.size() == n)), or_else=minimum)
     return when(number < minimum, number, minimum)
-
-
-class LateNews(Number, high=LATE_NEWS):
-    """How many versions of the partition a leader has heard late."""
 
 
 class Operations(Moving, Adjusted, Answered):
@@ -285,13 +285,17 @@ def reassigned_to(old: Operations, new: Operations, isr: Set[Replica], replicas:
 
 
 def counts_reassignment(old: Operations, new: Operations) -> Step:
-    """One of the reassignments of the budget."""
-    return (old.reassignments < REASSIGNMENTS, new.reassignments == old.reassignments + 1)
+    """One of the reassignments of the budget, while somebody leads."""
+    return (
+        old.reassignments < REASSIGNMENTS,
+        new.reassignments == old.reassignments + 1,
+        old.controller_leader != NONE,
+    )
 
 
-def asked_for(target: Set[Replica]) -> Bool:
-    """Somebody may ask for these replicas."""
-    return target.size() >= LEAST_REPLICAS
+def asks_for(old: Operations, new: Operations, target: Set[Replica]) -> Step:
+    """Somebody asks for other replicas."""
+    return (*counts_reassignment(old, new), target.size() >= LEAST_REPLICAS, target != old.replicas)
 
 
 def target_of(old: Operations, target: Set[Replica]) -> tuple[Set[Replica], Set[Replica], Set[Replica]]:
@@ -312,10 +316,7 @@ def controller_starts_reassignment(old: Operations, new: Operations, target: Set
     replicas, adding, removing = target_of(old, target)
     isr = old.controller_isr
     return (
-        *counts_reassignment(old, new),
-        old.controller_leader != NONE,
-        asked_for(target),
-        target != old.replicas,
+        *asks_for(old, new, target),
         ~completes(old, isr, adding, removing, replicas),
         *metadata_changes(old, new, isr, elr_of(old, isr, replicas)),
         new.replicas == replicas,
@@ -330,10 +331,7 @@ def controller_reassigns_at_once(old: Operations, new: Operations, target: Set[R
     replicas, adding, removing = target_of(old, target)
     isr = old.controller_isr
     return (
-        *counts_reassignment(old, new),
-        old.controller_leader != NONE,
-        asked_for(target),
-        target != old.replicas,
+        *asks_for(old, new, target),
         completes(old, isr, adding, removing, replicas),
         *reassigned_to(old, new, isr - removing, replicas - removing, leader),
     )
@@ -348,7 +346,6 @@ def controller_cancels_reassignment(old: Operations, new: Operations, leader: Re
     """
     return (
         *counts_reassignment(old, new),
-        old.controller_leader != NONE,
         under_way(old),
         *reassigned_to(old, new, old.controller_isr - old.adding, old.replicas - old.adding, leader),
     )
@@ -572,7 +569,7 @@ def with_mends(name: str, summary: str, *mends: str) -> Design:
     parts = {slot: part for mend in mends for slot, part in MENDS[mend].items()}
     because = "nothing should be lost any more at the same bounds; what is lost is new."
     design = KAFKA_4_4.replacing(name, summary, because=because, **parts)
-    return attrs.evolve(_as_well(design, *(slot for slot in parts if slot in _AS_WELL)), expected={})
+    return _as_well(design, *(slot for slot in parts if slot in _AS_WELL))
 
 
 KAFKA_4_4_MENDED = with_mends("kafka-4.4-mended", "kafka-4.4 with every mend that is proposed here", *MENDS)
