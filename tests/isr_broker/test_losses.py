@@ -355,14 +355,20 @@ def test_the_heap_of_timers_says_what_the_node_says() -> None:
 # A topic made again
 
 
-def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() -> None:
+def with_a_log_at(offset: int) -> tuple[MemoryDisk, LogDirectory]:
+    """The log of topic 1 begins at an offset, has one record, and is in the checkpoints."""
     disk = MemoryDisk()
     logs = LogDirectory(disk, Settings())
     logs.load()
     logs.open(TP, 1)
-    logs.perform(TruncateLog(partition=TP, offset=20, anew=True))
-    logs.perform(AppendLog(partition=TP, records=batch_at(20), flush=True))
-    logs.checkpoint(CheckpointWatermarks(((TP, 21),)))
+    logs.perform(TruncateLog(partition=TP, offset=offset, anew=True))
+    logs.perform(AppendLog(partition=TP, records=batch_at(offset), flush=True))
+    logs.checkpoint(CheckpointWatermarks(((TP, offset + 1),)))
+    return disk, logs
+
+
+def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() -> None:
+    disk, logs = with_a_log_at(20)
     logs.delete(TP)
     logs.open(TP, 2)
     logs.perform(AppendLog(partition=TP, records=batch_at(0), flush=True))
@@ -373,13 +379,7 @@ def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() ->
 
 def with_an_older_file(name: str, after: Callable[[MemoryDisk], None] = lambda disk: None) -> LogDirectory:
     """A topic was deleted and made again; then one checkpoint is as it was in the time of the first."""
-    disk = MemoryDisk()
-    logs = LogDirectory(disk, Settings())
-    logs.load()
-    logs.open(TP, 1)
-    logs.perform(TruncateLog(partition=TP, offset=2, anew=True))
-    logs.perform(AppendLog(partition=TP, records=batch_at(2), flush=True))
-    logs.checkpoint(CheckpointWatermarks(((TP, 3),)))
+    disk, logs = with_a_log_at(2)
     older = bytes(disk.image(name).visible_bytes)
     logs.delete(TP)
     logs.open(TP, 2)
