@@ -262,16 +262,11 @@ class Invariants:
         """Every promise, for every partition."""
         self.checks += 1
         self.governed_up_to = max(self.governed_up_to, world.controller.durable_offset)
-        for tp in [tp for tp in self.topics if tp not in world.controller.partitions]:
-            self._forgets(tp)
-        for tp, metadata in world.controller.partitions.items():
-            if self.topics.get(tp, metadata.topic_id) != metadata.topic_id:
-                self._forgets(tp)
-            self.topics[tp] = metadata.topic_id
+        settled, brokers = world.controller.durable_offset == world.controller.offset, world.controller.brokers
+        for tp, metadata in self._rulings(world, settled):
             if self.forgives:
                 self._forks(tp, metadata)
             replicas = {b: r for b, r in _replicas(world, tp, metadata.topic_id)}
-            settled, brokers = world.controller.durable_offset == world.controller.offset, world.controller.brokers
             looked_at = (metadata, brokers, settled, self.lossy, *replicas.values())
             if _same(self.looked_at.get(tp, ()), looked_at):
                 continue
@@ -287,6 +282,23 @@ class Invariants:
             if self.rulings.get(tp) is not metadata:
                 self._is_ruled_well(world, tp, metadata)
                 self.rulings[tp] = metadata
+
+    def _rulings(self, world: World, settled: bool) -> list[tuple[TopicPartition, PartitionMetadata]]:
+        """The partitions as the controller has them; what goes on in one that it deletes counts until that is durable.
+
+        Before that a crash takes a deletion back, and nobody has heard of it.
+        """
+        rulings = dict(world.controller.partitions)
+        for tp in list(self.topics):
+            metadata = rulings.get(tp)
+            if metadata is not None and metadata.topic_id == self.topics[tp]:
+                continue
+            if settled:
+                self._forgets(tp)
+            else:
+                rulings[tp] = self.rulings[tp]
+        self.topics |= {tp: metadata.topic_id for tp, metadata in rulings.items()}
+        return list(rulings.items())
 
     def _forgets(self, tp: TopicPartition) -> None:
         """The topic is no more, or another one: a broker that has not heard of that goes on, and nobody minds."""

@@ -88,14 +88,19 @@ class Strangers:
         return self.world.random.choice(there) if there else None
 
     def _of_broker(self) -> Message | None:
-        """A fetch of a follower that has everything, as it says, and names no epoch of its own, or an old one."""
+        """A fetch of a follower that has everything, as it says, in the name of nobody or of an earlier incarnation.
+
+        Whoever names a replica and no incarnation at all, as fetches before version 15 do, is taken at its word, by
+        Kafka as by ours: only the listener's certificates or secret keep it out.
+        """
         tp, chance = self._partition(), self.world.random
         if tp is None:
             return None
+        replica = chance.choice((*_IDS, *self.world.controller.partitions[tp].replicas))
         return FetchRequest(
             partition=tp,
-            replica=chance.choice((*_IDS, *self.world.controller.partitions[tp].replicas)),
-            broker_epoch=chance.choice((-1, 0)),
+            replica=replica,
+            broker_epoch=chance.choice((-1, 0)) if replica in _IDS else 0,
             leader_epoch=self.world.controller.partitions[tp].leader_epoch,
             offset=chance.choice((0, 10, 1_000)),
             last_epoch=self.world.controller.partitions[tp].leader_epoch,

@@ -606,8 +606,14 @@ class Runtime:
             self.outside.send(to, address, source, envelope)
 
     def address_of(self, broker: BrokerId) -> Address | None:
-        """Where a broker listens for brokers, as far as is known."""
+        """Where a broker listens for brokers, as far as is known.
+
+        A controller knows it by its log. Its own broker knows nothing until it is registered, which takes as long as
+        the session of its process before: for so long nobody would hear what the controller decides.
+        """
         known = self.node.brokers.get(broker)
+        if known is None and self.controller is not None:
+            known = self.controller.brokers.get(broker)
         return peer_address(known) if known is not None else self.addresses.get(broker)
 
     def _drain(self, now: Millis) -> None:

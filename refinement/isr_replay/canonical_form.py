@@ -60,6 +60,7 @@ def controller(core: Controller) -> Controller:
         refused_requests=Map[TopicPartition, AlterPartitionRequest](),
         waiting_brokers=Map[BrokerId, FetchMetadata](),
         read=Map[BrokerId, int](),
+        observers=frozenset(),
         next_balance=FAR,
     )
 

@@ -293,9 +293,9 @@ def test_a_crash_while_a_log_becomes_shorter_is_no_damage(change: str) -> None:
 
 
 def test_no_flipped_bit_in_a_segment_is_read() -> None:
-    """Whatever is read is as it was written, but for the epoch, where a bit that makes it smaller goes unseen."""
+    """Whatever is read is as it was written, its leader epoch too, which no CRC covers."""
     written = [batch_at(0, epoch=2, count=2), batch_at(2, epoch=2), batch_at(3, epoch=6, count=3)]
-    starts, unseen = {0: 0, 2: len(written[0]), 3: len(written[0] + written[1])}, 0
+    starts, read = {0: 0, 2: len(written[0]), 3: len(written[0] + written[1])}, 0
     disk = MemoryDisk()
     log = Log.create(disk, FOLDER, Settings())
     log.append(b"".join(written), flush=True)
@@ -309,12 +309,9 @@ def test_no_flipped_bit_in_a_segment_is_read() -> None:
             except BadBatch:
                 continue
             assert found, "or a client would wait for ever"
-            if not whole[start:].startswith(found):
-                unseen += 1
-                assert found == flipped(whole, bit)[start:]
-                assert bit // 8 - max(at for at in starts.values() if at <= bit // 8) in range(12, 16)
-                assert sum(batch.leader_epoch for batch in batches(found)) < 10
-    assert unseen == 15, "the bits that an epoch has, and its sign"
+            assert whole[start:].startswith(found)
+            read += 1
+    assert read > 1_000, "what is behind the flipped bit"
 
 
 def test_a_read_gives_batches_as_far_as_it_has_room_and_one_however_large() -> None:
@@ -432,6 +429,26 @@ def test_what_a_broker_has_read_is_there_or_it_is_refused(position: tuple[int, i
     step = controllers.handle(step.core, Written(step.core.offset), 0) if there else step
     (answer,) = (e.message for e in step.effects if isinstance(e, Send) and isinstance(e.message, BrokerRegistered))
     assert answer.error is (Error.NONE if there else Error.OFFSET_OUT_OF_RANGE)
+
+
+@pytest.mark.parametrize(("life", "elected"), [(70, True), (69, False)])
+def test_a_broker_of_an_earlier_life_has_a_session_only_after_it_said_in_which_log_it_has_read(
+    life: int, elected: bool
+) -> None:
+    """A heartbeat says an offset alone: by that a log that had lost records, and grown since, would pass for whole."""
+    core = with_lives()
+    fenced = attrs.evolve(core.brokers[2], fenced=True)
+    nobody = attrs.evolve(core.partitions[TP], leader=None, isr=frozenset[int](), elr=frozenset({2}))
+    core = attrs.evolve(core, brokers=core.brokers.set(2, fenced), partitions=core.partitions.set(TP, nobody))
+    beat = Received(2, Heartbeat(broker=2, broker_epoch=3, metadata_offset=3))
+    unasked = controllers.handle(core, beat, 0).core
+    assert unasked.brokers[2].fenced
+    assert unasked.partitions[TP].leader is None
+    polled = controllers.handle(unasked, Received(2, FetchMetadata(broker=2, broker_epoch=3, offset=3, life=life)), 0)
+    assert any(isinstance(effect, Halt) for effect in polled.effects) != elected
+    again = controllers.handle(polled.core, beat, 0).core
+    assert again.brokers[2].fenced != elected
+    assert again.partitions[TP].leader == (2 if elected else None)
 
 
 def test_a_broker_epoch_that_the_controller_never_gave_is_refused() -> None:

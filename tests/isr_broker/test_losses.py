@@ -13,7 +13,15 @@ from tests.support.brokers import SETTINGS, TP, answer, batch_at, fetch, followe
 from isr_broker.core import controller as controllers
 from isr_broker.core import node as nodes
 from isr_broker.core.controller import controller_from_records
-from isr_broker.core.effects import AnswerFetch, AppendLog, CheckpointWatermarks, Send, TruncateLog
+from isr_broker.core.effects import (
+    CONTROLLER,
+    AdvanceLogStart,
+    AnswerFetch,
+    AppendLog,
+    CheckpointWatermarks,
+    Send,
+    TruncateLog,
+)
 from isr_broker.core.inputs import Appended, Consume, Produce, Received, Truncated, Written
 from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import (
@@ -24,7 +32,9 @@ from isr_broker.core.messages import (
     DeleteTopic,
     EpochEnd,
     Error,
+    MetadataPosition,
     MetadataRecord,
+    RegisterBroker,
     TopicPartition,
 )
 from isr_broker.core.replica_state import leading
@@ -284,6 +294,26 @@ def running() -> tuple[Runtime, Elsewhere, MemoryDisk]:
     return runtime, outside, disk
 
 
+def test_a_controller_that_is_back_knows_where_brokers_listen_before_its_own_is_registered() -> None:
+    """Its own broker waits until the session of its process before is over; until then nobody would hear any news."""
+    runtime, _, disk = running()
+    assert runtime.controller is not None
+    registers = RegisterBroker(
+        broker=2,
+        incarnation=7,
+        host="there",
+        port=9,
+        cluster=runtime.controller.cluster,
+        position=MetadataPosition(),
+    )
+    runtime.receive_messages([(2, CONTROLLER, registers)], 300)
+    back = Runtime(1, Settings(), disk, ("h", 1), ("h", 1), Elsewhere())
+    back.start(2, 400, with_controller=True)
+    assert back.node.brokers.get(2) is None
+    assert back.address_of(2) == ("there", 9)
+    assert back.address_of(3) is None
+
+
 @pytest.mark.parametrize("operation", ["append", "flush", "rename", "flush_folder"])
 def test_a_checkpoint_that_cannot_be_written_ends_the_process(operation: str) -> None:
     runtime, outside, disk = running()
@@ -418,6 +448,33 @@ def test_it_says_nothing_either_when_the_file_with_the_topic_is_put_right_later(
     disk.put(f"{TP}/partition.metadata", noted[0])
     _, (opened,) = LogDirectory(disk, Settings()).load()
     assert (opened.topic_id, opened.log.start, opened.log.end) == (2, 0, 5)
+
+
+@pytest.mark.parametrize("known_start", [True, False])
+def test_a_log_whose_first_segment_is_gone_is_damaged_even_where_no_checkpoint_says_its_start(
+    known_start: bool,
+) -> None:
+    """Else it would pass for one whose first records were removed for their age."""
+    disk, settings = MemoryDisk(), Settings(log_segment_bytes=100)
+    logs = LogDirectory(disk, settings)
+    logs.load()
+    logs.open(TP, 1)
+    for offset in range(6):
+        logs.perform(AppendLog(partition=TP, records=batch_at(offset), flush=True))
+    first, second, third = [name for name in disk.names(str(TP)) if name.endswith(".log")][:3]
+    logs.perform(AdvanceLogStart(partition=TP, offset=int(second.removesuffix(".log"))))
+    logs.checkpoint(CheckpointWatermarks(()))
+    assert not disk.exists(f"{TP}/{first}")
+    if not known_start:
+        disk.remove(LOG_STARTS)
+    whole = LogDirectory(disk.copy(), settings)
+    (opened,) = whole.load()[1]
+    assert (opened.log.start, whole.damages()) == (int(second.removesuffix(".log")), [])
+    disk.remove(f"{TP}/{second}")
+    spoilt = LogDirectory(disk, settings)
+    assert spoilt.load()[1] == []
+    assert f"{second} is missing" in spoilt.damages()[0].why
+    assert disk.exists(f"{TP}/{third}")
 
 
 @attrs.frozen

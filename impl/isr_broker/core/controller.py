@@ -21,6 +21,7 @@ from isr_broker.core.controller_state import (
     decides,
     forgets,
     has,
+    is_observer,
     release_answers,
     with_settings,
 )
@@ -225,6 +226,7 @@ def _reads(controller: Controller, source: BrokerId, request: FetchMetadata) -> 
     controller = attrs.evolve(controller, read=read, waiting_brokers=controller.waiting_brokers.set(source, request))
     if broker is None or broker.epoch != request.broker_epoch:
         return release_answers(controller)
+    controller = attrs.evolve(controller, observers=controller.observers | {request.broker})
     number, _ = controller.offline.get(request.broker, (0, frozenset[TopicPartition]()))
     if request.offline_changes < number or not (request.offline or number):
         return release_answers(controller)
@@ -256,7 +258,11 @@ def _without_offline(controller: Controller, tp: TopicPartition, broker: BrokerI
 
 
 def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now: Millis) -> ControllerStep:
-    """A broker is heard: its session goes on, begins, or ends in order (BrokerHeartbeatManager)."""
+    """A broker is heard: its session goes on, begins, or ends in order (BrokerHeartbeatManager).
+
+    It begins for one that has read all up to its registration, in the log of this controller and in no other: had this
+    one lost records, it would elect a broker by metadata that are no longer so.
+    """
     broker = controller.brokers.get(request.broker)
     if broker is None or broker.epoch != request.broker_epoch:
         error = Error.BROKER_ID_NOT_REGISTERED if broker is None else Error.STALE_BROKER_EPOCH
@@ -268,7 +274,8 @@ def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now
     if request.wants_to_shut_down and not broker.fenced:
         return _shuts_down(controller, source, broker)
     may_stop = request.wants_to_shut_down
-    if broker.fenced and not may_stop and request.metadata_offset >= broker.epoch:
+    caught_up = request.metadata_offset >= broker.epoch and is_observer(controller, broker)
+    if broker.fenced and not may_stop and caught_up:
         return _unfences(controller, source, broker, now)
     answer = HeartbeatAnswer(
         broker=broker.broker, broker_epoch=broker.epoch, fenced=broker.fenced, may_shut_down=may_stop

@@ -56,6 +56,7 @@ class Controller:
       and the number of that message. Such a replica is as good as one of a fenced broker.
     - `pending_answers`: answers that wait for the metadata log; `waiting_brokers`: brokers that wait for news.
     - `read`: up to where each broker has read the metadata log, as far as it has said so to this process.
+    - `observers`: brokers that have read nothing but what this process has, as they asked it for news (as in KRaft).
     """
 
     settings: Settings = attrs.field(repr=False)
@@ -79,6 +80,7 @@ class Controller:
     pending_answers: tuple[tuple[int, Send], ...] = ()
     waiting_brokers: Map[BrokerId, FetchMetadata] = attrs.field(factory=Map[BrokerId, FetchMetadata])
     read: Map[BrokerId, int] = attrs.field(factory=Map[BrokerId, int])
+    observers: frozenset[BrokerId] = frozenset()
     next_balance: Millis = 0
 
 
@@ -152,6 +154,15 @@ def has(controller: Controller, position: MetadataPosition) -> bool:
     if position.offset == 0:
         return True
     return position.offset <= controller.offset and _life_at(controller, position.offset) == position.life
+
+
+def is_observer(controller: Controller, broker: BrokerMetadata) -> bool:
+    """Whether all that a broker has read is known to be in this log.
+
+    One that this process has registered was asked then; of another a heartbeat says an offset, and not in which log.
+    """
+    begins = controller.lives[-1].offset if controller.lives else -1
+    return broker.epoch > begins or broker.broker in controller.observers
 
 
 def snapshot(controller: Controller) -> MetadataSnapshot:

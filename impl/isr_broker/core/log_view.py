@@ -7,6 +7,7 @@ The log itself (`log`) makes these values, and every report of a finished disk o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from itertools import takewhile
 
@@ -59,6 +60,10 @@ class Epochs:
         """The epoch of the record at an offset, or of the first that is known; NO_EPOCH if none is."""
         first = self.entries[0].epoch if self.entries else NO_EPOCH
         return next((entry.epoch for entry in reversed(self.entries) if entry.start <= offset), first)
+
+    def next_start(self, offset: Offset) -> Offset:
+        """Where the next epoch starts, after that of an offset; past every offset if it is the last."""
+        return next((entry.start for entry in self.entries if entry.start > offset), sys.maxsize)
 
     def last_before(self, offset: Offset) -> LeaderEpoch:
         """The epoch of the record before the offset: of a log's last record, given its end. NO_EPOCH if none."""

@@ -92,7 +92,7 @@ class Log:
 
         With a recovery point past the end (after a clean shutdown) only headers are read. LogLoader.load,
         LogSegment.recover. What is below `durable` was on the disk for good, and `first` is the last offset at which
-        the log may begin, if that is known. A log that lacks some of it is damaged.
+        the log may begin, if that is known; if not, its epochs say so. A log that lacks some of it is damaged.
         """
         for name in disk.names(folder):
             if name.endswith(TEMPORARY):
@@ -101,6 +101,8 @@ class Log:
         base = bases[0] if bases else start
         log = cls(disk, folder, settings, [], LogView(start=max(start, base), end=base), has_durable_names=False)
         log._scan(bases, recovery_point)
+        if first is None and bases and not settings.insync_design.epoch_file_behind:
+            first = next((entry.start for entry in read_epochs(disk, f"{folder}/{EPOCHS}") or ()), None)
         if first is not None and base > first:
             log.damage = f"{folder} begins at offset {base}, and {first} was its start: {file_name(first)} is missing"
         elif log.view.end < durable:
@@ -239,11 +241,11 @@ class Log:
         UnifiedLog.maybeIncrementLogStartOffset, deleteLogStartOffsetBreachedSegments.
         """
         self.view = self.view.started(start)
+        self._keep_epochs(self.view.epochs)
         while len(self.segments) > 1 and self.segments[1].base_offset <= self.view.start:
             segment = self.segments.pop(0)
             segment.file.close()
             self._drop(segment.base_offset)
-        self._keep_epochs(self.view.epochs)
         return self.view
 
     def has_segments_before(self, start: Offset) -> bool:

@@ -121,23 +121,25 @@ class Segment:
         """Whole batches from the one with `offset` on that end at or below `up_to`.
 
         The first is read however large it is, the others as far as `max_bytes` go. BadBatch if one is not as it was
-        written: its CRC, or what no CRC covers, its offset, and its leader epoch, which is none that `epochs` have not.
+        written: its CRC, or what no CRC covers, its offset and its leader epoch, which is that of `epochs`.
         `sends_any` is what must not be done: no CRC is compared (designs.PLANTED).
         """
         start, expected = self._find(offset)
         if start == self.size:
             raise BadBatch(f"at byte {start}: there is no batch with offset {offset}")
-        position, last_epoch = start, NO_EPOCH
+        position, right_epoch, until = start, NO_EPOCH, expected
         fronts: list[tuple[int, int, int, bytes]] = []
         while position < self.size and (not fronts or expected < up_to):
             header_bytes = self.file.read(position, HEADER_BYTES)
             size, epoch, crc, following = front_of(header_bytes, expected, position)
             if fronts and (following > up_to or position + size - start > max_bytes):
                 break
-            if epoch != last_epoch and epochs is not None and epoch > epochs.at(expected):
+            if epochs is not None and expected >= until:
+                right_epoch, until = epochs.at(expected), epochs.next_start(expected)
+            if epochs is not None and epoch != right_epoch:
                 raise BadBatch(f"at byte {position}: leader epoch {epoch} at offset {expected}")
             fronts.append((position - start, size, crc, header_bytes))
-            position, expected, last_epoch = position + size, following, epoch
+            position, expected = position + size, following
         data = self.file.read(start, min(position, self.size) - start)
         if len(data) != position - start:
             raise BadBatch(f"at byte {start}: {len(data)} of {position - start} bytes are there")
