@@ -314,6 +314,24 @@ def test_no_flipped_bit_in_a_segment_is_read() -> None:
     assert read > 1_000, "what is behind the flipped bit"
 
 
+@pytest.mark.parametrize(("epoch", "damaged"), [(2, False), (3, False), (4, True), (-(1 << 31), True)])
+def test_a_log_in_which_an_epoch_goes_back_is_damaged(epoch: int, damaged: bool) -> None:
+    """What was copied from it would be cut by nobody: a leader looks for an epoch among those that grow."""
+    disk = MemoryDisk()
+    logs = LogDirectory(disk, Settings())
+    logs.load()
+    logs.open(TP, 1)
+    for offset, written in enumerate((2, 2, 3)):
+        logs.perform(AppendLog(partition=TP, records=batch_at(offset, epoch=written), flush=True))
+    image = disk.image(f"{TP}/{0:020d}.log")
+    at = len(image.durable) // 3 + 12
+    image.settle(image.durable[:at] + epoch.to_bytes(4, "big", signed=True) + image.durable[at + 4 :])
+    logs.checkpoint(CheckpointWatermarks(()))
+    found = LogDirectory(disk, Settings())
+    found.load()
+    assert bool(found.damages()) == damaged
+
+
 def test_a_read_gives_batches_as_far_as_it_has_room_and_one_however_large() -> None:
     log = Log.create(MemoryDisk(), FOLDER, Settings())
     written = [batch_at(o, count=1) for o in range(9)]

@@ -136,7 +136,7 @@ class Log:
                 return
             segment = Segment.open(self.disk, self.folder, base, self.settings.log_index_interval_bytes)
             self.segments.append(segment)
-            self.view = self.view.appended(segment.scan(base, recovery_point))
+            self.view = self.view.appended(segment.scan(base, recovery_point, self.view.epochs.latest()))
             if segment.file.size() != segment.size:
                 return
 

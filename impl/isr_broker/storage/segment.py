@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from isr_broker.core.log_view import Epochs
-from isr_broker.core.messages import NO_EPOCH, Millis, Offset
+from isr_broker.core.messages import NO_EPOCH, LeaderEpoch, Millis, Offset
 from isr_broker.core.record_batch import (
     CRC_FROM,
     HEADER_BYTES,
@@ -70,11 +70,12 @@ class Segment:
             self.index.append((batch.base_offset, position, self.newest))
         self.newest = max(self.newest, batch.max_timestamp)
 
-    def scan(self, expected: Offset, check_from: Offset) -> Iterator[Batch]:
+    def scan(self, expected: Offset, check_from: Offset, least_epoch: LeaderEpoch | None = None) -> Iterator[Batch]:
         """The batches from the beginning, each of which continues the one before; stops at the first that does not.
 
         Batches that reach past `check_from` have their CRC checked; a flipped bit in an offset, which no CRC covers,
-        shows in the sequence. `size` is then the length of what is good.
+        shows in the sequence. So does one in a leader epoch, where a `least_epoch` is given, and the epoch goes back.
+        `size` is then the length of what is good.
         """
         self.size, self.newest, self.index, end = 0, -1, [], self.file.size()
         while self.size + HEADER_BYTES <= end:
@@ -84,6 +85,10 @@ class Segment:
                 return
             if batch.base_offset != expected or self.size + batch.size > end:
                 return
+            if least_epoch is not None:
+                if batch.leader_epoch < least_epoch:
+                    return
+                least_epoch = batch.leader_epoch
             if batch.next_offset > check_from and self._crc(batch) != batch.crc:
                 return
             yield batch
