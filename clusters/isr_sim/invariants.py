@@ -262,12 +262,12 @@ class Invariants:
         """Every promise, for every partition."""
         self.checks += 1
         self.governed_up_to = max(self.governed_up_to, world.controller.durable_offset)
-        settled, brokers = world.controller.durable_offset == world.controller.offset, world.controller.brokers
-        for tp, metadata in self._rulings(world, settled):
+        is_settled, brokers = world.controller.durable_offset == world.controller.offset, world.controller.brokers
+        for tp, metadata in self._rulings(world, is_settled):
             if self.forgives:
                 self._forks(tp, metadata)
             replicas = {b: r for b, r in _replicas(world, tp, metadata.topic_id)}
-            looked_at = (metadata, brokers, settled, self.lossy, *replicas.values())
+            looked_at = (metadata, brokers, is_settled, self.lossy, *replicas.values())
             if _same(self.looked_at.get(tp, ()), looked_at):
                 continue
             self.looked_at[tp] = looked_at
@@ -283,7 +283,7 @@ class Invariants:
                 self._is_ruled_well(world, tp, metadata)
                 self.rulings[tp] = metadata
 
-    def _rulings(self, world: World, settled: bool) -> list[tuple[TopicPartition, PartitionMetadata]]:
+    def _rulings(self, world: World, is_settled: bool) -> list[tuple[TopicPartition, PartitionMetadata]]:
         """The partitions as the controller has them; what goes on in one that it deletes counts until that is durable.
 
         Before that a crash takes a deletion back, and nobody has heard of it.
@@ -293,7 +293,7 @@ class Invariants:
             metadata = rulings.get(tp)
             if metadata is not None and metadata.topic_id == self.topics[tp]:
                 continue
-            if settled:
+            if is_settled:
                 self._forgets(tp)
             else:
                 rulings[tp] = self.rulings[tp]
