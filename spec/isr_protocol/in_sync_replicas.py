@@ -104,9 +104,9 @@ class InSyncReplicas(Family):
         return noticing(instance, exploration, names)
 
     def milestones(self) -> tuple[Property, ...]:
-        from isr_protocol.promises.room import MILESTONES, OF_ALLOWANCES
+        from isr_protocol.promises.room import MILESTONES, OF_ALLOWANCES, operations_milestone
 
-        return (*MILESTONES, *OF_ALLOWANCES)
+        return (*MILESTONES, *OF_ALLOWANCES, operations_milestone(State, {}))
 
     def proof_plan(self) -> ProofPlan:
         from isr_protocol.proof.questions import CORES, FIXED_CONSTANTS, FOLLOWS, OF_DESIGNS, OPEN, PROMISES

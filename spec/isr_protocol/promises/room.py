@@ -21,6 +21,7 @@ from isr_lang import (
     NONE,
     Bool,
     Choice,
+    Count,
     Design,
     Property,
     Set,
@@ -28,6 +29,7 @@ from isr_lang import (
     Struct,
     Value,
     action,
+    bound,
     count,
     define,
     exists,
@@ -38,9 +40,10 @@ from isr_lang import (
 )
 from isr_lang.blank import blank
 from isr_lang.declare import Action
+from isr_lang.expr import wrap
 from isr_lang.instance import check_constants
-from isr_lang.nodes import literal
-from isr_lang.override import DefinitionFunction
+from isr_lang.nodes import Node, literal
+from isr_lang.override import DefinitionFunction, definition_of
 from isr_lang.types import BOOL
 from isr_protocol.promises.allowances import Allowance, allowances
 from isr_protocol.promises.safety import acked_survives, leaders_complete, leads_now
@@ -151,6 +154,49 @@ def noticed_budgets_are_spent(s: Observed) -> Bool:
     """Every fault that was asked for has happened, but for those that nobody notices: these take no leader away."""
     others = (s.sessions_lost == SESSIONS_LOST) & (s.shutdowns == SHUTDOWNS)
     return crashes_happen(s) & others
+
+
+def operations_of(design: Design) -> dict[str, Count]:
+    """The budgets that a design has beside those of faults, by the name of the variable that counts them."""
+    of_faults = {v.name for v in State.variables()}
+    return {
+        c.name: bound(c.name, c.doc, default=cast("int", c.default), low=c.low, high=c.high, budget=True)
+        for c in design.constants()
+        if c.budget and c.name not in of_faults
+    }
+
+
+def operations_are_done(s: Struct, budgets: Mapping[str, Count]) -> Bool:
+    """All that was asked for beside faults has come about: what people do, and messages that arrive twice or late."""
+    done = Bool.true
+    for name, budget in budgets.items():
+        done &= cast("Count", getattr(s, name)) == budget
+    return done
+
+
+def with_operations(
+    faults: DefinitionFunction, state: type[Struct], budgets: Mapping[str, Count]
+) -> DefinitionFunction:
+    """A definition: the budgets of faults are spent, and these are."""
+
+    def budgets_and_operations_are_spent(s: Struct) -> Bool:
+        """Every fault that was asked for has happened, and all that people were asked to do."""
+        of_faults = cast("Bool", wrap(Node("call", (), (definition_of(faults), False), BOOL)))
+        return of_faults & operations_are_done(s, budgets)
+
+    budgets_and_operations_are_spent.__annotations__["s"] = state
+    return define(budgets_and_operations_are_spent)
+
+
+def operations_milestone(state: type[Struct], budgets: Mapping[str, Count]) -> Property:
+    """The milestone that these budgets are spent."""
+
+    def all_operations_happen(s: Struct) -> Bool:
+        """All that was asked for beside faults happens: reassignments, new minimums, empty disks, copies, late news."""
+        return operations_are_done(s, budgets)
+
+    all_operations_happen.__annotations__["s"] = state
+    return sometimes(all_operations_happen)
 
 
 @define
@@ -345,12 +391,28 @@ def _without_records(milestone: Property) -> Property:
 
 
 def observed(design: Design) -> Design:
-    """The design, watched for MILESTONES."""
-    return _observed(design, MILESTONES)
+    """The design, watched for its milestones."""
+    return _observed(design, milestones_of(design, MILESTONES))
 
 
-def _observed(design: Design, milestones: tuple[Property, ...]) -> Design:
-    watched_design = design.observed(watched_state(design.state), unobserved, observes, milestones)
+def milestones_of(design: Design, milestones: tuple[Property, ...]) -> tuple[Property, ...]:
+    """The milestones, and of a design with budgets of its own that these are spent, before it is asked for all."""
+    budgets, at = operations_of(design), milestones.index(all_faults_happen)
+    if not budgets:
+        return milestones
+    return (*milestones[:at], operations_milestone(watched_state(design.state), budgets), *milestones[at:])
+
+
+def _observed(
+    design: Design, milestones: tuple[Property, ...], faults: DefinitionFunction = budgets_are_spent
+) -> Design:
+    state, budgets = watched_state(design.state), operations_of(design)
+    watched_design = design.observed(state, unobserved, observes, milestones)
+    if budgets or faults is not budgets_are_spent:
+        whole = with_operations(faults, state, budgets) if budgets else faults
+        watched_design = watched_design.replacing(
+            design.name, design.summary, because="it asks for other budgets", budgets_are_spent=whole
+        )
     if not any(u.variable == "written_in" for a in design.actions for u in a.updates):
         watched_design = attrs.evolve(
             watched_design, properties=tuple(map(_without_records, watched_design.properties))
@@ -379,7 +441,10 @@ class Story:
 
 def stories(design: Design, constants: Mapping[str, Value]) -> tuple[Story, ...]:
     """All that bounds are to leave room for: the faults, and each allowance of the settings with the faults."""
-    return (Story(observed(design), MILESTONES), *(_story(design, a) for a in allowances(design, constants)))
+    return (
+        Story(observed(design), milestones_of(design, MILESTONES)),
+        *(_story(design, a) for a in allowances(design, constants)),
+    )
 
 
 def _story(design: Design, allowance: Allowance) -> Story:
@@ -397,13 +462,10 @@ def _story(design: Design, allowance: Allowance) -> Story:
         milestones, condition = (record_is_acknowledged_early, *faults, *rest), record_is_early
     else:
         milestones, condition = (record_is_acknowledged_by_fewer, *faults, *rest), held_by_fewer(allowance.minimum)
-    whole = _observed(design, milestones)
+    milestones = milestones_of(design, milestones)
+    whole = _observed(design, milestones, noticed_budgets_are_spent)
     whole = whole.replacing(
-        whole.name,
-        whole.summary,
-        because="what a setting allows is watched, too",
-        allowance_is_met=condition,
-        budgets_are_spent=noticed_budgets_are_spent,
+        whole.name, whole.summary, because="what a setting allows is watched, too", allowance_is_met=condition
     )
     actions = tuple(_with_mark(a) if a.name == allowance.action else a for a in whole.actions)
     return Story(attrs.evolve(whole, actions=actions), milestones, allowance)
