@@ -4,9 +4,9 @@
                            [--table] [--write]
 
 Each run is a process, and its answer goes to the file of results. What is in this file for the same model and the same
-bounds is not run again, so that a run of hours can be stopped and goes on. `--table` runs nothing, and `--write` puts
-the table into docs/measurements/bounds.md. A promise that is HOLDS at the bounds chosen and VIOLATED at twice these
-stands out, and the exit code is then 1.
+bounds is not run again, so that a run of hours can be stopped and goes on, unless `check` has other words for it now.
+`--table` runs nothing, and `--write` puts the table into docs/measurements/bounds.md. A promise that is HOLDS at the
+bounds chosen and VIOLATED at twice these stands out, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from insync_cli.exits import UsageError
 from insync_cli.registry import constants_that_notice
 from isr_lang import Design, Value
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.promises.premises import OF_COMMITTED_RECORDS
+from isr_protocol.promises.safety import committed_on_new_leader
 from isr_trace.cases import option
 
 RESULTS = Path("runs/bounds.json")
@@ -56,6 +58,16 @@ class Answer:
     promises: Mapping[str, str]
     distinct: int
     seconds: float
+
+
+def is_outdated(answer: Answer) -> bool:
+    """Whether `check` would say otherwise by now: HOLDS of what a leader may break that lacks a committed record.
+
+    Where `committed-on-new-leader` is violated there is such a leader.
+    """
+    if answer.promises.get(committed_on_new_leader.name) != "VIOLATED":
+        return False
+    return any(answer.promises.get(name) == "HOLDS" for name in OF_COMMITTED_RECORDS)
 
 
 def promises_of(design: Design) -> list[str]:
@@ -147,7 +159,7 @@ class Results:
         """The answer of that name, if there is one of this model at these bounds."""
         answer = self.answers.get(name)
         same = answer is not None and answer.model_hash == design.model_hash() and answer.bounds == bounds
-        return answer if same else None
+        return answer if same and answer is not None and not is_outdated(answer) else None
 
     def answer_to(self, question: Question, size: str) -> Answer | None:
         """The answer, if there is one of this model at these bounds."""

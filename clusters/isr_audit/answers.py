@@ -22,7 +22,7 @@ from isr_check.native import explore
 from isr_check.reference import Evaluator
 from isr_lang import Value
 from isr_protocol.by_name import DESIGNS
-from isr_protocol.promises.worth import with_premises, worth
+from isr_protocol.promises.worth import with_probes, worth
 from isr_trace.replay import record
 from isr_trace.trace import Trace
 
@@ -178,8 +178,8 @@ def explored(question: Question, limits: Limits, progress: Callable[[Progress], 
     A promise that is kept counts only where what it speaks about happens and the bounds leave room for the faults.
     """
     instance, engine = question.instance(), partial(explore, symmetry=question.symmetric)
-    watched, wanted = with_premises(instance, (question.promise,))
-    found, _ = worth(instance, engine(watched, wanted, limits, progress), (question.promise,), engine, limits)
+    watched, wanted = with_probes(instance, (question.promise,))
+    found = worth(instance, engine(watched, wanted, limits, progress), (question.promise,), engine, limits).exploration
     finding = found.finding(question.promise)
     verdict = Verdict.UNKNOWN if finding.verdict is Verdict.BUDGETED else finding.verdict
     return Answer(question, verdict.value, found.distinct, finding.path if verdict is Verdict.VIOLATED else None)

@@ -175,10 +175,11 @@ CHECKED_KINDS = ("always", "step", "sometimes", "sometimes-step")
 def names_to_check(
     properties: Sequence[Property], property_names: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], frozenset[str]]:
-    """(name, kind) of all that is decided while exploring; and those of the names for which somebody asked."""
+    """(name, kind) of all that is decided while exploring; and those of the names for which an exploration goes on."""
     names = [(p.name, p.kind) for p in properties] + [(TYPE_OK, "always")]
     names += [(DEADLOCK, "always")] * (DEADLOCK in property_names)
-    unasked = {TYPE_OK} if property_names and TYPE_OK not in property_names else set[str]()
+    unasked = {p.name for p in properties if p.optional}
+    unasked |= {TYPE_OK} if property_names and TYPE_OK not in property_names else set[str]()
     return names, frozenset(name for name, _ in names) - unasked
 
 

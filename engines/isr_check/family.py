@@ -62,6 +62,30 @@ class Notice:
     without_mistake: tuple[str, ...] = ()
 
 
+@attrs.frozen
+class Precursor:
+    """A probe with a witness of so many `steps`, after which a promise of these names may break.
+
+    None of them breaks within the bounds, and each would have been said to hold. What follows the witness is cut off.
+    """
+
+    probe: Property
+    steps: int
+    promises: tuple[str, ...]
+
+
+@attrs.frozen
+class Worth:
+    """An exploration whose findings have the verdicts that they deserve, and why they deserve no better ones.
+
+    `room`: whether the bounds leave room for the faults; None where nobody asked.
+    """
+
+    exploration: Exploration
+    room: Room | None = None
+    precursor: Precursor | None = None
+
+
 class Family:
     """The designs whose state is `state`, or extends it. Of these nothing is known."""
 
@@ -115,6 +139,15 @@ class Family:
         del names
         return ()
 
+    def precursors(self, names: Iterable[str]) -> tuple[Property, ...]:
+        """What comes before the harm to the properties of these names: with a witness of it, HOLDS says too little."""
+        del names
+        return ()
+
+    def probes(self, names: Sequence[str]) -> tuple[Property, ...]:
+        """All that `worth` needs the findings of, beside those of the properties of these names."""
+        return (*self.premises(names), *self.precursors(names))
+
     def slack_probes(self, instance: Instance, names: Sequence[str]) -> tuple[Property, ...]:
         """What tells how much of the bounds is left when the promises of liveness of these names come to pass."""
         del instance, names
@@ -138,14 +171,14 @@ class Family:
         limits: Limits,
         progress: Callable[[Progress], None] = silent,
         search_progress: SearchProgress = lambda expanded, most: None,
-    ) -> tuple[Exploration, Room | None]:
-        """The findings on the properties of these names, each with the verdict that it deserves, and the room left.
+    ) -> Worth:
+        """The findings on the properties of these names, each with the verdict that it deserves, and why.
 
-        `exploration` has the findings on `premises`, too. The engine looks for room; `progress` and `search_progress`
-        are those of `isr_check.room`. No room is None: nobody asked for it.
+        `exploration` has the findings on `probes`, too. The engine looks for room; `progress` and `search_progress`
+        are those of `isr_check.room`.
         """
         del instance, names, engine, limits, progress, search_progress
-        return exploration, None
+        return Worth(exploration)
 
     def noticing(
         self, instance: Instance, exploration: Exploration, names: Sequence[str]

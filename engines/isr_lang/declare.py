@@ -101,7 +101,7 @@ class Property:
     `when` is a condition over the constants outside of which the promise is not made. `condition` is over
     the state, or over two successive states for the step kinds. For 'eventually', `trigger` leads to it
     under weak fairness of the actions named in `fair` and strong fairness of those in `strongly_fair`, which are
-    then not in `fair`.
+    then not in `fair`. No exploration goes on for the sake of an `optional` one: it ends when all else is decided.
     """
 
     name: str
@@ -113,6 +113,7 @@ class Property:
     trigger: Node | None = None
     fair: tuple[str, ...] = ()
     strongly_fair: tuple[str, ...] = ()
+    optional: bool = False
 
     @property
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""The room that bounds leave for the faults, and what they notice, as `run.json` has it and as a sentence.
+"""What bounds leave room for, and what they notice, as `run.json` has it and as a sentence.
 
 Three modules have to do with room. `isr_check.room` searches for a behaviour that passes given milestones.
 `isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from insync_cli.options import value_text
-from insync_cli.runfile import NoticeLine, RoomLine
+from insync_cli.runfile import NoticeLine, PrecursorLine, RoomLine
+from insync_cli.terminal import count
 
 if TYPE_CHECKING:
-    from isr_check.family import Family, Notice
+    from isr_check.family import Family, Notice, Precursor
     from isr_check.room import Room
     from isr_lang import Value
 
@@ -38,8 +39,36 @@ def room_sentence(line: RoomLine, family: Family) -> str:
     return f"{text}. Too small: {options_of(line['cut'])}. Enough: {options_of(line['enough'])}"
 
 
+def precursor_line(precursor: Precursor | None) -> PrecursorLine | None:
+    if precursor is None:
+        return None
+    probe = precursor.probe
+    return PrecursorLine(name=probe.name, text=probe.doc, steps=precursor.steps, promises=list(precursor.promises))
+
+
+def precursor_remark(line: PrecursorLine) -> str:
+    """Why a promise that is not violated says too little, beside its verdict."""
+    return f"not violated, but {_met(line)}, and these bounds may cut off what follows"
+
+
+def precursor_sentence(line: PrecursorLine, family: Family) -> str:
+    """The same of all such promises, with the bounds that may be larger."""
+    *most, last = [_option(name) for name in (*family.bounds_of_mistakes, *family.bounds_of_faults)]
+    larger = f"{', '.join(most)} or {last}" if most else last
+    return f"{', '.join(line['promises'])} may break later: {_met(line)}, and what follows may take larger {larger}"
+
+
+def _met(line: PrecursorLine) -> str:
+    text = line["text"].rstrip(".")
+    return f"{text[0].lower()}{text[1:]} here (in {count(line['steps'], 'step')})"
+
+
 def options_of(constants: Mapping[str, Value]) -> str:
-    return " ".join(f"--{name.replace('_', '-')} {value_text(value)}" for name, value in constants.items())
+    return " ".join(f"{_option(name)} {value_text(value)}" for name, value in constants.items())
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def notice_line(notice: Notice | None) -> NoticeLine | None:

@@ -82,6 +82,18 @@ class RoomLine(TypedDict):
     complete: bool
 
 
+class PrecursorLine(TypedDict):
+    """What comes before harm, and was met: the probe by its name and its `text`, a witness of so many `steps`.
+
+    `promises`: those that are not violated, and may be by what follows, within larger bounds.
+    """
+
+    name: str
+    text: str
+    steps: int
+    promises: list[str]
+
+
 class NoticeLine(TypedDict):
     """`known`: the mistakes that the promises asked about notice within some bounds. `noticed`: those within these.
 
@@ -116,6 +128,7 @@ class Run(TypedDict):
     stats: Stats
     coverage: Coverage
     room: RoomLine | None
+    precursor: PrecursorLine | None
     notice: NoticeLine | None
     slack: dict[str, dict[str, int]]
 
@@ -193,6 +206,7 @@ def run_file(
     seed: int | None = None,
     walks: int | None = None,
     room: RoomLine | None = None,
+    precursor: PrecursorLine | None = None,
     notice: NoticeLine | None = None,
     slack: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Run:
@@ -212,6 +226,7 @@ def run_file(
         stats=statistics(result, walks),
         coverage=coverage(result),
         room=room,
+        precursor=precursor,
         notice=notice,
         slack={name: dict(left) for name, left in (slack or {}).items()},
     )

@@ -10,13 +10,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
-from isr_check.family import Family, Lines, Notice, ProofPlan, Slack
+from isr_check.family import Family, Lines, Notice, ProofPlan, Slack, Worth
 from isr_lang import Conjunct, Design, Instance, Property, Value
 from isr_protocol.state import State
 
 if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
-    from isr_check.room import Room
 
 TOPIC: Mapping[str, str] = {
     "unclean": "unclean.leader.election.enable=false",
@@ -70,6 +69,11 @@ class InSyncReplicas(Family):
 
         return premises(names)
 
+    def precursors(self, names: Iterable[str]) -> tuple[Property, ...]:
+        from isr_protocol.promises.worth import precursors
+
+        return precursors(names)
+
     def slack_probes(self, instance: Instance, names: Sequence[str]) -> tuple[Property, ...]:
         from isr_protocol.promises.slack import probes
 
@@ -91,7 +95,7 @@ class InSyncReplicas(Family):
         limits: Limits,
         progress: Callable[[Progress], None] = silent,
         search_progress: SearchProgress = lambda expanded, most: None,
-    ) -> tuple[Exploration, Room | None]:
+    ) -> Worth:
         from isr_protocol.promises.worth import worth
 
         return worth(instance, exploration, names, engine, limits, progress, search_progress)

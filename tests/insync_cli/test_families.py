@@ -19,8 +19,8 @@ from insync_cli.families import UNKNOWN, family_of
 from insync_cli.main import main
 from insync_cli.registry import design_named, designs
 from isr_check.engine import Engine, Exploration, Limits, Verdict
-from isr_check.family import Family, Lines, ProofPlan, Slack
-from isr_check.room import Room, room
+from isr_check.family import Family, Lines, ProofPlan, Slack, Worth
+from isr_check.room import room
 from isr_lang import Bool, Conjunct, Design, Instance, Property, Value, always, sometimes
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
@@ -72,7 +72,7 @@ class Desks(Family):
         limits: Limits,
         progress: object = None,
         search_progress: object = None,
-    ) -> tuple[Exploration, Room | None]:
+    ) -> Worth:
         design = instance.design.promising(*self.milestones())
         left = room(design, self.milestones(), instance.constants, {}, engine, limits)
         findings = (
@@ -80,7 +80,7 @@ class Desks(Family):
             for f in exploration.findings
             if f.name in names
         )
-        return attrs.evolve(exploration, findings=tuple(findings)), left
+        return Worth(attrs.evolve(exploration, findings=tuple(findings)), left)
 
     def slack(
         self, instance: Instance, exploration: Exploration, names: Sequence[str]

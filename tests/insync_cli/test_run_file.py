@@ -59,6 +59,7 @@ RUN: Shape = {
     "stats": STATS,
     "coverage": {"actions": {"*": int}, "guards": {"*": {"*": [int]}}},
     "room": (dict, NULL),
+    "precursor": (dict, NULL),
     "notice": (dict, NULL),
     "slack": {"*": {"*": int}},
 }

@@ -7,9 +7,10 @@ import json
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 from bench import bounds
-from bench.bounds import CHOSEN, TWICE, Answer, Results, flips, questions, table
+from bench.bounds import CHOSEN, TWICE, Answer, Results, flips, is_outdated, questions, table
 
 ROW = next(questions(["kip-320"], ["unclean on"], 2))
 
@@ -51,6 +52,16 @@ def test_an_answer_of_another_model_or_of_other_bounds_is_no_answer(tmp_path: Pa
         answer["bounds"]["epochs"] += 1
     (tmp_path / "bounds.json").write_text(json.dumps(stored), encoding="utf-8")
     assert Results(tmp_path / "bounds.json").answer_to(ROW, CHOSEN) is None
+
+
+@pytest.mark.parametrize(("lacks", "promise", "again"), [("VIOLATED", "HOLDS", True), ("HOLDS", "HOLDS", False)])
+def test_an_answer_for_which_check_has_other_words_by_now_is_no_answer(lacks: str, promise: str, again: bool) -> None:
+    """HOLDS beside a leader that lacks a committed record; what speaks of other things may hold there."""
+    promises = {"committed-on-new-leader": lacks, "committed-only-grows": promise, "type-ok": "HOLDS"}
+    assert is_outdated(attrs.evolve(answer_of(CHOSEN, "VIOLATED"), promises=promises)) is again
+    assert not is_outdated(
+        attrs.evolve(answer_of(CHOSEN, "VIOLATED"), promises={**promises, "committed-only-grows": "TOO SMALL"})
+    )
 
 
 def test_twice_is_twice_the_room_and_as_many_faults() -> None:

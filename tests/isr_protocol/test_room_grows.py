@@ -28,10 +28,10 @@ def verdicts(name: str, given: Mapping[str, Value], more: str = "") -> dict[str,
     chosen = Instance(design, IN_SYNC_REPLICAS.constants_with_room(design, given)).constants
     larger = {bound: int(chosen[bound]) + 1 for bound in (more,) if bound}
     instance = Instance(design, {**chosen, **larger})
-    premises = IN_SYNC_REPLICAS.premises(PROMISES)
-    names = (*PROMISES, *(p.name for p in premises))
-    seen = explore(instance.promising(*premises), names, Limits(), silent, symmetry=True, reduction=True)
-    judged, _ = IN_SYNC_REPLICAS.worth(instance, seen, PROMISES, explore, Limits())
+    probes = IN_SYNC_REPLICAS.probes(PROMISES)
+    names = (*PROMISES, *(p.name for p in probes))
+    seen = explore(instance.promising(*probes), names, Limits(), silent, symmetry=True, reduction=True)
+    judged = IN_SYNC_REPLICAS.worth(instance, seen, PROMISES, explore, Limits()).exploration
     return {f.name: f.verdict for f in judged.findings}
 
 

@@ -14,7 +14,7 @@ from insync_cli.families import family_of
 from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated_option, switch
-from insync_cli.room_line import notice_line, room_line
+from insync_cli.room_line import notice_line, precursor_line, room_line
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, load, print_short, save
 from insync_cli.version import version
@@ -117,19 +117,19 @@ def run(argv: Sequence[str]) -> int:
 
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
-    """What was found of what is wanted, with what it is worth: premises met, room for the faults, and slack."""
+    """What was found of what is wanted, with what it is worth: premises, a precursor, room for the faults, slack."""
     own, names = question.instance, question.property_names
     family = family_of(own.design)
-    probes = (*family.premises(names), *family.slack_probes(own, names))
+    probes = (*family.probes(names), *family.slack_probes(own, names))
     probed = own.promising(*probes)  # the same actions and properties, and the probes
     explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
     result, slack = family.slack(own, explored.result, names)
     engine, _ = registry.engine_named(registry.default_engine(), explored.workers)
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
-        result, left = family.worth(own, result, names, engine, Limits(), ticker, looked)
-    result, notice = family.noticing(own, result, names)
-    return attrs.evolve(explored, result=result, room=left, notice=notice, slack=slack)
+        worth = family.worth(own, result, names, engine, Limits(), ticker, looked)
+    result, notice = family.noticing(own, worth.exploration, names)
+    return attrs.evolve(explored, result=result, room=worth.room, precursor=worth.precursor, notice=notice, slack=slack)
 
 
 def question_of(invocation: Options) -> Question:
@@ -198,6 +198,7 @@ def make_run_file(question: Question, explored: Explored, invocation: Options, f
         seed=exploring.simulation.used_seed,
         walks=exploring.simulation.simulate,
         room=room_line(explored.room),
+        precursor=precursor_line(explored.precursor),
         notice=notice_line(explored.notice),
         slack=explored.slack,
         findings=findings,

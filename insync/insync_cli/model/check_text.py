@@ -11,7 +11,7 @@ from insync_cli import terminal
 from insync_cli.families import family_of
 from insync_cli.options import value_text
 from insync_cli.progress import human_size
-from insync_cli.room_line import notice_sentence, options_of, room_sentence
+from insync_cli.room_line import notice_sentence, options_of, precursor_remark, precursor_sentence, room_sentence
 from insync_cli.runfile import PropertyLine, Run, uncovered
 from insync_cli.terminal import count
 from isr_check.engine import Verdict
@@ -140,12 +140,26 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
 
 
 def too_small(name: str, run: Run) -> str:
-    """Why a promise that is not violated says too little: no room, or mistakes of its own kind that it misses."""
+    """Why a promise that is not violated says too little: harm that is cut off, no room, or mistakes that it misses."""
+    if run["precursor"] and name in run["precursor"]["promises"]:
+        return precursor_remark(run["precursor"])
     missed = run["notice"]["unnoticed"].get(name, []) if run["notice"] else []
     if not missed or (run["room"] and run["room"]["lacking"]):
         return "not violated, but these bounds leave no room for the faults"
     more = f", and {len(missed) - 3} more" if len(missed) > 3 else ""
     return f"not violated, but within these bounds neither by: {', '.join(missed[:3])}{more}"
+
+
+def too_small_parts(names: Sequence[str], run: Run, family: Family) -> list[str]:
+    """The same of all of these promises: of each the first reason that there is."""
+    precursor, room = run["precursor"], run["room"]
+    parts = [precursor_sentence(precursor, family)] if precursor else []
+    others = [name for name in names if not precursor or name not in precursor["promises"]]
+    if others and room and room["lacking"]:
+        parts.append(room_sentence(room, family))
+    elif others:
+        parts.append(f"{', '.join(others)} would miss known mistakes within these bounds")
+    return parts
 
 
 def slack_text(slack: Mapping[str, int], family: Family) -> str:
@@ -223,10 +237,7 @@ def sentence(run: Run, about: Notes) -> str:
     parts: list[str] = []
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
-    if of[Verdict.TOO_SMALL] and run["room"] and run["room"]["lacking"]:
-        parts.append(room_sentence(run["room"], about.family))
-    elif of[Verdict.TOO_SMALL]:
-        parts.append(f"{', '.join(of[Verdict.TOO_SMALL])} would miss known mistakes within these bounds")
+    parts += too_small_parts(of[Verdict.TOO_SMALL], run, about.family)
     if of[Verdict.VACUOUS]:
         parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
     if of[Verdict.BUDGETED]:

@@ -27,7 +27,7 @@ from isr_check.engine import (
     Unsound,
     Verdict,
 )
-from isr_check.family import Notice, Slack
+from isr_check.family import Notice, Precursor, Slack
 from isr_check.reference import Evaluator
 from isr_lang import Instance
 from isr_trace.minimise import minimise
@@ -143,15 +143,16 @@ class Exploring:
 class Explored:
     """What an exploration found, what ended it early (Ctrl-C, a limit), and how many workers there were.
 
-    `room`: whether its bounds leave room for the faults, where that was asked. `notice`: which known mistakes they
-    would notice, where that is known. `slack`: of each promise of liveness
-    that holds, how much of the bounds was left.
+    `room`: whether its bounds leave room for the faults, where that was asked. `precursor`: what comes before harm that
+    the bounds cut off, where it was met. `notice`: which known mistakes they would notice, where that is known.
+    `slack`: of each promise of liveness that holds, how much of the bounds was left.
     """
 
     result: Exploration
     stopped_by: str | None
     workers: int
     room: Room | None = None
+    precursor: Precursor | None = None
     notice: Notice | None = None
     slack: Mapping[str, Slack] = attrs.field(factory=dict[str, Slack])
 

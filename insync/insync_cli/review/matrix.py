@@ -18,7 +18,7 @@ from insync_cli.on_spark import SPARK
 from insync_cli.options import Usage, design_name, group, option, repeated_option
 from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix_spark
-from insync_cli.room_line import notice_line, room_line
+from insync_cli.room_line import notice_line, precursor_line, room_line
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import save
 from insync_cli.version import version
@@ -234,14 +234,14 @@ def explored(
     place = terminal.make_folder(folder / cell.name)
     limits = Limits(running.max_states, running.max_seconds)
     family = family_of(instance.design)
-    premises = family.premises(cell.property_names)
-    probed, wanted = instance.promising(*premises), (*cell.property_names, *(p.name for p in premises))
+    probes = family.probes(cell.property_names)
+    probed, wanted = instance.promising(*probes), (*cell.property_names, *(p.name for p in probes))
     if cell.fewer_states and {"symmetry", "reduction"} <= set(inspect.signature(explore).parameters):
         explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True, reduction=True))
     result = explore(probed, wanted, limits, silent)
     judge, _ = registry.engine_named(registry.default_engine(), workers)
-    result, room_left = family.worth(instance, result, cell.property_names, judge, limits)
-    result, notice = family.noticing(instance, result, cell.property_names)
+    worth = family.worth(instance, result, cell.property_names, judge, limits)
+    result, notice = family.noticing(instance, worth.exploration, cell.property_names)
     broken = [f for f in result.findings if f.verdict is Verdict.VIOLATED]
     trace_paths = save(instance, broken, place)
     answer = runfile.run_file(
@@ -253,7 +253,8 @@ def explored(
         workers=workers,
         findings=result.findings,
         traces={name: str(path.relative_to(folder)) for name, path in trace_paths.items()},
-        room=room_line(room_left),
+        room=room_line(worth.room),
+        precursor=precursor_line(worth.precursor),
         notice=notice_line(notice),
     )
     terminal.write_json(str(place / "run.json"), answer)

@@ -13,7 +13,7 @@ import attrs
 from insync_cli import options, registry, runfile, terminal
 from insync_cli.families import family_of
 from insync_cli.progress import Ticker
-from insync_cli.room_line import notice_line, room_line
+from insync_cli.room_line import notice_line, precursor_line, room_line
 from insync_cli.version import version
 from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
@@ -86,14 +86,14 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     invocation = options.read_options(check.Options, check.USAGE, shlex.split(command)[2:])
     design = invocation.world.design
     instance, family = registry.instance_with_room(design, invocation.world.constants), family_of(design)
-    premises = family.premises(invocation.properties)
-    probed, wanted = instance.promising(*premises), (*invocation.properties, *(p.name for p in premises))
+    probes = family.probes(invocation.properties)
+    probed, wanted = instance.promising(*probes), (*invocation.properties, *(p.name for p in probes))
     engine = running.engine_name
     explore, workers = registry.engine_named(engine, running.workers or 1)
     result = explore(probed, wanted, Limits(running.max_states, running.max_seconds), lambda _: None)
     judge, _ = registry.engine_named(registry.default_engine(), workers)
-    result, room_left = family.worth(instance, result, invocation.properties, judge, Limits())
-    result, notice = family.noticing(instance, result, invocation.properties)
+    worth = family.worth(instance, result, invocation.properties, judge, Limits())
+    result, notice = family.noticing(instance, worth.exploration, invocation.properties)
     answer = runfile.run_file(
         instance,
         result,
@@ -101,7 +101,8 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
         version=version(),
         engine=engine,
         workers=workers,
-        room=room_line(room_left),
+        room=room_line(worth.room),
+        precursor=precursor_line(worth.precursor),
         notice=notice_line(notice),
         findings=result.findings,
         traces={},

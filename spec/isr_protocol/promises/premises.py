@@ -3,11 +3,16 @@
 "What was acknowledged survives" is true of a producer that never gets an acknowledgement, and of a checker that never
 let one write. So each promise that speaks about something has a premise here, and holds only where some behaviour
 fulfils it.
+
+The harm begins with a precursor: a leader that lacks a committed record. What it writes and commits next breaks further
+promises. Bounds that end there say of those that they hold, and have only not come to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+import attrs
 
 from isr_lang import Bool, Property, exists, sometimes
 from isr_protocol.promises import safety as promised
@@ -59,6 +64,31 @@ def broker_shuts_down(s: State) -> Bool:
     """A broker asks to shut down."""
     return s.shutdowns > 0
 
+
+@sometimes
+def leader_lacks_committed(s: State) -> Bool:
+    """A leader lacks a committed record."""
+    return exists(promised.leads_now(s, r) & ~promised.has_committed(s, r) for r in Replica.all())
+
+
+PRECURSOR = attrs.evolve(leader_lacks_committed, optional=True)
+"""What comes before the harm to most promises about committed records; no exploration goes on to find it."""
+OF_COMMITTED_RECORDS = frozenset(
+    promise.name
+    for promise in (
+        promised.acked_survives,
+        promised.acked_survives_clean_steps,
+        promised.leaders_complete,
+        promised.no_divergence,
+        promised.committed_only_grows,
+        promised.weak_isr,
+        promised.strong_isr,
+        promised.reads_committed,
+        promised.reads_stable,
+        implements_committed_log,
+    )
+)
+"""The names of the promises that a leader may break which lacks a committed record: what it commits next does."""
 
 PREMISES: Mapping[str, Property] = {
     promise.name: premise

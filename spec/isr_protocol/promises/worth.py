@@ -1,8 +1,9 @@
 """What a verdict is worth: whether what a promise speaks about happens, and whether the bounds leave room for faults.
 
 A promise that holds where its premise is never met is VACUOUS (`premises`); one that holds within bounds that leave
-no room for the faults asked for is TOO SMALL (`room`). Whoever tells a verdict explores `premises`, too, and asks
-`worth` after the exploration. Of liveness the same is `slack`, which tells how much of the bounds was left.
+no room for the faults asked for is TOO SMALL (`room`). So is a promise about committed records that holds although a
+leader lacks one: the bounds end before what this leader commits. Whoever tells a verdict explores `probes`, too, and
+asks `worth` after the exploration. Of liveness the same is `slack`, which tells how much of the bounds was left.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Finding, Limits, Progress, Verdict, silent
+from isr_check.family import Precursor, Worth
 from isr_check.room import Room, room
 from isr_lang import Design, Instance, Property, Value
-from isr_protocol.promises.premises import PREMISES
+from isr_protocol.promises.premises import OF_COMMITTED_RECORDS, PRECURSOR, PREMISES
 from isr_protocol.promises.room import Story, larger, stories
 from isr_protocol.promises.slack import Slack, probes, slack_of
 
@@ -32,9 +34,16 @@ def premises(names: Iterable[str]) -> tuple[Property, ...]:
     return tuple({PREMISES[name].name: PREMISES[name] for name in names if name in PREMISES}.values())
 
 
-def with_premises(instance: Instance, property_names: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
-    """The instance with the premises of what is wanted as properties of their own, and all that is then wanted."""
-    more = premises(property_names)
+def precursors(names: Iterable[str]) -> tuple[Property, ...]:
+    """What comes before the harm to the promises of these names."""
+    return (PRECURSOR,) if OF_COMMITTED_RECORDS.intersection(names) else ()
+
+
+def with_probes(instance: Instance, property_names: Sequence[str]) -> tuple[Instance, tuple[str, ...]]:
+    """The instance with the premises and precursors of what is wanted as properties of their own, and all that is then
+    wanted.
+    """
+    more = (*premises(property_names), *precursors(property_names))
     return instance.promising(*more), (*property_names, *(p.name for p in more))
 
 
@@ -58,6 +67,22 @@ def without_premises(exploration: Exploration, property_names: Sequence[str]) ->
     return attrs.evolve(exploration, findings=tuple(findings))
 
 
+def without_precursor(exploration: Exploration) -> tuple[Exploration, Precursor | None]:
+    """The findings on what was wanted: a promise that holds beside its precursor says too little.
+
+    The precursor is None where it has no witness, or where no promise holds beside it.
+    """
+    met = next((f for f in exploration.findings if f.name == PRECURSOR.name and f.path is not None), None)
+    findings = tuple(f for f in exploration.findings if f.name != PRECURSOR.name)
+    names = [f.name for f in findings if f.verdict is Verdict.HOLDS and f.name in OF_COMMITTED_RECORDS]
+    exploration = attrs.evolve(exploration, findings=findings)
+    if met is None or met.path is None or not names:
+        return exploration, None
+    too_small = tuple(attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.name in names else f for f in findings)
+    precursor = Precursor(PRECURSOR, len(met.path.steps), tuple(names))
+    return attrs.evolve(exploration, findings=too_small), precursor
+
+
 def worth(
     instance: Instance,
     exploration: Exploration,
@@ -66,20 +91,21 @@ def worth(
     limits: Limits,
     progress: Callable[[Progress], None] = silent,
     search_progress: SearchProgress = lambda expanded, most: None,
-) -> tuple[Exploration, Room | None]:
-    """The findings on what was wanted, each with the verdict that it deserves, and the room that the bounds leave.
+) -> Worth:
+    """The findings on what was wanted, each with the verdict that it deserves, and why it deserves no better one.
 
-    `exploration` is the exploration of what `with_premises` made of the instance; the engine looks for room, where
+    `exploration` is the exploration of what `with_probes` made of the instance; the engine looks for room, where
     something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room`.
     """
-    exploration = without_premises(exploration, property_names)
+    exploration, precursor = without_precursor(without_premises(exploration, property_names))
     if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
-        return exploration, None
+        return Worth(exploration, precursor=precursor)
     design, constants = instance.design, instance.constants
     most = attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
     steps = exploration.steps_by_action if exploration.complete else None
     left = room_left(design, constants, engine, most, progress, search_progress, steps)
-    return attrs.evolve(exploration, findings=judge_findings(exploration.findings, left)), left
+    judged = attrs.evolve(exploration, findings=judge_findings(exploration.findings, left))
+    return Worth(judged, left, precursor)
 
 
 def room_left(
