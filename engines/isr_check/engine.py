@@ -46,9 +46,9 @@ class Verdict(StrEnum):
 
     PROVED: it holds for every value of the bounds left open. HOLDS: every state within the bounds was seen. BOUNDED:
     all behaviours up to some length were seen. SAMPLED: only random walks were seen. BUDGETED: a limit ended the
-    search. UNKNOWN: the engine cannot say. TOO_SMALL: nothing is violated, but the bounds leave no room for the faults
-    asked for, or would miss a known mistake. VACUOUS: what the property speaks about never happens. VIOLATED: there is
-    a counterexample. ERROR: a bug in insync.
+    search. UNKNOWN: the engine cannot say. TOO_SMALL: it is not violated, but the bounds leave no room for the faults
+    asked for, would miss a known mistake, or end where harm begins. VACUOUS: what the property speaks about never
+    happens. VIOLATED: there is a counterexample. ERROR: a bug in insync.
     """
 
     PROVED = "PROVED"

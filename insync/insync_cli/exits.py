@@ -41,8 +41,8 @@ MEANING = {
     Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
-    Exit.TOO_SMALL: "too small: nothing is violated, but the bounds leave no room for the faults asked for, or "
-    "would miss a known mistake",
+    Exit.TOO_SMALL: "too small: nothing is violated, but the bounds leave no room for the faults asked for, "
+    "would miss a known mistake, or end where harm begins",
     Exit.ENDED: "a broker ended unasked, or not in order; a system under test ended, hangs or is missing",
     Exit.USAGE: "wrong usage",
     Exit.INPUT: "a bad input file",

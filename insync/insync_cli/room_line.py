@@ -48,17 +48,17 @@ def precursor_line(precursor: Precursor | None) -> PrecursorLine | None:
 
 def precursor_remark(line: PrecursorLine) -> str:
     """Why a promise that is not violated says too little, beside its verdict."""
-    return f"not violated, but {_met(line)}, and these bounds may cut off what follows"
+    return f"not violated, but {_event(line)}, and these bounds may cut off what follows"
 
 
 def precursor_sentence(line: PrecursorLine, family: Family) -> str:
     """The same of all such promises, with the bounds that may be larger."""
     *most, last = [_option(name) for name in (*family.bounds_of_mistakes, *family.bounds_of_faults)]
     larger = f"{', '.join(most)} or {last}" if most else last
-    return f"{', '.join(line['promises'])} may break later: {_met(line)}, and what follows may take larger {larger}"
+    return f"{', '.join(line['promises'])} may break later: {_event(line)}, and what follows may take larger {larger}"
 
 
-def _met(line: PrecursorLine) -> str:
+def _event(line: PrecursorLine) -> str:
     text = line["text"].rstrip(".")
     return f"{text[0].lower()}{text[1:]} here (in {count(line['steps'], 'step')})"
 

@@ -3,6 +3,7 @@
 Without these HOLDS would be printed where the bounds end before what such a leader commits next.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from isr_protocol.promises import safety
 from isr_protocol.promises.premises import OF_COMMITTED_RECORDS, PRECURSOR
 from isr_report.matrix.plan import Cell
 
+TOP = Path(__file__).resolve().parents[2]
 GROWS = "committed-only-grows"
 LACKS = "a leader lacks a committed record here (in 14 steps)"
 SMALL: dict[str, Value] = {"replicas": 2, "log": 1, "records": 1}
@@ -50,6 +52,13 @@ def test_a_promise_alone_is_too_small_beside_a_leader_that_lacks_a_committed_rec
         f"insync check kafka-7415: TOO SMALL - {GROWS} may break later: {LACKS}, and what follows may take larger "
         "--log, --records, --epochs or --isr-changes"
     )
+    assert out.splitlines()[-1] in " ".join((TOP / "docs" / "bounds.md").read_text(encoding="utf-8").split())
+
+
+def test_the_page_names_the_promises() -> None:
+    page = (TOP / "docs" / "bounds.md").read_text(encoding="utf-8")
+    rows = page.partition("| promises about committed records |\n|---|\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([^`]+)`", rows)) == OF_COMMITTED_RECORDS
 
 
 @pytest.mark.explores

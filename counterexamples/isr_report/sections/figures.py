@@ -35,7 +35,7 @@ MEANING = {
     Verdict.PROVED: "a solver shows it for every value of the bounds that were left open",
     Verdict.HOLDS: "every state that can be reached within the bounds was looked at",
     Verdict.TOO_SMALL: "nothing breaks it, but the bounds leave no room for the faults that were asked for, "
-    "or would miss a known mistake",
+    "would miss a known mistake, or end where a leader lacks a committed record",
     Verdict.BUDGETED: "the run was cut short; so far nothing was found",
     Verdict.VACUOUS: "nothing ever came to where it would have been tested",
     Verdict.UNKNOWN: "no answer, which is never a success",

@@ -72,14 +72,14 @@ def without_precursor(exploration: Exploration) -> tuple[Exploration, Precursor 
 
     The precursor is None where it has no witness, or where no promise holds beside it.
     """
-    met = next((f for f in exploration.findings if f.name == PRECURSOR.name and f.path is not None), None)
+    witness = next((f for f in exploration.findings if f.name == PRECURSOR.name and f.path is not None), None)
     findings = tuple(f for f in exploration.findings if f.name != PRECURSOR.name)
     names = [f.name for f in findings if f.verdict is Verdict.HOLDS and f.name in OF_COMMITTED_RECORDS]
     exploration = attrs.evolve(exploration, findings=findings)
-    if met is None or met.path is None or not names:
+    if witness is None or witness.path is None or not names:
         return exploration, None
     too_small = tuple(attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.name in names else f for f in findings)
-    precursor = Precursor(PRECURSOR, len(met.path.steps), tuple(names))
+    precursor = Precursor(PRECURSOR, len(witness.path.steps), tuple(names))
     return attrs.evolve(exploration, findings=too_small), precursor
 
 
