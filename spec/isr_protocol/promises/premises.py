@@ -76,7 +76,6 @@ PRECURSOR = attrs.evolve(leader_lacks_committed, optional=True)
 OF_COMMITTED_RECORDS = frozenset(
     promise.name
     for promise in (
-        promised.acked_survives,
         promised.acked_survives_clean_steps,
         promised.leaders_complete,
         promised.no_divergence,
@@ -88,7 +87,11 @@ OF_COMMITTED_RECORDS = frozenset(
         implements_committed_log,
     )
 )
-"""The names of the promises that a leader may break which lacks a committed record: what it commits next does."""
+"""The names of the promises that a leader may break which lacks a committed record: what it commits next does.
+
+`acked-survives` is none of them: a leader that lacks what is acknowledged breaks it at once. What is committed and not
+acknowledged may be missing for good, as with two replicas, a minimum of two and unclean election.
+"""
 
 PREMISES: Mapping[str, Property] = {
     promise.name: premise
