@@ -159,12 +159,13 @@ class Results:
         """The answer of that name, if there is one of this model at these bounds."""
         answer = self.answers.get(name)
         same = answer is not None and answer.model_hash == design.model_hash() and answer.bounds == bounds
-        return answer if same and answer is not None and not is_outdated(answer) else None
+        return answer if same else None
 
     def answer_to(self, question: Question, size: str) -> Answer | None:
-        """The answer, if there is one of this model at these bounds."""
+        """The answer, if there is one of this model at these bounds for which `check` has no other words by now."""
         bounds = question.usual() if size == CHOSEN else question.twice()
-        return self.current(f"{question.name}: {size}", question.design, bounds)
+        answer = self.current(f"{question.name}: {size}", question.design, bounds)
+        return None if answer is None or is_outdated(answer) else answer
 
     def save(self, question: Question, size: str, answer: Answer) -> None:
         self.note(f"{question.name}: {size}", answer)
