@@ -202,6 +202,36 @@ def test_a_living_broker_that_is_unregistered_has_no_session_until_it_is_started
     assert not quorum.core.brokers[2].fenced
 
 
+def test_a_broker_of_which_the_controller_knows_nothing_ends_unless_it_hears_that_it_was_unregistered() -> None:
+    """The controller began anew, with an empty disk. A broker that goes on would serve nobody, and say nothing."""
+    quorum = Quorum()
+    epoch, session = quorum.core.brokers[2].epoch, Settings().broker_session_timeout_ms
+    (whole,) = quorum.hear(FetchMetadata(broker=2, broker_epoch=epoch, offset=0), 2)
+    node = nodes.handle(nodes.Node(me=2, settings=Settings()), Start(7), 0).core
+    node = nodes.handle(
+        node, Received(CONTROLLER, BrokerRegistered(broker=2, incarnation=7, broker_epoch=epoch)), 0
+    ).core
+    node = nodes.handle(node, Received(CONTROLLER, whole), 0).core
+    nobody = HeartbeatAnswer(broker=2, broker_epoch=epoch, error=Error.BROKER_ID_NOT_REGISTERED)
+
+    def after(answers: list[tuple[HeartbeatAnswer, int]], node: nodes.Node = node) -> tuple[Effect, ...]:
+        step = nodes.NodeStep(node)
+        for answer, now in answers:
+            step = nodes.handle(step.core, Received(CONTROLLER, answer), now)
+        return step.effects
+
+    assert after([(nobody, 1_000), (nobody, session + 999)]) == ()
+    (halt,) = after([(nobody, 1_000), (nobody, session + 1_000)])
+    assert isinstance(halt, Halt)
+    assert "metadata.log up to record" in halt.why
+    registered = HeartbeatAnswer(broker=2, broker_epoch=epoch, fenced=False)
+    assert after([(nobody, 1_000), (registered, 2_000), (nobody, session + 1_000)]) == ()
+    unregisters(quorum, 2)
+    news = Metadata(since=node.metadata_offset, offset=node.metadata_offset + 1, brokers=(unregistration(2),))
+    learned = nodes.handle(node, Received(CONTROLLER, news), 0).core
+    assert after([(nobody, 1_000), (nobody, session + 1_000)], learned) == ()
+
+
 def test_brokers_learn_who_is_unregistered() -> None:
     quorum = Quorum()
     since = quorum.core.offset

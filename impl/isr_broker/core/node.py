@@ -120,6 +120,7 @@ class Node:
       metadata had, and have no more, is removed. A log of which they know nothing is set aside. `certain_ids`: where a
       checksum says that the id is as it was written.
     - `registration_deadline`: when it ends if it is not registered by then; `registration_error`: the last refusal.
+    - `unregistered_since`: since when the controller answers that it knows no registration of this broker.
     """
 
     me: BrokerId
@@ -142,6 +143,7 @@ class Node:
     offline_changes: int = 0
     registration_deadline: Millis = MAX_LONG
     registration_error: Error = Error.NONE
+    unregistered_since: Millis = MAX_LONG
     next_call: Millis = 0
     next_poll: Millis = 0
     next_checkpoint: Millis = 0
@@ -427,7 +429,7 @@ def _deliver_message(node: Node, delivery: Received, now: Millis) -> NodeStep:
         case BrokerRegistered() as answer:
             return _registered(node, answer, now)
         case HeartbeatAnswer() as answer:
-            return _take_heartbeat_answer(node, answer)
+            return _take_heartbeat_answer(node, answer, now)
         case Metadata() as news:
             return _learns(node, news, now)
         case _:
@@ -473,24 +475,39 @@ def _is_elsewhere(node: Node) -> NodeStep:
     return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
 
 
-def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer) -> NodeStep:
+def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer, now: Millis) -> NodeStep:
     """The controller has answered a heartbeat.
 
     If it knows a later registration of this broker, another process has taken its place, and this one ends. If it knows
-    none, somebody has unregistered the broker, which then has no session until it is started again.
+    none, somebody has unregistered the broker, which then has no session until it is started again. Of that the broker
+    hears with the metadata. If it does not, for as long as a session, the controller has lost its metadata.
     """
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.INCONSISTENT_CLUSTER_ID:
         return _is_elsewhere(node)
     if answer.broker_epoch == node.broker_epoch and answer.error is Error.STALE_BROKER_EPOCH:
         why = f"broker {node.me} was registered again, or the controller has lost its metadata.log"
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
+    if answer.broker_epoch == node.broker_epoch and answer.error is Error.BROKER_ID_NOT_REGISTERED:
+        return _is_unregistered(node, now)
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
         return NodeStep(node)
-    node = attrs.evolve(node, fenced=answer.fenced)
+    node = attrs.evolve(node, fenced=answer.fenced, unregistered_since=MAX_LONG)
     if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
         last = CheckpointWatermarks(watermarks(node.replicas.values()))
         return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch, last),))
     return NodeStep(node)
+
+
+def _is_unregistered(node: Node, now: Millis) -> NodeStep:
+    """The controller knows no registration of this broker, by the metadata of which it is registered or is not."""
+    if node.me not in node.brokers:
+        return NodeStep(node)
+    since = min(node.unregistered_since, now)
+    node = attrs.evolve(node, unregistered_since=since)
+    if now - since < node.settings.broker_session_timeout_ms:
+        return NodeStep(node)
+    why = lost_metadata(f"broker {node.me} has read", node.metadata_offset)
+    return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (Halt(why),))
 
 
 def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
