@@ -18,10 +18,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from confluent_kafka import KafkaException
 from tests.support.damage_kinds import KINDS
 from tests.support.damage_runs import NotDone, Outcome, perform, table
 
 from isr_broker.designs import DESIGNS, PLANTED
+from isr_cluster.admin import RequestRefused
 from isr_cluster.processes import Mishap
 
 LOST, NOT_DONE = 1, 30
@@ -47,7 +49,7 @@ def main() -> int:
                 root = (options.keep or Path(temporary)) / f"{seed}-{number}"
                 try:
                     outcome = perform(name, KINDS[name], seed, root, options.design)
-                except (NotDone, Mishap, AssertionError) as error:
+                except (NotDone, Mishap, RequestRefused, KafkaException) as error:
                     undone += 1
                     print(f"{name} (seed {seed}): NOT DONE: {error}", flush=True)
                 else:

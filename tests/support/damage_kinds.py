@@ -219,7 +219,7 @@ def small_disk(run: Run) -> None:
         raise NotDone("a tmpfs cannot be mounted here: it needs root")
 
     def unmounts() -> None:
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # who read a log may have it open
 
     run.at_end = unmounts
 
@@ -327,8 +327,14 @@ def another_cluster(run: Run) -> None:
     others = Processes(run.root / "others", ports, {"min.insync.replicas": "1"}, tell=run.hears)
     try:
         others.start_all()
-        with Admin((HOST, ports[1])) as admin:
-            admin.create(TOPIC, on=[[2]])
+
+        def is_created() -> bool:
+            with contextlib.suppress(RequestRefused), Admin((HOST, ports[1])) as admin:
+                admin.create(TOPIC, on=[[2]])
+                return True
+            return False
+
+        run.waits(is_created, "the other cluster has a topic")
         client = Confluent(others.bootstrap, {"acks": "all"})
         client.send_all(TOPIC, [b"foreign %d" % number for number in range(100)])
         run.other_cluster = others.cluster

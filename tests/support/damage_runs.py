@@ -184,7 +184,7 @@ class Run:
         return self.processes.data(broker)
 
     def seen(self) -> PartitionSeen | None:
-        """The partition as the controller's broker knows it, None while it does not: others may know what is no more."""
+        """The partition as the controller's broker knows it, if it does. Others may know what is no more."""
         process = self.processes.running.get(CONTROLLER_BROKER)
         if process is None or process.exit_code is not None:
             return None
@@ -495,7 +495,11 @@ _OFFLINE: Final = re.compile(rf"broker (\d+): {OFFLINE}")
 
 
 def _log(data: Path) -> bytes:
-    return Log.open(RealDisk(data), FOLDER, Settings()).contents()
+    log = Log.open(RealDisk(data), FOLDER, Settings())
+    try:
+        return log.contents()
+    finally:
+        log.close()
 
 
 @attrs.frozen
