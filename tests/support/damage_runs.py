@@ -435,12 +435,14 @@ class Run:
         """
         found: list[bytes] = []
         end = time.monotonic() + PATIENCE
-        while not self.failures:
+        while True:
             why = ""
             try:
                 found = self.reads()
             except Mishap as mishap:
                 why = str(mishap)
+            if self.failures:
+                break
             if self.processes.early_exits() or self._offline():
                 self.recovers()
             elif time.monotonic() > end:

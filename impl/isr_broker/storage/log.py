@@ -146,6 +146,8 @@ class Log:
             return f"{self.folder} has no segment, and {durable} was durable"
         last = self.segments[-1]
         where = f"{self.folder}/{file_name(last.base_offset)} is damaged or cut at byte {last.size}"
+        if last.file.size() == last.size:
+            where += f", or {self.folder}/{file_name(self.view.end)} is missing"
         return f"{where}, offset {self.view.end}; all up to offset {durable} was durable"
 
     def _drop(self, base: Offset) -> None:
