@@ -217,6 +217,7 @@ def test_a_log_that_lacks_what_was_durable_is_left_as_it_is_and_named(
     (damaged,) = logs.damages()
     assert damaged.partition == TP
     assert file in damaged.why
+    assert (LOG_STARTS in damaged.why) == (harm is _first_segment_missing), "an older one looks the same"
     assert {n: bytes(disk.image(f"{FOLDER}/{n}").visible_bytes) for n in disk.names(FOLDER)} == names
     again = directory(disk)
     assert again.load() == (-1, [])

@@ -22,7 +22,7 @@ from isr_broker.core.messages import LeaderEpoch, Millis, Offset
 from isr_broker.core.record_batch import BadBatch, Stamp, batches
 from isr_broker.core.topics import FILE, file_of, has_checksum, in_file
 from isr_broker.settings import Settings
-from isr_broker.storage.checkpoints import EPOCHS, TEMPORARY, contents, read_epochs, write_epochs
+from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, TEMPORARY, contents, read_epochs, write_epochs
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.segment import SUFFIX, Segment, file_name
 
@@ -101,10 +101,12 @@ class Log:
         base = bases[0] if bases else start
         log = cls(disk, folder, settings, [], LogView(start=max(start, base), end=base), has_durable_names=False)
         log._scan(bases, recovery_point)
+        source = LOG_STARTS if first is not None else EPOCHS
         if first is None and bases and not settings.insync_design.epoch_file_behind:
             first = next((entry.start for entry in read_epochs(disk, f"{folder}/{EPOCHS}") or ()), None)
         if first is not None and base > first:
-            log.damage = f"{folder} begins at offset {base}, and {first} was its start: {file_name(first)} is missing"
+            says = f"{folder} begins at offset {base}, and {first} was its start"
+            log.damage = f"{says}: {folder}/{file_name(first)} is missing, or {source} is older"
         elif log.view.end < durable:
             log.damage = log._damage_before(durable)
         if log.damage:
