@@ -25,7 +25,7 @@ from isr_broker.core import batch_records, message_json
 from isr_broker.core.batch_records import newest_timestamp
 from isr_broker.core.log_view import LogView
 from isr_broker.core.message_json import MOST_MESSAGES, BadMessage
-from isr_broker.core.messages import Error, Heartbeat, TopicPartition
+from isr_broker.core.messages import Error, Heartbeat, Millis, TopicPartition
 from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import (
     BadBatch,
@@ -42,6 +42,7 @@ from isr_broker.core.record_batch import (
     zigzag,
 )
 from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
+from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
 from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessions, protocol
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
@@ -311,6 +312,22 @@ def test_partitions_that_are_not_there_cost_little(alone: Requests) -> None:
     names: Answer = {"groups_names": [f"g{n}" for n in range(20_000)]}
     assert len(asked(alone, protocol.DELETE_GROUPS, 1, names).all("results")) == 20_000
     assert time.process_time() - began < 10
+
+
+def test_a_question_for_the_ends_of_many_epochs_is_one_turn(alone: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of 270 KB took more than a second of a processor: what follows a turn was done for each partition."""
+    turns, after_turn = list[Millis](), Runtime.after_turn
+
+    def counts(runtime: Runtime, now: Millis) -> None:
+        turns.append(now)
+        after_turn(runtime, now)
+
+    monkeypatch.setattr(Runtime, "after_turn", counts)
+    rows = [{"partition": n, "current_leader_epoch": -1, "leader_epoch": 0} for n in range(5_000)]
+    fields: Answer = {"replica_id": 2, "topics": [{"topic": "none", "partitions": rows}]}
+    answer = asked(alone, protocol.OFFSET_FOR_LEADER_EPOCH, 3, fields)
+    assert len(answer.all("topics")[0].all("partitions")) == 5_000
+    assert len(turns) == 1
 
 
 def test_a_frame_of_too_many_messages_is_none() -> None:

@@ -15,9 +15,6 @@ from tests.support.wire_fuzz import APIS, Requests, campaign
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
 
-USUAL_WRITE = 0.05
-"""Seconds that a write takes at most when nobody else wants the processor, with room to spare."""
-
 
 def test_random_requests_are_of_every_api_of_clients_and_most_of_them_are_read() -> None:
     requests, keys, unread = Requests(Random(1)), set[int](), 0
@@ -42,8 +39,6 @@ def test_random_requests_hold_up_nobody_and_keep_no_memory(tmp_path: Path) -> No
     assert figures.refused == 0
     assert figures.writes > 0
     assert sum(figures.frames.values()) > 100
+    assert figures.processor < 1, "of a broker's processor, during one write"
     assert figures.peak < figures.before + 400_000_000
     assert figures.after < figures.before + 100_000_000
-    if figures.alone > USUAL_WRITE:
-        pytest.skip(f"a write alone took {1e3 * figures.alone:.0f} ms: frames queue at brokers that others hold up")
-    assert figures.processor < 1, "of a broker's processor, during one write"

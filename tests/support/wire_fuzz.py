@@ -226,12 +226,7 @@ def _stands_by(brokers: Processes, figures: Figures, over: Callable[[], bool]) -
 
 
 def _sends(ports: list[int], seed: int, figures: Figures, over: Callable[[], bool]) -> None:
-    """One client: a connection with some frames, then the next; now and then it does not read.
-
-    It waits for an answer as much longer as the machine is busier: else frames would queue at brokers that others keep
-    from a processor, and a write would stand behind them all.
-    """
-    patience = max(0.3, 10 * figures.alone)
+    """One client: a connection with some frames, then the next; now and then it does not read."""
     requests = Requests(Random(seed))
     while not over():
         reads = requests.chance.random() < 0.8
@@ -246,14 +241,14 @@ def _sends(ports: list[int], seed: int, figures: Figures, over: Callable[[], boo
                 figures.frames[key] += 1
                 figures.sent += cut
                 connection.sendall(frame[:cut])
-                if reads and cut == len(frame) and not _reads(connection, patience):
+                if reads and cut == len(frame) and not _reads(connection):
                     figures.closed += 1
                     break
 
 
-def _reads(connection: socket.socket, patience: float) -> bool:
-    """Whether the connection goes on: an answer, or none in so many seconds."""
-    connection.settimeout(patience)
+def _reads(connection: socket.socket) -> bool:
+    """Whether the connection goes on: an answer, or none in a while."""
+    connection.settimeout(0.3)
     try:
         _take(connection, int.from_bytes(_take(connection, 4), "big"))
     except TimeoutError:
