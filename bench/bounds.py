@@ -43,7 +43,7 @@ SETTINGS: Mapping[str, Mapping[str, Value]] = {
     "two power losses": {"lossy_crashes": 2},
 }
 ROOM = ("log", "records", "epochs", "isr_changes")
-CHOSEN, TWICE = "chosen", "twice"
+OWN_CHOICE, TWICE = "chosen", "twice"
 PROMISES = ("always", "step")
 FEWER = ("--symmetry", "on", "--reduction", "on")
 
@@ -163,7 +163,7 @@ class Results:
 
     def answer_to(self, question: Question, size: str) -> Answer | None:
         """The answer, if there is one of this model at these bounds for which `check` has no other words by now."""
-        bounds = question.usual() if size == CHOSEN else question.twice()
+        bounds = question.usual() if size == OWN_CHOICE else question.twice()
         answer = self.current(f"{question.name}: {size}", question.design, bounds)
         return None if answer is None or is_outdated(answer) else answer
 
@@ -203,7 +203,7 @@ def table(rows: Sequence[Question], results: Results) -> tuple[str, int]:
     lines = ["| design | set | at the bounds chosen | at twice these | lost with more room |", "|---|---|---|---|---|"]
     bad, missing = 0, 0
     for row in rows:
-        usual, twice = results.answer_to(row, CHOSEN), results.answer_to(row, TWICE)
+        usual, twice = results.answer_to(row, OWN_CHOICE), results.answer_to(row, TWICE)
         missing += not (usual and twice)
         if not usual:
             continue
@@ -241,7 +241,7 @@ def main() -> int:
     results = Results(options.results)
     rows = list(questions(options.design or list(DESIGNS), options.setting or list(SETTINGS), options.replicas))
     for row in rows if not options.table else ():
-        for size, constants in ((CHOSEN, row.settings()), (TWICE, row.twice())):
+        for size, constants in ((OWN_CHOICE, row.settings()), (TWICE, row.twice())):
             if results.answer_to(row, size) is None:
                 answer = check(row.design, constants, options.states, options.seconds)
                 results.save(row, size, answer)

@@ -26,7 +26,7 @@ from isr_broker.designs import DESIGNS, PLANTED
 from isr_cluster.admin import RequestRefused
 from isr_cluster.processes import Mishap
 
-LOST, NOT_DONE = 1, 30
+LOSS, NOT_DONE = 1, 30
 
 
 def main() -> int:
@@ -60,7 +60,7 @@ def main() -> int:
     print(f"\n{table(outcomes, {name: kind.row for name, kind in KINDS.items()})}\n")
     bad = sum(not outcome.good for outcome in outcomes)
     print(f"{len(outcomes)} runs, {bad} of them bad, {undone} that did not do what they are for")
-    return LOST if bad else NOT_DONE if undone else 0
+    return LOSS if bad else NOT_DONE if undone else 0
 
 
 if __name__ == "__main__":

@@ -130,12 +130,12 @@ def process(command: Sequence[str], folder: Path, **environment: str) -> Process
     with (folder / "output").open("w+", encoding="utf-8") as output:
         start = time.monotonic()
         started = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, env=told)
-        _, status, used = os.wait4(started.pid, 0)
+        _, status, usage = os.wait4(started.pid, 0)
         wall = time.monotonic() - start
         started.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         unit = 1 if sys.platform == "darwin" else 1024
-        return ProcessEnd(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * unit, output.read())
+        return ProcessEnd(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, output.read())
 
 
 def check(model: str, options: str, folder: Path, cache: Path) -> tuple[ProcessEnd, dict[str, int | float | None]]:

@@ -52,7 +52,7 @@ def in_sync(admin: AdminClient, name: str, partitions: int) -> None:
         time.sleep(0.2)
 
 
-def used(brokers: System, seconds: float) -> list[float]:
+def processor_shares(brokers: System, seconds: float) -> list[float]:
     """The share of a processor that each broker takes."""
     before = {b: processor_seconds(p.process.pid) for b, p in brokers.running.items()}
     time.sleep(seconds)
@@ -79,7 +79,7 @@ def main() -> None:
         del admin
         time.sleep(options.settle)
         for _ in range(options.times):
-            shares = ", ".join(f"{share:.1%}" for share in used(brokers, options.seconds))
+            shares = ", ".join(f"{share:.1%}" for share in processor_shares(brokers, options.seconds))
             print(f"{options.kafka or 'ours'}: {options.partitions} idle partitions, of a processor: {shares}")
     finally:
         brokers.kill_all()

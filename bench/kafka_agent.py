@@ -26,7 +26,7 @@ from isr_kafka.node import NodeFiles, new_id, node_files
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def used(cluster: KafkaProcesses) -> float:
+def processor_time(cluster: KafkaProcesses) -> float:
     """Processor seconds of all brokers but the controller's."""
     total = 0
     for broker, process in cluster.running.items():
@@ -69,9 +69,9 @@ def measure_writes(files: NodeFiles, with_trace: bool, warm: int, count: int) ->
                 except RequestRefused:
                     time.sleep(0.2)
             writes(cluster.bootstrap, warm)
-            before, began = _lines(Path(root)), used(cluster)
+            before, began = _lines(Path(root)), processor_time(cluster)
             writes(cluster.bootstrap, count)
-            spent = used(cluster) - began
+            spent = processor_time(cluster) - began
             return 1000 * spent / count, (_lines(Path(root)) - before) / count
         finally:
             cluster.kill_all()

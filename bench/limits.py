@@ -141,7 +141,7 @@ def stands_by(port: int, pid: int) -> None:
                     break
             except BlockingIOError:
                 pass
-            began, used = time.perf_counter(), processor_seconds(pid)
+            began, processor_before = time.perf_counter(), processor_seconds(pid)
             try:
                 answer = client.ask(protocol.PRODUCE, 7, fields)
             except OSError:
@@ -151,7 +151,7 @@ def stands_by(port: int, pid: int) -> None:
             durations.append(time.perf_counter() - began)
             if not turns:
                 print("writes", flush=True)
-            turns.append(processor_seconds(pid) - used)
+            turns.append(processor_seconds(pid) - processor_before)
             errors += answer.body.all("responses")[0].all("partition_responses")[0].number("error_code") != 0
             time.sleep(0.01)
     print(json.dumps({"durations": durations, "turns": turns, "errors": errors}))

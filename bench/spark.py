@@ -51,7 +51,7 @@ from isr_protocol.by_name import DESIGNS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "spark.md"
 LARGE: Mapping[str, Value] = {"isr_changes": 4, "epochs": 2, "crashes": 0}
 SMALL: Mapping[str, Value] = {"replicas": 2}
-GIVEN, DISK, BUCKETS = 1 << 30, 512 << 20, 16
+MEMORY_LIMIT, DISK, BUCKETS = 1 << 30, 512 << 20, 16
 """Where limits are the question: bytes of memory and of disk of an executor, and buckets of which one is in use."""
 MOST = 5_000_000
 """States of a run where the question is whether the answers are the same."""
@@ -147,11 +147,11 @@ def throughput(folder: Path) -> list[str]:
         "| engine | s | distinct/s | part of native | cpu s | distinct per cpu s | part of native |",
         "|" + "---|" * 7,
     ]
-    for name, used in rows:
-        rates = exploration.distinct / used.wall, exploration.distinct / used.cpu
+    for name, usage in rows:
+        rates = exploration.distinct / usage.wall, exploration.distinct / usage.cpu
         base = exploration.distinct / by_native[0].wall, exploration.distinct / by_native[0].cpu
         parts = [f"{r:,.0f} | {r / b:.2f}" for r, b in zip(rates, base, strict=True)]
-        lines.append(f"| {name} | {used.wall:.1f} | {parts[0]} | {used.cpu:.1f} | {parts[1]} |")
+        lines.append(f"| {name} | {usage.wall:.1f} | {parts[0]} | {usage.cpu:.1f} | {parts[1]} |")
     place = Location.of(folder / "large")
     lines += ["", *where(task_seconds(place), by_spark[0], exploration), "", *traffic_lines(place, exploration)]
     return lines
@@ -168,7 +168,7 @@ def traffic_lines(place: Location, exploration: Exploration) -> list[str]:
     ]
 
 
-def where(on: Mapping[str, float], used: SecondsUsed, exploration: Exploration) -> list[str]:
+def where(on: Mapping[str, float], usage: SecondsUsed, exploration: Exploration) -> list[str]:
     """The table of where the time goes."""
     parts = {
         "expand: successors, their checks, and duplicates within a task": on["expand"],
@@ -178,13 +178,13 @@ def where(on: Mapping[str, float], used: SecondsUsed, exploration: Exploration) 
         "files: levels written and read": on["files"],
         "visited sets: taken, or made again": on["remake"],
         "rest of the tasks: blocks to and from Java": on["task"] - sum(on[k] for k in on if k != "task"),
-        "Python around the tasks, and this process between levels": used.driver + used.python - on["task"],
-        "Java: plans, schedules, passes blocks on": used.java,
+        "Python around the tasks, and this process between levels": usage.driver + usage.python - on["task"],
+        "Java: plans, schedules, passes blocks on": usage.java,
     }
     lines = ["| where | cpu s | share | ns per distinct state |", "|---|---|---|---|"]
     for name, seconds in parts.items():
         lines.append(
-            f"| {name} | {seconds:.1f} | {seconds / used.cpu:.0%} | {1e9 * seconds / exploration.distinct:,.0f} |"
+            f"| {name} | {seconds:.1f} | {seconds / usage.cpu:.0%} | {1e9 * seconds / exploration.distinct:,.0f} |"
         )
     return lines
 
@@ -193,9 +193,9 @@ def fixed_costs(folder: Path) -> list[str]:
     end = warm(2)
     rows, exploration = list[tuple[float, float]](), native.explore(instance(SMALL), ("type-ok",))
     for turn in range(3):
-        with using() as used:
+        with using() as usage:
             explore(instance(SMALL), ("type-ok",), folder=folder / str(turn), partitions=2, handover=0)
-        rows.append((used[0].wall / len(exploration.levels), used[0].cpu / len(exploration.levels)))
+        rows.append((usage[0].wall / len(exploration.levels), usage[0].cpu / len(exploration.levels)))
     end()
     best = min(rows)
     return [
@@ -216,10 +216,10 @@ def stores(folder: Path) -> list[str]:
         for turn in range(3):
             for name, place in (("a folder", str(folder / str(turn))), ("S3", url.format(turn))):
                 kept = used_by("versitygw")
-                with using() as used:
+                with using() as usage:
                     exploration = explore(model, ("type-ok",), partitions=4, handover=1 << 60, store=place)
-                level = [1000 * s / len(exploration.levels) for s in (used[0].driver, used_by("versitygw") - kept)]
-                rows.setdefault(name, []).append((level[0], level[1], 1000 * used[0].wall / len(exploration.levels)))
+                level = [1000 * s / len(exploration.levels) for s in (usage[0].driver, used_by("versitygw") - kept)]
+                rows.setdefault(name, []).append((level[0], level[1], 1000 * usage[0].wall / len(exploration.levels)))
                 files = Location.of(place).files()
     least = [(name, min(turns)) for name, turns in rows.items()]
     lines = ["| store | cpu ms | cpu ms of the S3 server | ms of the clock |", "|---|---|---|---|"]
@@ -275,12 +275,12 @@ def apart(folder: Path) -> list[str]:
             with cluster(home, many, owners=owners) as master, session.running(master, settings=SETTINGS) as spark:
                 level = small_levels(place, master)
                 server_seconds, before = used_by("versitygw"), shuffle_bytes(spark)
-                with using() as used:
+                with using() as usage:
                     exploration = explore(model, partitions=4, store=place, master=master)
                 server_seconds, through = used_by("versitygw") - server_seconds, shuffle_bytes(spark) - before
             assert answer(exploration) == answer(expected)
             again = sum((c.remade for c in Store(Location.of(place)).commits()), Remade())
-            wall, cpu = used[0].wall, used[0].cpu
+            wall, cpu = usage[0].wall, usage[0].cpu
             row = f"{wall:.1f} | {exploration.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
             row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {server_seconds:.1f} | "
             row += f"{level.wall:.2f}, {level.cpu:.2f} | "
@@ -304,9 +304,9 @@ def apart(folder: Path) -> list[str]:
 def small_levels(place: str, master: str) -> SecondsUsed:
     """What a level of hardly any states takes, each a job of this cluster."""
     explore(instance(SMALL), ("type-ok",), partitions=4, handover=2000, store=place, master=master)
-    with using() as used:
+    with using() as usage:
         found = explore(instance(SMALL), ("type-ok",), partitions=4, handover=0, store=place, master=master)
-    return SecondsUsed(*(seconds / len(found.levels) for seconds in attrs.astuple(used[0])))
+    return SecondsUsed(*(seconds / len(found.levels) for seconds in attrs.astuple(usage[0])))
 
 
 def store_sentence(place: Location, through: BytesMoved) -> str:
@@ -327,7 +327,7 @@ def limited(folder: Path) -> list[str]:
         executed_by_all(),
         strangers("nobody") as users,
         users[0].with_disk(DISK),
-        memory_group(f"insync-{os.getpid()}", GIVEN) as group,
+        memory_group(f"insync-{os.getpid()}", MEMORY_LIMIT) as group,
         cluster(folder, 1, memory="512m", owners=users) as master,
     ):
         for process in processes():
@@ -344,7 +344,7 @@ def limited(folder: Path) -> list[str]:
         watcher.start()
         place, settings = url.format("limited"), {**SETTINGS, "spark.executor.memory": "512m"}
         try:
-            with session.running(master, settings=settings), using() as used:
+            with session.running(master, settings=settings), using() as usage:
                 exploration = explore(model, (), None, print_progress, partitions=BUCKETS, store=place, master=master)
         finally:
             finished.set()
@@ -363,14 +363,14 @@ def limited(folder: Path) -> list[str]:
         "",
         "| | memory | disk |",
         "|---|---|---|",
-        f"| limit | {GIVEN >> 20} MiB (a control group, what the system keeps of files included) | "
+        f"| limit | {MEMORY_LIMIT >> 20} MiB (a control group, what the system keeps of files included) | "
         f"{DISK >> 20} MiB (a file system of its own) |",
         f"| the most in use at a time | {peak[1] >> 20} MiB, {peak[2] >> 20} MiB of it no file's | "
         f"{peak[0] >> 20} MiB |",
         "",
         "| engine | s | cpu s |",
         "|---|---|---|",
-        f"| spark, within these limits | {used[0].wall:.0f} | {used[0].cpu:.0f} |",
+        f"| spark, within these limits | {usage[0].wall:.0f} | {usage[0].cpu:.0f} |",
         f"| native, 2 workers, in memory | {by_native[0].wall:.0f} | {by_native[0].cpu:.0f} |",
         "",
         f"All visited sets together are {visited_bytes(sizes, words) / 1e6:,.0f} MB, the levels in the store "

@@ -27,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.broker import latencies, processor_seconds, produced, written_after
-from bench.idle import cluster, in_sync, used
+from bench.idle import cluster, in_sync, processor_shares
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -154,7 +154,7 @@ class Measurement:
         self.create("many", partitions)
         written_after(bootstrap, "many", list(range(partitions)), time.perf_counter())
         time.sleep(SETTLES)
-        shares = used(self.brokers, 20)
+        shares = processor_shares(self.brokers, 20)
         self.rows[f"idle with {partitions:,} partitions, a broker", "% of a core"] = 100 * statistics.mean(shares)
         self.rows[f"memory with {partitions:,} partitions, a broker", "MiB"] = resident(self.brokers)
         topic = self.admin.list_topics(timeout=60).topics["many"]

@@ -18,7 +18,7 @@ from isr_broker.core.messages import BrokerId, Millis
 from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk, Survival
 from isr_broker.storage.metadata_log import NAME as METADATA_LOG
 from isr_sim.clients import Admin
-from isr_sim.host import Died, Host
+from isr_sim.host import Host, MachineDeath
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.world import World
 
@@ -329,7 +329,7 @@ class Faults:
         def hook(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
             operations_left[0] -= 1
             if operations_left[0] <= 0:
-                raise Died(survival)
+                raise MachineDeath(survival)
             return None
 
         host.disk.hook = hook

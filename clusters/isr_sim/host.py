@@ -15,7 +15,7 @@ from isr_broker.storage.log_directory import LogDirectory
 from isr_sim.damage import Archive, FileDamage
 
 
-class Died(BaseException):
+class MachineDeath(BaseException):
     """The process dies while it is about to use its disk, in the middle of a turn; no broker can catch that."""
 
     def __init__(self, survival: Survival) -> None:

@@ -66,7 +66,7 @@ from isr_broker.storage.disk_memory import Everything, MemoryDisk, Survival
 from isr_broker.storage.meta_properties import Claim, NotOurs, claim, new_id
 from isr_broker.storage.metadata_log import DamagedMetadata
 from isr_sim.damage import archive_files
-from isr_sim.host import Died, Host
+from isr_sim.host import Host, MachineDeath
 
 Event: TypeAlias = tuple[Millis, int, Callable[[], object]]
 """When, in which order among those of the same time, and what happens."""
@@ -464,11 +464,11 @@ class World:
         if host.busy_until > self.now:
             self.after(host.busy_until - self.now, lambda: self.turn(host, happens) if host.life == life else None)
             return
-        outside, used = runtime.outside, host.disk.operations
+        outside, operations_before = runtime.outside, host.disk.operations
         assert isinstance(outside, Process)
         try:
             happens(runtime, host.clock.local(self.now))
-        except Died as died:
+        except MachineDeath as died:
             # Of what it had already given to the network some first part has left.
             self._leave(outside, self.random.randint(0, len(outside.outbox)))
             self.stop(host, died.survival)
@@ -481,7 +481,7 @@ class World:
             if self.end_watcher is not None:
                 self.end_watcher(host, why)
             return
-        if host.disk.operations != used:
+        if host.disk.operations != operations_before:
             host.busy_until = self.now + self.random.randint(0, self.weather.disk_ms)
         self._set_alarm(host, runtime)
 

@@ -16,7 +16,7 @@ from isr_trace.diff import Change, changes, expression, text_of
 from isr_trace.scene import LEGEND, Scene, scene
 from isr_trace.trace import Minimisation, Step, Trace
 
-ADDED, REMOVED, CHANGED, QUIET = "green", "red", "yellow", "dim"
+ADDED, REMOVED, CHANGE, QUIET = "green", "red", "yellow", "dim"
 
 
 def print_trace(trace: Trace, console: Console | None = None, *, scenes: bool = True, full: bool = False) -> None:
@@ -95,7 +95,7 @@ def beat(trace: Trace, index: int, *, scenes: bool = True, full: bool = False) -
     picture = scene(trace, index) if scenes else None
     title = Text(f"T{index}", style="bold")
     if trace.loop is not None and index > trace.loop:
-        title.append("  loop", style=CHANGED)
+        title.append("  loop", style=CHANGE)
     if index and trace.steps:
         step = trace.steps[index - 1]
         yield title.append("  ").append(step.action).append(_parameters_text(trace, step), style="default not bold")
@@ -136,7 +136,7 @@ def _change_lines(cell_changes: list[Change]) -> Iterator[Text]:
         elif not change.after:
             yield line.append(f"- {change.before}", style=REMOVED)
         else:
-            yield line.append(change.before).append(" -> ", style=QUIET).append(change.after, style=CHANGED)
+            yield line.append(change.before).append(" -> ", style=QUIET).append(change.after, style=CHANGE)
 
 
 def table(trace: Trace, index: int) -> Iterator[Text]:

@@ -20,7 +20,7 @@ ACTIONS_SHOWN = 3
 """Names on one arrow; more are counted."""
 
 
-PLAIN, START, BROKEN = ("#ffffff", "#5a6169"), ("#e8ecfa", "#3451c6"), ("#fbeae8", "#b3261e")
+PLAIN, START, HARM = ("#ffffff", "#5a6169"), ("#e8ecfa", "#3451c6"), ("#fbeae8", "#b3261e")
 """The colours of a node: what fills it, and its border."""
 
 
@@ -127,7 +127,7 @@ def dot(graph: StateGraph) -> str:
         '  edge [fontname="sans-serif", fontsize="10", color="#5a6169", fontcolor="#5a6169"]',
     ]
     for n, group in enumerate(graph.groups):
-        fill, border = BROKEN if group.broken else START if group.initial else PLAIN
+        fill, border = HARM if group.broken else START if group.initial else PLAIN
         many = f"\\n{group.states} states" if group.states > 1 else ""
         breaks = f"\\n{group.breaking} break {', '.join(group.broken)}" if group.broken else ""
         text = f"{group.label}{many}{breaks}".replace('"', "'").replace("\n", "\\n")

@@ -40,7 +40,7 @@ SCHEMA = "insync/proof/1"
 MANIFEST = "manifest.json"
 TYPED, FIRST = "typed", "type-ok"
 """The name of the hypothesis that all values are in range, and the name of the conjunct that says so after a step."""
-START, KEPT, IMPLIED = "initial", "preserved", "implies"
+START, PRESERVATION, IMPLIED = "initial", "preserved", "implies"
 VIEW = "|in view|"
 """A predicate that holds of some terms and means nothing: solvers instantiate quantifiers at terms that occur."""
 
@@ -201,7 +201,7 @@ class _Reading:
         actions = [a for a in self.steps if a != START]
         for name in self.order:
             yield START, name, None
-            yield from ((KEPT, name, a) for a in actions)
+            yield from ((PRESERVATION, name, a) for a in actions)
         for name, kind in self.property_kinds.items():
             if kind == "always":
                 yield IMPLIED, name, None
@@ -334,11 +334,11 @@ class _Reading:
         """Why this conjunct must not be used after the step: only those that are proved without this goal may be."""
         if key[2] is None or name not in self.order:
             return f"it uses {name} after a step, but there is no step or no such conjunct"
-        if key[0] == KEPT and self.order.index(name) >= self.order.index(key[1]):
+        if key[0] == PRESERVATION and self.order.index(name) >= self.order.index(key[1]):
             return f"it uses {name} after the step, which does not come earlier: the argument would be circular"
         if self.many:
             return None
-        proved = self.parts.get(((KEPT, name, key[2]), choice), [])
+        proved = self.parts.get(((PRESERVATION, name, key[2]), choice), [])
         goals = {f"(not {text})" for text in self.hypothesis_texts} | {
             body for p in proved for kind, _, body in p.assertions if kind == "goal"
         }

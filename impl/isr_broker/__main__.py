@@ -47,8 +47,17 @@ def main(arguments: list[str]) -> int:
         parser.error("what is advertised is HOST:PORT")
     address, data = (str(options.host), int(options.port)), str(options.data)
     try:
-        cluster, tied = (str(options.cluster) if options.cluster is not None else None), bool(options.tied)
-        why = run(int(options.id), settings, data, address, controller_at, cluster, tied=tied, advertised=advertised)
+        cluster = str(options.cluster) if options.cluster is not None else None
+        why = run(
+            int(options.id),
+            settings,
+            data,
+            address,
+            controller_at,
+            cluster,
+            ends_with_stdin=bool(options.tied),
+            advertised=advertised,
+        )
     except (InUse, NotOurs, DamagedMetadata, BadSetting) as error:
         print(f"isr_broker: {error}", file=sys.stderr)
         return 2

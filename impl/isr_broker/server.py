@@ -414,14 +414,14 @@ def run(
     address: Address,
     controller_at: Address,
     cluster: str | None = None,
-    tied: bool = False,
+    ends_with_stdin: bool = False,
     advertised: Address | None = None,
 ) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
     SIGUSR1 has it say what it holds. `cluster` is the id of the cluster, None for that of the folder, or a new one.
 
-    If it is `tied` it ends at once when its standard input does, which is when whoever started it is gone. BadSetting
+    If it `ends_with_stdin` it ends at once when that does, which is when whoever started it is gone. BadSetting
     if clients would not find it at `address`.
     """
 
@@ -453,7 +453,7 @@ def run(
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.shut_down)
         loop.add_signal_handler(signal.SIGUSR1, server.tells)
-        if tied:
+        if ends_with_stdin:
             loop.add_reader(sys.stdin.fileno(), server.stopped, "left alone")
         print(f"broker {me} listens on {address[0]}:{address[1]}", flush=True)
         print(f"broker {me}: whoever connects to {'; to '.join(map(rights, server.listeners))}", flush=True)

@@ -14,6 +14,7 @@ from insync_cli.exits import MEANING, Exit, Inconclusive, InputError, UsageError
 FIRST = "start here"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     FIRST: {
+        "audit": ("insync_cli.clusters.audit", "what your own cluster can lose, and which settings prevent it"),
         "check": (
             "insync_cli.model.check",
             "explore a design: a verdict per promise, and a shortest counterexample",
@@ -56,7 +57,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "history": ("insync_cli.clusters.history", "check what clients did and saw for 29 anomalies of a log"),
     },
     "report": {
-        "audit": ("insync_cli.clusters.audit", "what your own cluster can lose, and which settings prevent it"),
         "matrix": ("insync_cli.review.matrix", "the guarantees: designs x settings x faults, each cell a run"),
     },
 }

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from isr_check.native.memory import Numbers, Words
 
-STATES, EXPANDED, FOUND, SPENT, REMADE = 0, 1, 2, 3, 4
+STATES, EXPANSION, FINDINGS, TIMES, REMAKES = 0, 1, 2, 3, 4
 """The kinds of rows: states for a bucket; counts of the expansion of a bucket; counts of its new states and the name of
 their file; time spent; what a visited set that was made again had to read, and the nanoseconds that it took."""
 _NAMES = {"bucket": pa.int32(), "kind": pa.int32(), "payload": pa.binary()}

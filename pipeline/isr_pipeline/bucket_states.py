@@ -26,7 +26,7 @@ import attrs
 import numpy as np
 
 from isr_check.engine import Failed
-from isr_check.native.actions import FOUND
+from isr_check.native.actions import DECISIONS
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Words, address
 from isr_pipeline import store
@@ -226,12 +226,12 @@ class BucketStates:
     def decided_checks(self, check_mask: int) -> int:
         """The checks that a new state decides."""
         worker = self.hand.worker
-        worker.report[FOUND] = 0
+        worker.report[DECISIONS] = 0
         if check_mask or self.spec.checks_ranges:
             self.hand.source(self.all_states())
             with self.hand.time_spent.measure("check"):
                 self.hand.run("check", self.before + 1, self.next, check_mask)
-        return int(worker.report[FOUND])
+        return int(worker.report[DECISIONS])
 
     def orbits(self) -> int:
         """How many states the orbits of the new states have; 0 without symmetry."""

@@ -17,7 +17,7 @@ from isr_check.native.memory import Words
 from isr_check.native.traces import Aim, MarkedLevel, forwards
 from isr_check.reference import Evaluator
 from isr_pipeline import store
-from isr_pipeline.arrow_rows import FOUND, Answer, Batches, numbers
+from isr_pipeline.arrow_rows import FINDINGS, Answer, Batches, numbers
 from isr_pipeline.locations import Location
 from isr_pipeline.search import Search
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker
@@ -65,7 +65,7 @@ class MarkStates:
         name = store.new_name()
         if count:
             store.write_states(file_of(self.spec.place, self.level, bucket, name), np.concatenate(marked_blocks))
-        yield numbers(bucket, FOUND, (count, name))
+        yield numbers(bucket, FINDINGS, (count, name))
 
     def _targets(self) -> Iterator[MarkedLevel]:
         """The marked states of the next level, SLICE at a time; one empty slice if there are none."""

@@ -33,7 +33,7 @@ from isr_check.native.steps import Stepper
 from isr_check.reference import parameter_values
 from isr_lang.printing import first, show
 from isr_lang.types import BoolType, MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
-from isr_pipeline.arrow_rows import FOUND, STATES, Batches, as_states, numbers, rows, states
+from isr_pipeline.arrow_rows import FINDINGS, STATES, Batches, as_states, numbers, rows, states
 from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.locations import Location
 from isr_pipeline.store import Commit
@@ -134,7 +134,7 @@ class WriteEdges:
                     tables.setdefault(bucket, []).append(self._table(sets[bucket], bucket, records))
             for bucket, parts in tables.items():
                 write(file_of(self.spec, "edges", self.level, bucket), parts)
-                yield numbers(bucket, FOUND, (sum(t.num_rows for t in parts),))
+                yield numbers(bucket, FINDINGS, (sum(t.num_rows for t in parts),))
 
     def _table(self, bucket_set: BucketStates, bucket: int, records: Words) -> pa.Table:
         words = self.spec.words

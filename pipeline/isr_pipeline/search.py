@@ -29,7 +29,7 @@ from isr_check.native.question import Question, difference
 from isr_check.native.search import PATIENCE
 from isr_check.native.sharding import sharded
 from isr_pipeline import session
-from isr_pipeline.arrow_rows import EXPANDED, FOUND, REMADE, SPENT, Answer
+from isr_pipeline.arrow_rows import EXPANSION, FINDINGS, REMAKES, TIMES, Answer
 from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.locations import Location
 from isr_pipeline.runners import LocalRunner, Runner, SparkRunner, Stopped
@@ -235,13 +235,13 @@ class Search:
             spec, level, self.undecided_mask(self.question.on_states, levels_by_check), self.before(), self._growth()
         )
         answers = runner.shuffle(source, sorted(last.sizes), sink, f"level {level}, from {last.states:,} states")
-        expansion = sum_reports(self.spec, [n for _, kind, n in answers if kind == EXPANDED])
+        expansion = sum_reports(self.spec, [n for _, kind, n in answers if kind == EXPANSION])
         assert expansion.states == last.states, "each state of the level was expanded once"
         if expansion.overflow:
             if self.layout.slack is not SLACKS[-1]:
                 raise Overflow
             self.cut = True
-        new = [(bucket, n) for bucket, kind, n in answers if kind == FOUND]
+        new = [(bucket, n) for bucket, kind, n in answers if kind == FINDINGS]
         assert len({bucket for bucket, _ in new}) == len(new), "each bucket has one owner"
         decided = 0
         for _, n in new:
@@ -264,7 +264,7 @@ class Search:
                 last.orbits + sum(int(n[2]) for _, n in new),
                 self.elapsed(),
                 expansion.sent_count,
-                seconds([n for _, kind, n in answers if kind == SPENT]),
+                seconds([n for _, kind, n in answers if kind == TIMES]),
                 _remade(answers),
             )
         )
@@ -325,7 +325,7 @@ class Search:
 
 
 def _remade(answers: Sequence[Answer]) -> Remade:
-    made = [n for _, kind, n in answers if kind == REMADE]
+    made = [n for _, kind, n in answers if kind == REMAKES]
     return Remade(len(made), sum(int(n[0]) for n in made), sum(int(n[1]) for n in made) / 1e9)
 
 

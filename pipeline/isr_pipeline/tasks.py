@@ -8,16 +8,15 @@ from contextlib import ExitStack
 import attrs
 import numpy as np
 
-from isr_check.native.actions import FOUND as DECIDED
-from isr_check.native.actions import OVERFLOW
+from isr_check.native.actions import DECISIONS, OVERFLOW
 from isr_check.native.kernels import BATCH, Job
 from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
 from isr_pipeline.arrow_rows import (
-    EXPANDED,
-    FOUND,
-    REMADE,
-    SPENT,
+    EXPANSION,
+    FINDINGS,
+    REMAKES,
     STATES,
+    TIMES,
     Batches,
     as_numbers,
     as_states,
@@ -68,11 +67,11 @@ class ExpandStates:
                     table.clear()
                     worker.next = 1
         yield from send(hand, successors, worker.next)
-        report = (worker.expansions, worker.report[DECIDED], worker.report[OVERFLOW], hand.sent_count)
+        report = (worker.expansions, worker.report[DECISIONS], worker.report[OVERFLOW], hand.sent_count)
         yield numbers(
-            bucket, EXPANDED, (*map(int, report), *worker.steps_by_action.tolist(), *worker.refusals.tolist())
+            bucket, EXPANSION, (*map(int, report), *worker.steps_by_action.tolist(), *worker.refusals.tolist())
         )
-        yield numbers(bucket, SPENT, hand.time_spent.numbers())
+        yield numbers(bucket, TIMES, hand.time_spent.numbers())
 
 
 def send(hand: KernelWorker, successors: Words, end: int) -> Batches:
@@ -115,10 +114,10 @@ class AddStates:
                     bucket_set.orbits(),
                     bucket_set.name,
                 )
-                yield numbers(bucket, FOUND, bucket_row)
+                yield numbers(bucket, FINDINGS, bucket_row)
                 if bucket_set.remade.buckets:
-                    yield numbers(bucket, REMADE, (bucket_set.remade.states, round(1e9 * bucket_set.remade.seconds)))
-                yield numbers(bucket, SPENT, bucket_set.hand.time_spent.numbers())
+                    yield numbers(bucket, REMAKES, (bucket_set.remade.states, round(1e9 * bucket_set.remade.seconds)))
+                yield numbers(bucket, TIMES, bucket_set.hand.time_spent.numbers())
 
     def _set(self, bucket: int) -> BucketStates:
         before = self.before.get(bucket, 0)
@@ -127,7 +126,7 @@ class AddStates:
 
 @attrs.frozen
 class ExpansionReport:
-    """The sum of EXPANDED rows; `sent_count` counts the states that were sent to their buckets."""
+    """The sum of EXPANSION rows; `sent_count` counts the states that were sent to their buckets."""
 
     states: int
     decided_mask: int

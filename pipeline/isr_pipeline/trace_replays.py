@@ -36,9 +36,10 @@ REPLAYED: Final = schema(
     **dict.fromkeys(("kind", "action", "parameters", "variables", "minimal"), pa.string()),
 )
 """The table of replays. `steps`: how many steps were replayed; `minimal`: the file of the reduced trace."""
-ALIKE, DIFFERS, STOPPED, EXPLAINED = "alike", "differs", "stopped", "explained"
+ALIKE, DIFFERS, STOPPED, KNOWN_DIFFERENCE = "alike", "differs", "stopped", "explained"
 """The verdicts. STOPPED: the cores do not take a step of the model, after this trace. Cores that came another way to
-the same state of the model may take it; `insync replay` tries all ways. EXPLAINED: they do not, for a known reason."""
+the same state of the model may take it; `insync replay` tries all ways. KNOWN_DIFFERENCE: they do not, for a
+known reason."""
 
 Row = dict[str, object]
 
@@ -85,7 +86,7 @@ class CoresOnTrace:
                 break
             if not onward:
                 why = any(self.world.known_difference(state, label) for state in cores)
-                return self._stopped(len(taken_labels), label, EXPLAINED if why else STOPPED), taken_labels
+                return self._stopped(len(taken_labels), label, KNOWN_DIFFERENCE if why else STOPPED), taken_labels
             model, cores = model_steps[label], list(onward)
             taken_labels.append(label)
         return Outcome(ALIKE, len(taken_labels)), taken_labels

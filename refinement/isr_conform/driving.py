@@ -101,15 +101,15 @@ def _climb(run: ComparedRun, tree: SpanningTree, remaining_labels: dict[int, set
         run.reset(initial)
         ahead = [(initial, run.save())]
         flying: deque[tuple[int, list[int], int]] = deque()
-        used: list[Json] = []
+        sent_tokens: list[Json] = []
         try:
             while ahead or flying:
                 while ahead and (not flying or (len(flying) < AHEAD and sum(f[2] for f in flying) < PIPE)):
                     state, token = ahead.pop()
                     labels = sorted(remaining_labels.get(state, set()).union(tree.children[state]))
-                    size = _send_branch(run, state, token, labels, tree, used)
+                    size = _send_branch(run, state, token, labels, tree, sent_tokens)
                     flying.append((state, labels, size))
-                    used = [token]
+                    sent_tokens = [token]
                 state, labels, _ = flying.popleft()
                 ahead += _receive_branch(run, state, labels, tree)
                 remaining_labels.pop(state, None)
@@ -120,7 +120,7 @@ def _climb(run: ComparedRun, tree: SpanningTree, remaining_labels: dict[int, set
 
 
 def _send_branch(
-    run: ComparedRun, state: int, token: Json, labels: list[int], tree: SpanningTree, used: list[Json]
+    run: ComparedRun, state: int, token: Json, labels: list[int], tree: SpanningTree, sent_tokens: list[Json]
 ) -> int:
     steps: list[Json] = []
     for label in labels:
@@ -128,7 +128,7 @@ def _send_branch(
         given = run.messages.parameters(action, parameters)
         steps.append({"action": action, "parameters": given, "save": label in tree.children[state]})
     enabled = run.hello.lists_enabled and state not in run.asked_in
-    return run.client.send("branch", token=token, enabled=enabled, steps=steps, forget=used)
+    return run.client.send("branch", token=token, enabled=enabled, steps=steps, forget=sent_tokens)
 
 
 def _receive_branch(run: ComparedRun, state: int, labels: list[int], tree: SpanningTree) -> list[tuple[int, Json]]:

@@ -51,21 +51,21 @@ class ModelRules:
         """The updates that the action makes of these variables, after the definitions that those updates use."""
         action, variable_names = self._actions[name], set(variables)
         lines: list[str] = []
-        used: dict[Definition, None] = {}
+        definitions: dict[Definition, None] = {}
         for update in action.updates:
             if update.variable in variable_names:
                 keys = "".join(f"[{text(key)}]" for key in update.path)
                 lines.append(_cut(f"new.{update.variable}{keys} == {text(update.value)}"))
-                self._definitions(update.value, used)
+                self._definitions(update.value, definitions)
         untouched = variable_names - {u.variable for u in action.updates}
         lines += [f"{name} leaves {variable} as it is" for variable in sorted(untouched)]
-        return [f"{d.name}: {summary(d.doc)}" for d in used if d.doc and d.name != "log_end"] + lines[:MOST]
+        return [f"{d.name}: {summary(d.doc)}" for d in definitions if d.doc and d.name != "log_end"] + lines[:MOST]
 
-    def _definitions(self, node: Node, used: dict[Definition, None]) -> None:
+    def _definitions(self, node: Node, definitions: dict[Definition, None]) -> None:
         for part in walk(node):
             if part.op == "call":
                 definition, _ = cast("tuple[Definition, bool]", part.attr)
-                used.setdefault(definition)
+                definitions.setdefault(definition)
 
     def _guards(self, action: FoldedAction, parameters: Parameters) -> Iterator[Node]:
         values: dict[object, Node] = {}

@@ -332,7 +332,7 @@ def replay(
     - `planted`: another design for the cores, such as one with a bug. `until_differs`: stop at the first difference.
     - `stop`: asked now and then; if it answers true, the replay ends with what it has.
     """
-    start, used = time.monotonic(), time.process_time()
+    start, processor_began = time.monotonic(), time.process_time()
     work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs, stop)
     collecting = gc.isenabled()
     gc.disable()  # millions of values, none in a cycle: the collector would traverse them again and again
@@ -341,4 +341,4 @@ def replay(
     finally:
         if collecting:
             gc.enable()
-    return work.result(complete, time.monotonic() - start, time.process_time() - used)
+    return work.result(complete, time.monotonic() - start, time.process_time() - processor_began)

@@ -10,20 +10,20 @@ from pathlib import Path
 import attrs
 import pytest
 from bench import bounds
-from bench.bounds import CHOSEN, TWICE, Answer, Results, flips, questions, table
+from bench.bounds import OWN_CHOICE, TWICE, Answer, Results, flips, questions, table
 
 ROW = next(questions(["kip-320"], ["unclean on"], 2))
 
 
 def answer_of(size: str, verdict: str) -> Answer:
-    of = ROW.usual() if size == CHOSEN else ROW.twice()
+    of = ROW.usual() if size == OWN_CHOICE else ROW.twice()
     promises = {"acked-survives": verdict, "weak-isr": "HOLDS"}
     return Answer(ROW.design.model_hash(), of, verdict, promises, distinct=1_000, seconds=1.0)
 
 
 def results_with(folder: Path, smaller: str, larger: str) -> Results:
     results = Results(folder / "bounds.json")
-    results.save(ROW, CHOSEN, answer_of(CHOSEN, smaller))
+    results.save(ROW, OWN_CHOICE, answer_of(OWN_CHOICE, smaller))
     results.save(ROW, TWICE, answer_of(TWICE, larger))
     return Results(folder / "bounds.json")
 
@@ -47,11 +47,11 @@ def test_the_command_fails_on_such_a_row(tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_answer_of_another_model_or_of_other_bounds_is_no_answer(tmp_path: Path) -> None:
     results = results_with(tmp_path, "HOLDS", "HOLDS")
     stored = json.loads((tmp_path / "bounds.json").read_text(encoding="utf-8"))
-    assert results.answer_to(ROW, CHOSEN) is not None
+    assert results.answer_to(ROW, OWN_CHOICE) is not None
     for answer in stored.values():
         answer["bounds"]["epochs"] += 1
     (tmp_path / "bounds.json").write_text(json.dumps(stored), encoding="utf-8")
-    assert Results(tmp_path / "bounds.json").answer_to(ROW, CHOSEN) is None
+    assert Results(tmp_path / "bounds.json").answer_to(ROW, OWN_CHOICE) is None
 
 
 @pytest.mark.parametrize(("lacks", "promise", "again"), [("VIOLATED", "HOLDS", True), ("HOLDS", "HOLDS", False)])
@@ -60,16 +60,16 @@ def test_an_answer_for_which_check_has_other_words_by_now_is_no_answer(
 ) -> None:
     """HOLDS beside a leader that lacks a committed record; what speaks of other things may hold there."""
     promises = {"committed-on-new-leader": lacks, "committed-only-grows": promise, "type-ok": "HOLDS"}
-    answer = attrs.evolve(answer_of(CHOSEN, "VIOLATED"), promises=promises)
+    answer = attrs.evolve(answer_of(OWN_CHOICE, "VIOLATED"), promises=promises)
     results = Results(tmp_path / "bounds.json")
-    results.save(ROW, CHOSEN, answer)
-    assert (results.answer_to(ROW, CHOSEN) is None) is again
-    results.save(ROW, CHOSEN, attrs.evolve(answer, promises={**promises, "committed-only-grows": "TOO SMALL"}))
-    assert results.answer_to(ROW, CHOSEN) is not None
+    results.save(ROW, OWN_CHOICE, answer)
+    assert (results.answer_to(ROW, OWN_CHOICE) is None) is again
+    results.save(ROW, OWN_CHOICE, attrs.evolve(answer, promises={**promises, "committed-only-grows": "TOO SMALL"}))
+    assert results.answer_to(ROW, OWN_CHOICE) is not None
 
 
 def test_twice_is_twice_the_room_and_as_many_faults() -> None:
     usual, twice = ROW.usual(), ROW.twice()
     assert {name for name in usual if usual[name] != twice[name]} == {"log", "records", "epochs", "isr_changes"}
     assert twice["epochs"] == 2 * int(usual["epochs"])
-    assert flips(answer_of(CHOSEN, "HOLDS"), answer_of(TWICE, "VIOLATED")) == ["acked-survives"]
+    assert flips(answer_of(OWN_CHOICE, "HOLDS"), answer_of(TWICE, "VIOLATED")) == ["acked-survives"]

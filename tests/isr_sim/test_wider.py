@@ -27,7 +27,7 @@ from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, NotOurs, 
 from isr_sim import world as worlds
 from isr_sim.damage import Archive, Damage, FileDamage, Purpose, archive_files, files, partition_of, purpose, spoil_file
 from isr_sim.faults import ALL, WIDER, Kind
-from isr_sim.host import Died, Host, Impostor
+from isr_sim.host import Host, Impostor, MachineDeath
 from isr_sim.invariants import Invariants, Violation
 from isr_sim.simulate import EVERYTHING, QUICK, Config, Run, finished, simulate
 from isr_sim.traces import again, origin_of
@@ -162,7 +162,7 @@ def test_where_a_log_starts_counts_though_its_process_dies_of_it() -> None:
 
     def dies(disk: MemoryDisk, operation: str, path: str) -> None:
         if operation == "remove" and path == SEGMENT:
-            raise Died(Everything())
+            raise MachineDeath(Everything())
 
     host.disk.hook = dies
     run.faults.retains(host)

@@ -27,7 +27,7 @@ from isr_broker.core.replica_state import Replica
 from isr_broker.snapshot import Json
 from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
 from isr_broker.trace_reader import Life, read_lives
-from isr_sim.host import Died
+from isr_sim.host import MachineDeath
 from isr_sim.simulate import Config, Run, finished
 from isr_sim.traces import TracedWorld
 from isr_sim.world import FAIR
@@ -274,7 +274,7 @@ def test_what_a_leader_wrote_and_could_not_tell_is_known_once_it_is_found() -> N
     """The process dies between the write and the line that tells of it; the log keeps what was written."""
 
     def dies(disk: MemoryDisk, operation: str, path: str) -> Fault | None:
-        return Fault(Died(Everything()), 1_000_000) if operation == "append" and path.endswith(".log") else None
+        return Fault(MachineDeath(Everything()), 1_000_000) if operation == "append" and path.endswith(".log") else None
 
     alone = attrs.evolve(AS_THE_MODEL, min_insync_replicas=1)
     run = Run(Config(settings=alone, weather=FAIR), 1, kind=TracedWorld)

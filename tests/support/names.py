@@ -76,7 +76,7 @@ def is_participle(name: str) -> bool:
     word = word.lower()
     if "_" in word or word in FIELD or word in NO_PARTICIPLES:
         return False
-    return word in IRREGULAR or (word.endswith("ed") and len(word) > 4)
+    return word in IRREGULAR or (word.endswith("ed") and len(word) > 3)
 
 
 @cache
@@ -87,21 +87,38 @@ def bare_names(source: str) -> tuple[BareName, ...]:
 
 
 def _globals(tree: ast.Module) -> Iterator[BareName]:
-    for target in _targets(tree.body):
-        if is_participle(target.id):
-            yield BareName(target.lineno, "variable", "", target.id)
+    for name, line in _targets(tree.body):
+        if is_participle(name):
+            yield BareName(line, "variable", "", name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                if alias.asname is not None and is_participle(alias.asname):
+                    yield BareName(node.lineno, "alias", "", alias.asname)
 
 
-def _targets(body: list[ast.stmt]) -> Iterator[ast.Name]:
-    """The names that the statements of a module or a class bind."""
+def _targets(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:
+    """The names that the statements of a module or a class bind, in whatever block, and where."""
     for statement in body:
         match statement:
-            case ast.Assign(targets=targets):
-                yield from (target for target in targets if isinstance(target, ast.Name))
-            case ast.AnnAssign(target=ast.Name() as target):
-                yield target
-            case _:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 pass
+            case _:
+                yield from _stored(statement)
+
+
+def _stored(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """The names that are bound anywhere within, but for those that live in a comprehension or a function."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store(), lineno=line):
+            yield name, line
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
+            pass
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            pass
+        case _:
+            for child in ast.iter_child_nodes(node):
+                yield from _stored(child)
 
 
 def _within(node: ast.AST, scope: tuple[str, ...]) -> Iterator[BareName]:
@@ -123,7 +140,7 @@ def _of_class(node: ast.ClassDef, scope: tuple[str, ...]) -> Iterator[BareName]:
     if any(word in ast.unparse(base) for base in node.bases for word in ("TypedDict", "Enum", "Flag")):
         return
     inside = ".".join((*scope, node.name))
-    fields = {target.id: target.lineno for target in _targets(node.body)}
+    fields = dict(_targets(node.body))
     for attribute in ast.walk(node):
         match attribute:
             case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store(), lineno=line):

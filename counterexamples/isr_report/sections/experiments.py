@@ -182,7 +182,7 @@ def _seconds(rows: Sequence[Json], key: str) -> list[float]:
 # The picture of a run
 
 
-WIDTH, LEFT, BARS = 960, 92, 92
+WIDTH, MARGIN, BARS = 960, 92, 92
 LANE = 20
 BESIDE = 0.1
 """How far the two marks of a fault are from its tick."""
@@ -199,7 +199,7 @@ class Scale:
     end: float
 
     def __call__(self, at: float) -> float:
-        return round(LEFT + (WIDTH - LEFT - 12) * min(max(at, 0.0), self.end) / self.end, 1)
+        return round(MARGIN + (WIDTH - MARGIN - 12) * min(max(at, 0.0), self.end) / self.end, 1)
 
 
 def _run(cell: Json, run: Json, *, is_open: bool) -> str:
@@ -259,8 +259,8 @@ def _bands(faults: Sequence[Json], x: Scale, base: int) -> Iterator[str]:
 
 def _leaders(observations: Sequence[Json], x: Scale, y: int) -> Iterator[str]:
     """Who leads, and below it who is in the ISR."""
-    yield f'<text class="axis" x="{LEFT - 10}" y="{y + 13}" text-anchor="end">leader</text>'
-    yield f'<text class="axis" x="{LEFT - 10}" y="{y + LANE + 15}" text-anchor="end">ISR</text>'
+    yield f'<text class="axis" x="{MARGIN - 10}" y="{y + 13}" text-anchor="end">leader</text>'
+    yield f'<text class="axis" x="{MARGIN - 10}" y="{y + LANE + 15}" text-anchor="end">ISR</text>'
     ends = [*(number(s, "at") for s in observations[1:]), x.end]
     for one, end in zip(observations, ends, strict=False):
         left_edge, width = x(number(one, "at")), x(end) - x(number(one, "at"))
@@ -278,7 +278,7 @@ def _leaders(observations: Sequence[Json], x: Scale, y: int) -> Iterator[str]:
 
 def _acknowledged(windows: Sequence[Json], x: Scale, top: int, base: int) -> Iterator[str]:
     most = max([number(w, "acked") for w in windows] + [1])
-    yield f'<text class="axis" x="{LEFT - 10}" y="{top + 10}" text-anchor="end">{most:,.0f} acks/s</text>'
+    yield f'<text class="axis" x="{MARGIN - 10}" y="{top + 10}" text-anchor="end">{most:,.0f} acks/s</text>'
     for w in windows:
         acked, loss_count, at = number(w, "acked"), number(w, "lost"), number(w, "at")
         width = max(x(at + 1) - x(at) - 1, 0.6)
@@ -291,7 +291,7 @@ def _acknowledged(windows: Sequence[Json], x: Scale, top: int, base: int) -> Ite
 
 
 def _axis(x: Scale, base: int) -> Iterator[str]:
-    yield f'<line class="base" x1="{LEFT}" x2="{WIDTH - 12}" y1="{base}" y2="{base}"/>'
+    yield f'<line class="base" x1="{MARGIN}" x2="{WIDTH - 12}" y1="{base}" y2="{base}"/>'
     step = next(s for s in (5, 10, 30, 60, 300, 3600) if x.end / s <= 14 or s == 3600)
     for at in range(0, int(x.end) + 1, step):
         yield f'<text class="axis" x="{x(at)}" y="{base + 17}" text-anchor="middle">{at} s</text>'

@@ -29,7 +29,7 @@ from isr_report.sections.heat import guards
 DOWN = Fraction(1, 100)
 NODES, MINIMUMS = (3, 5), (1, 2, 3)
 DISKS_LOST, REPAIR_YEARS = 0.04, 1 / 365
-FAILURES_PER_YEAR, NOTICED, ELECTED = 12, 9, 3
+FAILURES_PER_YEAR, NOTICE, ELECTED = 12, 9, 3
 
 MEANING = {
     Verdict.PROVED: "a solver shows it for every value of the bounds that were left open",
@@ -50,7 +50,7 @@ def availability() -> str:
     front = (
         f'<figure class="chart">{_frontier()}<figcaption>Writes that wait, against records that are lost: stalls of '
     )
-    front += f"{NOTICED} s until a failure is noticed are part of it (a majority: elections of {ELECTED} s), with "
+    front += f"{NOTICE} s until a failure is noticed are part of it (a majority: elections of {ELECTED} s), with "
     front += f"{FAILURES_PER_YEAR} failures and {DISKS_LOST:g} lost disks per node and year, repaired in a day."
     front += "</figcaption></figure>"
     return f'{text}<div class="charts">{front}</div>'
@@ -95,7 +95,7 @@ def _frontier() -> str:
         points = [
             (
                 float(in_sync_unavailable(n, m, DOWN).no_acks)
-                + stall_fraction(n, FAILURES_PER_YEAR, NOTICED, every_member=True),
+                + stall_fraction(n, FAILURES_PER_YEAR, NOTICE, every_member=True),
                 lost_per_year(m, DISKS_LOST, REPAIR_YEARS),
             )
             for m in MINIMUMS

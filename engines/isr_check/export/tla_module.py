@@ -132,12 +132,12 @@ class Module:
 
     def types(self) -> list[str]:
         block: list[str] = []
-        used = self.values.used
-        for t in (t for t in self.values.numbers if t in used):
+        value_types = self.values.value_types
+        for t in (t for t in self.values.numbers if t in value_types):
             assert t.high is not None
             high = at_least(self.values.number(t.high), RANGE + 1).flat
             block += [*comment(t.doc), f"{self.values.type_names[t]} == {t.low}..{high}", ""]
-        for c in (c for c in self.values.choices if c in used):
+        for c in (c for c in self.values.choices if c in value_types):
             members = [f'"{member(c, i)}"' for i in range(len(c.members))]
             block += [
                 *comment(c.doc),

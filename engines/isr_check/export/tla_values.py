@@ -115,7 +115,7 @@ class Values:
         for c in design.constants():
             if c not in self.sorts_by_size and c not in self.constants:
                 self.constants[c] = names.claim(camel(c.name), f"Max{camel(c.name)}")
-        self.used: set[Scalar] = set()
+        self.value_types: set[Scalar] = set()
 
     def helper(self, name: str) -> str:
         if name not in self.helpers:
@@ -137,7 +137,7 @@ class Values:
             case BoolType():
                 return Term(("BOOLEAN",))
             case NumberType() | SortType() | ChoiceType():
-                self.used.add(type)
+                self.value_types.add(type)
                 return Term((self.type_names[type],))
             case MaybeType():
                 return Term((self.domain(type.of), rf" \cup {{{self.none()}}}"), RANGE)

@@ -23,7 +23,7 @@ from isr_lang import FoldedAction, Node, Property, Update
 from isr_lang.instance import FoldedGuard
 from isr_lang.types import MapType, MaybeType, NumberType, Scalar, SeqType, SetType, Type
 
-OVERFLOW, FOUND, PLACES = 0, 1, 2
+OVERFLOW, DECISIONS, PLACES = 0, 1, 2
 """The places in %report: 1 if a value did not fit its cell; the bits of the properties that were decided; and how many
 places there are."""
 MOVES = 1 << 63
@@ -295,7 +295,7 @@ class ActionWriter:
         with code.when(code.both(code.truth(mask), changed), lambda: code.include("%traits", 0, bits)):
             for change, value in zip(changes, after, strict=True):
                 code.store("%new", change.cell, value)
-            code.include("%report", FOUND, code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})"))
+            code.include("%report", DECISIONS, code.value(f"call i64 @steps(ptr %cells, ptr %new, i64 {mask})"))
             for change, old in zip(changes, before, strict=True):
                 code.store("%new", change.cell, old)
 
@@ -361,20 +361,20 @@ def out_of_range(shared: Definitions, code: Code, state: str) -> Bit:
                 if isinstance(type.of, NumberType | MaybeType):
                     length = code.peek(state, cell)
                     for i in range(shared.layout.longest(type)):
-                        test(cell + 1 + i, *exact.range(type.of), used=code.less(i, length))
+                        test(cell + 1 + i, *exact.range(type.of), in_use=code.less(i, length))
             case NumberType() | MaybeType():
                 test(cell, *exact.range(type))
             case _:
                 pass
 
-    def test(cell: int, low: int, high: int, used: Bit = True) -> None:
+    def test(cell: int, low: int, high: int, in_use: Bit = True) -> None:
         nonlocal result
         value = code.sub(code.peek(state, cell), low)
-        result = code.either(result, code.both(used, code.negate(code.below(value, high - low + 1))))
+        result = code.either(result, code.both(in_use, code.negate(code.below(value, high - low + 1))))
 
     for variable in shared.instance.variables:
         visit(variable.type, shared.layout.offset[variable.name])
     return result
 
 
-__all__ = ["ACTION", "FOUND", "OVERFLOW", "ActionWriter", "Check", "checks", "out_of_range", "scalar"]
+__all__ = ["ACTION", "DECISIONS", "OVERFLOW", "ActionWriter", "Check", "checks", "out_of_range", "scalar"]

@@ -21,7 +21,7 @@ import numpy as np
 from isr_check.engine import Exploration, Finding, Verdict
 from isr_check.lasso import finding_for
 from isr_check.liveness import GOAL, Labels, Positions, Region, Small, Sought, Stem, Truths
-from isr_check.native.actions import FOUND, Check, checks
+from isr_check.native.actions import DECISIONS, Check, checks
 from isr_check.native.assembly import Code
 from isr_check.native.expressions import Definitions
 from isr_check.native.kernels import DECLARATIONS, Job, Marks, Program, tables
@@ -39,7 +39,7 @@ CHUNK = 2048
 """States whose steps are computed by one call."""
 MANY = 1 << 20
 """The number of steps after which optimising the machine code is worth its time."""
-TRIGGER, REACHED = 1, 2
+TRIGGER, GOAL_BIT = 1, 2
 """Bits of what holds in a state: the trigger; the goal."""
 
 
@@ -103,7 +103,7 @@ class _Steps(LabelledKernels):
     def begin(self) -> str:
         """Add those of the states of SOURCE where the trigger holds and the goal does not; stop early without room.
 
-        REPORT[FOUND] tells what holds in any of the states.
+        REPORT[DECISIONS] tells what holds in any of the states.
         """
         code, job = self._kernel("begin")
         source, cells, out, report = (job(j) for j in (Job.SOURCE, Job.CELLS, Job.OUT, Job.REPORT))
@@ -111,8 +111,8 @@ class _Steps(LabelledKernels):
         with self._while_room(code, job, free) as s:
             words = self.visited.state(code, source, s)
             code.effect(f"call void @unpack(ptr {words}, ptr {cells})")
-            bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {TRIGGER | REACHED})")
-            code.include(report, FOUND, bits)
+            bits = code.value(f"call i64 @states(ptr {cells}, ptr {cells}, i64 {TRIGGER | GOAL_BIT})")
+            code.include(report, DECISIONS, bits)
             with code.when(code.compare("eq", bits, TRIGGER)):
                 for w in range(self.words):
                     code.store(out, w, code.load(words, w))
@@ -167,7 +167,7 @@ class _Graph:
     """States in memory, numbered in order: the first worker's, then the next one's; `levels` has their positions.
 
     They are all of the exploration's, or where these are in files, those that `gather` brought from there. `truths` has
-    the bits TRIGGER and REACHED of each. `has_trigger`: the trigger holds in some state of the exploration.
+    the bits TRIGGER and GOAL_BIT of each. `has_trigger`: the trigger holds in some state of the exploration.
     """
 
     def __init__(self, search: Search, p: Property) -> None:
@@ -217,7 +217,7 @@ class _Graph:
     def _truths(self, worker: Worker, span: Span) -> Positions:
         results = np.zeros(span[1] - span[0], dtype=np.int64)
         worker.set([(Job.RESULTS, address(results)), (Job.SOURCE, address(self.search.space.states.array))])
-        worker.run(self.machine.run["check"], *span, TRIGGER | REACHED)
+        worker.run(self.machine.run["check"], *span, TRIGGER | GOAL_BIT)
         return results
 
     def sources(self, level: int) -> Small:
@@ -256,7 +256,7 @@ class _Graph:
         total = int(counts.sum())
         rows = np.repeat(np.arange(end - start), counts)
         targets, kinds = self.numbers(target_positions[:total]), labels[:total].astype(np.int32)
-        beyond = (self.truths[targets] & REACHED) != 0
+        beyond = (self.truths[targets] & GOAL_BIT) != 0
         kept = (targets != states[start:end][rows]) & (~beyond | self.fair[kinds])
         targets[beyond] = GOAL
         parts[start] = np.bincount(rows[kept], minlength=end - start), targets[kept], kinds[kept]
@@ -297,7 +297,7 @@ class GatheredRegion(_Graph):
         rows = self.search.space.rows(self.of[id(worker)], span)
         worker.set([(Job.SOURCE, address(rows))])
         self._add(worker, "begin", 0, len(rows))
-        if worker.report[FOUND] & TRIGGER:
+        if worker.report[DECISIONS] & TRIGGER:
             self.has_trigger = True
 
     def _grow(self, ahead: Positions, worker: Worker, span: Span) -> None:
@@ -314,7 +314,7 @@ class GatheredRegion(_Graph):
         positions_by_start: dict[int, Positions] = {}
 
         def look(worker: Worker, span: Span) -> None:
-            positions_by_start[span[0]] = span[0] + np.flatnonzero((self._truths(worker, span) & REACHED) == 0)
+            positions_by_start[span[0]] = span[0] + np.flatnonzero((self._truths(worker, span) & GOAL_BIT) == 0)
 
         self.team.share(spans(new, 16 * CHUNK), look)
         return np.concatenate(

@@ -24,7 +24,7 @@ import attrs
 
 from isr_check.native.actions import (
     ACTION,
-    FOUND,
+    DECISIONS,
     MOVES,
     TRAITS,
     ActionWriter,
@@ -258,10 +258,10 @@ class Kernels:
                 mask, at = code.bits_and("%wanted", trait), of("cells", state, cells)
                 with code.when(code.truth(mask)):
                     found = code.value(f"call i64 @steps(ptr {at}, ptr {at}, i64 {mask})")
-                    code.include("%report", FOUND, found)
+                    code.include("%report", DECISIONS, found)
             if self.marks.deadlock is not None:
                 stuck = code.equal(code.bits_and(trait, signed_value(MOVES)), 0)
-                code.include("%report", FOUND, code.select(stuck, 1 << self.marks.deadlock, 0))
+                code.include("%report", DECISIONS, code.select(stuck, 1 << self.marks.deadlock, 0))
         code.effect(f"ret i64 {code.load(total, 0)}")
         return code.text()
 
@@ -360,7 +360,7 @@ class Kernels:
         return code.text()
 
     def check(self) -> str:
-        """REPORT[FOUND] collects the bits of the checks that a state decides; RESULTS, if given, gets each state's."""
+        """REPORT[DECISIONS] collects the bits of the checks that a state decides; RESULTS may get each state's."""
         code, job = self._kernel("check")
         states, cells, report, results = (job(j) for j in (Job.SOURCE, Job.CELLS, Job.REPORT, Job.RESULTS))
         start, wanted = job(Job.START), job(Job.WANTED)
@@ -371,7 +371,7 @@ class Kernels:
             code.include(decided_bits, 0, bits)
             with code.when(code.value(f"icmp ne ptr {results}, null")):
                 code.store(results, code.sub(s, start), bits)
-        code.include(report, FOUND, code.load(decided_bits, 0))
+        code.include(report, DECISIONS, code.load(decided_bits, 0))
         code.effect("ret void")
         return code.text()
 
@@ -382,9 +382,9 @@ class Kernels:
         table, mask, targets, masks = (job(j) for j in (Job.TABLE, Job.MASK, Job.TARGETS, Job.TARGET_MASKS))
         start, bits = job(Job.START), code.slot(0)
         with code.loop(start, job(Job.END)) as (s, _):
-            code.store(report, FOUND, 0)
+            code.store(report, DECISIONS, 0)
             n = self._successors_call(code, job, self.visited.state(code, states, s), 1, out)
-            code.store(bits, 0, code.load(report, FOUND))
+            code.store(bits, 0, code.load(report, DECISIONS))
             self._rename(code, out, n)
             with code.loop(0, n) as (k, _):
                 at = self.visited.state(code, out, k)

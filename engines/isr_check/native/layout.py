@@ -98,19 +98,19 @@ class Layout:
             self.offset[variable.name] = len(places)
             places += self._places(variable.name, variable.type, ())
         self.places = tuple(places)
-        used: list[int] = []
+        bit_counts: list[int] = []
         cells: dict[int, Cell] = {}
         for sort in sorts:
             for block in self._blocks(sort, sorts):
-                used.append(0)
+                bit_counts.append(0)
                 for i in block:
-                    cells[i] = _place(places[i], used, len(used) - 1)
+                    cells[i] = _place(places[i], bit_counts, len(bit_counts) - 1)
         for i, place in enumerate(places):
             if i not in cells:
-                cells[i] = _place(place, used)
+                cells[i] = _place(place, bit_counts)
         self.cells = tuple(cells[i] for i in range(len(places)))
-        self.words = max(1, len(used))
-        self.bits = sum(used)
+        self.words = max(1, len(bit_counts))
+        self.bits = sum(bit_counts)
 
     def _blocks(self, sort: SortType, sorts: Sequence[SortType]) -> list[list[int]]:
         """The words for cells whose first symmetric key is of the sort: for each its cells, element by element."""
@@ -220,7 +220,7 @@ class Layout:
         return bool(value) if isinstance(type, BoolType) else value
 
 
-def _place(place: Place, used: list[int], word: int | None = None) -> Cell:
+def _place(place: Place, bit_counts: list[int], word: int | None = None) -> Cell:
     """Allocate a cell in the word, or in the first word with room if None; `used` counts each word's taken bits."""
     width = place.width
     if width > WIDEST:
@@ -228,8 +228,8 @@ def _place(place: Place, used: list[int], word: int | None = None) -> Cell:
     if width == 0:
         return Cell(0, 0, 0, place.low, place.high)
     if word is None:
-        word = next((w for w, bits in enumerate(used) if bits + width <= 64), len(used))
-    if word == len(used):
-        used.append(0)
-    used[word] += width
-    return Cell(word, used[word] - width, width, place.low, place.high)
+        word = next((w for w, bits in enumerate(bit_counts) if bits + width <= 64), len(bit_counts))
+    if word == len(bit_counts):
+        bit_counts.append(0)
+    bit_counts[word] += width
+    return Cell(word, bit_counts[word] - width, width, place.low, place.high)

@@ -24,7 +24,7 @@ import numpy as np
 from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, silent
 from isr_check.engine import Path as Behaviour
 from isr_check.native import archive
-from isr_check.native.actions import FOUND, OVERFLOW, Check
+from isr_check.native.actions import DECISIONS, OVERFLOW, Check
 from isr_check.native.archive import Json
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
@@ -181,9 +181,9 @@ class Search:
         for worker in self.workers:
             self._check_overflow(worker)
             for bit in range(len(self.names)):
-                if int(worker.report[FOUND]) >> bit & 1:
+                if int(worker.report[DECISIONS]) >> bit & 1:
                     self.levels_by_check.setdefault(bit, level)
-            worker.report[FOUND] = 0
+            worker.report[DECISIONS] = 0
 
     def _add_level(self, added: list[Span]) -> None:
         """Make these states a level, and test the undecided properties on them; no level if there are none."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from isr_check.engine import Exploration, Limits, Progress, silent
-from isr_check.native.actions import FOUND, OVERFLOW
+from isr_check.native.actions import DECISIONS, OVERFLOW
 from isr_check.native.assembly import Code, Int, signed_value
 from isr_check.native.kernels import Job, Kernels, Program, model
 from isr_check.native.layout import SLACKS, Layout, Slack
@@ -63,7 +63,7 @@ class WalkingKernels(Kernels):
         walker = _Walker(self, code, job, actions)
         with code.loop(start, job(Job.END)) as (walk, _):
             walker.dice.begin(code.raw("add", seed, walk))
-            code.store(report, FOUND, 0)
+            code.store(report, DECISIONS, 0)
             code.store(walker.decided_bits, 0, 0)
             code.store(steps, 0, 0)
             with code.when(walker.begin()), code.loop(0, LONGEST_WALK + 1) as (step, done):
@@ -72,7 +72,7 @@ class WalkingKernels(Kernels):
                 walker.choose()
                 code.store(steps, 0, code.raw("add", step, 1))
             at = code.sub(walk, start)
-            found = code.raw("or", code.load(walker.decided_bits, 0), code.load(report, FOUND))
+            found = code.raw("or", code.load(walker.decided_bits, 0), code.load(report, DECISIONS))
             code.store(results, at, code.load(steps, 0))
             code.store(labels, at, code.raw("and", found, walker.check_mask))
         code.store("%job", Job.NEXT, code.load(walker.hash_count, 0))

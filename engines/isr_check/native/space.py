@@ -353,19 +353,19 @@ class Space:
 
     def _move_out(self) -> None:
         if self.compressed is not None:
-            used = self.compressed.bytes
+            byte_count = self.compressed.bytes
             self.levels, todo, self.fresh = self._dump()
             self.todo = spans(todo, CHUNK)
             self.compressed, self._earlier = None, 0
             for worker in self.workers:
                 worker.set([(Job.INSERT, 0)])
         else:
-            used = 8 * (self.table.size + self.words * self.states_in_memory)
+            byte_count = 8 * (self.table.size + self.words * self.states_in_memory)
             self._keep()
             self.levels = [self.in_archive(level) for level in self.levels]
             self.todo = spans(self.in_archive(self.todo), CHUNK)
             self.fresh = self.in_archive([*self.fresh, *self._new()])
-        self._settle_outside(used // 2 if self.budget is None else self.budget - self.base)
+        self._settle_outside(byte_count // 2 if self.budget is None else self.budget - self.base)
 
     def _settle_outside(self, room: int) -> None:
         """Use `room` bytes of memory for candidates from now on; Full if they are too few."""

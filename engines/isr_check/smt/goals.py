@@ -66,22 +66,22 @@ class Goals:
         """What a condition says of the first NAMED elements, part by part."""
         yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, WRITTEN_ELEMENTS))
 
-    def parts(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Truth]:
+    def parts(self, node: Node, scope: Scope, named_counts: Mapping[SortType, int]) -> Iterator[Truth]:
         """Formulas which together imply the node; `used`: how many elements of each sort are named already."""
         t = self.translation
         match node.op:
             case "and":
                 for a in node.args:
-                    yield from self.parts(a, scope, used)
+                    yield from self.parts(a, scope, named_counts)
             case "implies":
                 there = cast("Truth", t.value(node.args[0], scope))
                 if there is not False:
-                    yield from (implies(there, p) for p in self.parts(node.args[1], scope, used))
+                    yield from (implies(there, p) for p in self.parts(node.args[1], scope, named_counts))
             case "call":
-                yield from self.parts(*self._body(node, scope), used)
+                yield from self.parts(*self._body(node, scope), named_counts)
             case "forall" if (sort := self._of(node.args[0])) is not None:
                 domain = cast("Members", t.value(node.args[0], scope))
-                for k, there, more in self.each(sort, used):
+                for k, there, more in self.each(sort, named_counts):
                     inside = and_(there, domain.has(k))
                     if inside is not False:
                         inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
@@ -89,11 +89,13 @@ class Goals:
             case "subset" | "equal" if (sort := self._of(node.args[0])) is not None:
                 first, second = (cast("Members", t.value(x, scope)) for x in node.args)
                 alike = implies if node.op == "subset" else same_truth
-                yield from (implies(there, alike(first.has(k), second.has(k))) for k, there, _ in self.each(sort, used))
+                yield from (
+                    implies(there, alike(first.has(k), second.has(k))) for k, there, _ in self.each(sort, named_counts)
+                )
             case _:
                 yield cast("Truth", t.value(node, scope))
 
-    def witnesses(self, node: Node, scope: Scope, used: Mapping[SortType, int]) -> Iterator[Existential]:
+    def witnesses(self, node: Node, scope: Scope, named_counts: Mapping[SortType, int]) -> Iterator[Existential]:
         """The parts of a condition which say, of named elements, that some element exists.
 
         That element is one of the named ones, or else it may be called the next one, because nothing tells elements
@@ -103,24 +105,24 @@ class Goals:
         match node.op:
             case "and":
                 for n, a in enumerate(node.args):
-                    yield from (attrs.evolve(p, part=(n, *p.part)) for p in self.witnesses(a, scope, used))
+                    yield from (attrs.evolve(p, part=(n, *p.part)) for p in self.witnesses(a, scope, named_counts))
             case "implies":
                 there = cast("Truth", t.value(node.args[0], scope))
-                for p in self.witnesses(node.args[1], scope, used):
+                for p in self.witnesses(node.args[1], scope, named_counts):
                     yield attrs.evolve(p, there=and_(there, p.there))
             case "call":
-                yield from self.witnesses(*self._body(node, scope), used)
+                yield from self.witnesses(*self._body(node, scope), named_counts)
             case "forall" if (sort := self._of(node.args[0])) is not None:
                 domain = cast("Members", t.value(node.args[0], scope))
-                for k in range(used[sort]):
+                for k in range(named_counts[sort]):
                     inside = and_(t.shapes.inside(sort, k), domain.has(k))
                     inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
-                    for p in self.witnesses(node.args[1], inner, used):
+                    for p in self.witnesses(node.args[1], inner, named_counts):
                         yield attrs.evolve(p, about=(k, *p.about), there=and_(inside, p.there))
             case "exists" if (sort := self._of(node.args[0])) is not None:
                 domain = cast("Members", t.value(node.args[0], scope))
                 some: list[Truth] = []
-                for k in range(used[sort] + 1):
+                for k in range(named_counts[sort] + 1):
                     inner = Scope(scope.old, scope.new, {**scope.names, node.attr: k})
                     body = cast("Truth", t.value(node.args[1], inner))
                     some.append(and_(t.shapes.inside(sort, k), domain.has(k), body))
@@ -156,8 +158,8 @@ class Goals:
         of: Scalar | None = node.type.of if isinstance(node.type, SetType) else None
         return of if isinstance(of, SortType) and of in self.sorts else None
 
-    def each(self, sort: SortType, used: Mapping[SortType, int]) -> Iterator[Element]:
+    def each(self, sort: SortType, named_counts: Mapping[SortType, int]) -> Iterator[Element]:
         """Every named element, and one more if `more`."""
-        before = used.get(sort, 0)
+        before = named_counts.get(sort, 0)
         for k in range(before + self.more):
-            yield k, self.translation.shapes.inside(sort, k), {**used, sort: max(before, k + 1)}
+            yield k, self.translation.shapes.inside(sort, k), {**named_counts, sort: max(before, k + 1)}

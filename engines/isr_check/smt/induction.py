@@ -199,20 +199,20 @@ class Induction:
         element, and the second one says that another element exists for that of the first.
         """
         sorts, goals = self.goals.sorts, self.goals
-        used = {s: choice.named_elements.get(s, 0) + goals.depth(about.condition, s) for s in sorts}
+        named_counts = {s: choice.named_elements.get(s, 0) + goals.depth(about.condition, s) for s in sorts}
 
-        def existentials_of(p: Property, state: State, used: Mapping[SortType, int]) -> list[Existential]:
+        def existentials_of(p: Property, state: State, named_counts: Mapping[SortType, int]) -> list[Existential]:
             there = True if p.when is None else _truth(self.translation.evaluate(p.when, {}))
-            if there is False or not all(k < WRITTEN_ELEMENTS for k in used.values()):
+            if there is False or not all(k < WRITTEN_ELEMENTS for k in named_counts.values()):
                 return []
-            found = goals.witnesses(p.condition, Scope(state, None, {}), used)
+            found = goals.witnesses(p.condition, Scope(state, None, {}), named_counts)
             return [attrs.evolve(x, there=logic.and_(there, x.there)) for x in found]
 
         for i, (p, state) in enumerate(known_properties):
-            for x in existentials_of(p, state, used):
+            for x in existentials_of(p, state, named_counts):
                 yield Witness((i,), logic.term(x.formula()))
                 if not x.about:
-                    more = {s: k + 1 for s, k in used.items()}
+                    more = {s: k + 1 for s, k in named_counts.items()}
                     for j, (q, later) in enumerate(known_properties):
                         for ys in alike(existentials_of(q, later, more), len(x.some)):
                             yield Witness((i, j), logic.term(x.formula_with(ys)))

@@ -85,7 +85,7 @@ def decide(
     time, and at last the solver is asked with all hypotheses.
     """
     began = time.monotonic()
-    used, learnt = dict[str, None](), list[Learnt]()
+    core_names, learnt = dict[str, None](), list[Learnt]()
     for query in obligation.queries:
         using: tuple[str, ...] | None = None
         answer = Answer("unknown", 0.0)
@@ -98,22 +98,22 @@ def decide(
             using = hint.using if hint is not None else None
             answer = first(obligation, query, seconds, core) if first is not None and seconds > QUICK else answer
         if answer.status == "unsat":
-            used |= dict.fromkeys(answer.used_names)
+            core_names |= dict.fromkeys(answer.used_names)
             learnt += answer.learnt
             continue
         answer = _ask(induction, query, using, seconds, core)
         if answer.status == "unsat":
-            used |= dict.fromkeys(answer.used_names)
+            core_names |= dict.fromkeys(answer.used_names)
         elif answer.status == "sat":
             return _counterexample(induction, obligation, query, answer, seconds, began)
         else:
             return Unknown(answer.reason, time.monotonic() - began)
-    return Proved(time.monotonic() - began, tuple(used), tuple(learnt))
+    return Proved(time.monotonic() - began, tuple(core_names), tuple(learnt))
 
 
 def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
     """Ask the solver for each part of the goal: first with the conjuncts `using`, then with all hypotheses."""
-    end, used, answer = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
+    end, core_names, answer = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
     for part in conjuncts(query.goal):
         smaller = attrs.evolve(query, goal=part)
         for hypotheses in (using, None) if using is not None else (None,):
@@ -121,11 +121,11 @@ def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seco
             limit = left / 2 if hypotheses is not None else left
             answer = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
             if answer.status == "unsat":
-                used |= dict.fromkeys(answer.used_names or hypotheses or ())
+                core_names |= dict.fromkeys(answer.used_names or hypotheses or ())
                 break
         if answer.status != "unsat":
             return answer
-    return attrs.evolve(answer, used_names=tuple(used))
+    return attrs.evolve(answer, used_names=tuple(core_names))
 
 
 def _counterexample(

@@ -35,12 +35,12 @@ def smaller(proof: Proof) -> tuple[Proof, bool]:
     are needed, and everything stays if the smaller question is not refuted again. The goal always stays.
     """
     limit = PATIENCE * max(1.0, proof.seconds)
-    used = _core(proof, limit)
-    if used is None:
+    core_assertions = _core(proof, limit)
+    if core_assertions is None:
         return proof, True
-    goal_used = any(name == GOAL and i in used for i, (name, _) in enumerate(proof.assertions))
-    kept = [(i, x) for i, x in enumerate(proof.assertions) if i in used or x[0] == GOAL]
-    marks = [(i, x) for i, x in enumerate(proof.assertions) if x[0] == MARK and i not in used]
+    goal_used = any(name == GOAL and i in core_assertions for i, (name, _) in enumerate(proof.assertions))
+    kept = [(i, x) for i, x in enumerate(proof.assertions) if i in core_assertions or x[0] == GOAL]
+    marks = [(i, x) for i, x in enumerate(proof.assertions) if x[0] == MARK and i not in core_assertions]
     for chosen in (kept, sorted([*kept, *marks], key=_place)):
         made = Proof(proof.goal, tuple(x for _, x in chosen), proof.way, 0.0)
         began = time.monotonic()

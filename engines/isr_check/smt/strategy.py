@@ -151,7 +151,7 @@ class Strategy:
         """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
         if (self._last.query, self._last.with_core) != (query, with_core):
             self._last = _PartDecisions(query, with_core)
-        began, used, proofs = time.monotonic(), dict[str, None](), list[Proof]()
+        began, core_names, proofs = time.monotonic(), dict[str, None](), list[Proof]()
         same, proved = self._sameness(obligation, query), set[bytes]()
         for number, goal in enumerate(conjuncts(query.goal)):
             key = same.key(goal) if same else b""
@@ -161,9 +161,9 @@ class Strategy:
             if answer.status != "unsat":
                 return attrs.evolve(answer, seconds=time.monotonic() - began)
             proved.add(key)
-            used |= dict.fromkeys(answer.used_names)
+            core_names |= dict.fromkeys(answer.used_names)
             proofs += answer.proofs
-        return Answer("unsat", time.monotonic() - began, tuple(used), proofs=tuple(proofs))
+        return Answer("unsat", time.monotonic() - began, tuple(core_names), proofs=tuple(proofs))
 
     def _sameness(self, obligation: Obligation, query: Query) -> Sameness | None:
         """The exchanges that leave the hypotheses the same: of elements of one sort that the parameters do not name."""
@@ -450,10 +450,10 @@ def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, with_core
         else:
             solver.add(assertion)
     status = str(solver.check())
-    used = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if with_core else ()
+    core_names = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if with_core else ()
     # With these options z3 does not check a model against quantifiers, so a state that it finds is only a candidate.
     reason = "" if status == "unsat" else str(solver.reason_unknown() if status == "unknown" else "quantifiers")
-    return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, used, reason=reason)
+    return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, core_names, reason=reason)
 
 
 def _refuted(

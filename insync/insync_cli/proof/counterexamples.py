@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NOT_INDUCTIVE = "NOT-INDUCTIVE"
 """What a counterexample to induction shows; no verdict on a promise."""
-REACHABLE, UNREACHABLE, UNDECIDED = "reachable", "unreachable", "undecided"
+REACHABLE, UNREACHABLE, OPEN = "reachable", "unreachable", "undecided"
 
 
 class Examiner:
@@ -113,7 +113,7 @@ class Examiner:
         search = reach(
             self.proof_question.design, counterexample.constants, counterexample.state, engine, limits, progress
         )
-        line["reached"] = REACHABLE if search.path else UNREACHABLE if search.complete else UNDECIDED
+        line["reached"] = REACHABLE if search.path else UNREACHABLE if search.complete else OPEN
         line["reason"] = f"{search.distinct:,} states were looked at"
         if search.path is None:
             return

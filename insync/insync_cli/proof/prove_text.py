@@ -11,7 +11,7 @@ from insync_cli import registry, terminal
 from insync_cli.model.check_text import world
 from insync_cli.options import value_text
 from insync_cli.progress import Ticker
-from insync_cli.proof.counterexamples import REACHABLE, UNDECIDED, UNREACHABLE
+from insync_cli.proof.counterexamples import OPEN, REACHABLE, UNREACHABLE
 from insync_cli.proof.question import ObligationLine, Question, Report, faults_not_covered
 from insync_cli.terminal import count
 from insync_cli.tracefiles import print_short
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 NOTHING, PROVED = ".", "+"
 MARKS = {"proved": PROVED, "counterexample": "X", "unknown": "?", "error": "!"}
 WORDS = {"counterexample": "COUNTEREXAMPLE TO INDUCTION", "unknown": "UNKNOWN", "error": "ERROR"}
-SHOWN, SLOWEST = 3, 5
+MOST_LINES, SLOWEST = 3, 5
 ADVICE = {
     REACHABLE: "this state is reachable, so what fails is wrong; strengthening will not help",
     UNREACHABLE: "this state is not reachable at its bounds, so the invariant has to be strengthened to exclude it",
-    UNDECIDED: "whether this state is reachable was not found out in time",
+    OPEN: "whether this state is reachable was not found out in time",
 }
 
 
@@ -99,7 +99,7 @@ class RunText:
 
     def _counterexamples(self, lines: Sequence[ObligationLine]) -> None:
         failures = [line for line in lines if line["verdict"] in ("counterexample", "error")]
-        for line in failures[:SHOWN]:
+        for line in failures[:MOST_LINES]:
             self.out.print(f"\n{name_of(line)}", style="bold")
             if line["trace"] is not None:
                 print_short(self.out, Path(line["trace"]))
@@ -108,7 +108,7 @@ class RunText:
             self.out.print(said, style="bold" if advice else "", soft_wrap=True)
             if line["behaviour"]:
                 self.out.print(f"how to get there: insync show {line['behaviour']}{self.own}", soft_wrap=True)
-        more = [f"insync show {line['trace']}{self.own}" for line in failures[SHOWN:] if line["trace"]]
+        more = [f"insync show {line['trace']}{self.own}" for line in failures[MOST_LINES:] if line["trace"]]
         terminal.print_lines(self.out, "More counterexamples to induction", more)
 
 

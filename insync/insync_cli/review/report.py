@@ -295,9 +295,9 @@ def copy_report(path: Path, report: dict[str, object], folder: Path) -> Included
 
 def not_modelled() -> str:
     """The paragraph of the model's docstring that lists what is not modelled."""
-    from isr_model import __doc__ as said
+    from isr_model import __doc__ as model_text
 
-    text = " ".join((said or "").split())
+    text = " ".join((model_text or "").split())
     start = text.index("Not modelled:")
     return text[start : text.index(" Rules that", start)]
 

@@ -9,6 +9,7 @@ at the design's own. Two settings switch nothing on and loosen a guard: `min_ins
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 import attrs
 
@@ -51,10 +52,16 @@ def _switched_on(design: Design, constants: Mapping[str, Value], setting: str) -
     wide = {**constants, **least}
     own = {name: value for name, value in wide.items() if name != setting}
     try:
-        before = {a.name for a in Instance(design, own).actions}
+        before = _actions(design, tuple(own.items()))
     except SettingError:  # the other settings mean nothing without this one
         return []
-    return [a.name for a in Instance(design, wide).actions if a.name not in before]
+    return [name for name in _actions(design, tuple(wide.items())) if name not in before]
+
+
+@cache
+def _actions(design: Design, constants: tuple[tuple[str, Value], ...]) -> tuple[str, ...]:
+    """The names of the actions at these constants: each question about bounds asks for the same ones."""
+    return tuple(action.name for action in Instance(design, dict(constants)).actions)
 
 
 def _of_guards(constants: Mapping[str, Value], own: Mapping[str, Value]) -> Iterator[Allowance]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import attrs
 
 from isr_lang import Bool, Property, exists, sometimes
-from isr_protocol.promises import safety as promised
+from isr_protocol.promises import safety
 from isr_protocol.promises.committed_log import implements_committed_log
 from isr_protocol.state import Replica, State
 
@@ -68,7 +68,7 @@ def broker_shuts_down(s: State) -> Bool:
 @sometimes
 def leader_lacks_committed(s: State) -> Bool:
     """A leader lacks a committed record."""
-    return exists(promised.leads_now(s, r) & ~promised.has_committed(s, r) for r in Replica.all())
+    return exists(safety.leads_now(s, r) & ~safety.has_committed(s, r) for r in Replica.all())
 
 
 PRECURSOR = attrs.evolve(leader_lacks_committed, optional=True)
@@ -76,14 +76,14 @@ PRECURSOR = attrs.evolve(leader_lacks_committed, optional=True)
 OF_COMMITTED_RECORDS = frozenset(
     promise.name
     for promise in (
-        promised.acked_survives_clean_steps,
-        promised.leaders_complete,
-        promised.no_divergence,
-        promised.committed_only_grows,
-        promised.weak_isr,
-        promised.strong_isr,
-        promised.reads_committed,
-        promised.reads_stable,
+        safety.acked_survives_clean_steps,
+        safety.leaders_complete,
+        safety.no_divergence,
+        safety.committed_only_grows,
+        safety.weak_isr,
+        safety.strong_isr,
+        safety.reads_committed,
+        safety.reads_stable,
         implements_committed_log,
     )
 )
@@ -98,25 +98,25 @@ PREMISES: Mapping[str, Property] = {
     for premise, promises in (
         (
             record_is_acknowledged,
-            (promised.acked_survives, promised.acked_survives_clean_steps, promised.acks_meet_minimum),
+            (safety.acked_survives, safety.acked_survives_clean_steps, safety.acks_meet_minimum),
         ),
         (
             record_is_committed,
             (
-                promised.committed_on_new_leader,
-                promised.leaders_complete,
-                promised.committed_only_grows,
-                promised.weak_isr,
-                promised.strong_isr,
-                promised.watermark_within_log,
+                safety.committed_on_new_leader,
+                safety.leaders_complete,
+                safety.committed_only_grows,
+                safety.weak_isr,
+                safety.strong_isr,
+                safety.watermark_within_log,
                 implements_committed_log,
             ),
         ),
-        (two_know_of_a_commit, (promised.no_divergence,)),
-        (record_is_read, (promised.reads_committed, promised.reads_stable)),
-        (leadership_changes, (promised.clean_election, promised.elected_is_available, promised.one_leader_per_epoch)),
-        (broker_shuts_down, (promised.leaving_does_not_join,)),
-        (record_is_written, (promised.writes_meet_minimum,)),
+        (two_know_of_a_commit, (safety.no_divergence,)),
+        (record_is_read, (safety.reads_committed, safety.reads_stable)),
+        (leadership_changes, (safety.clean_election, safety.elected_is_available, safety.one_leader_per_epoch)),
+        (broker_shuts_down, (safety.leaving_does_not_join,)),
+        (record_is_written, (safety.writes_meet_minimum,)),
     )
     for promise in promises
 }

@@ -115,13 +115,13 @@ class Translation:
         Sizes of sets are compared only if they occur in the terms `compared_terms`.
         """
         axioms_by_id, waiting = dict[int, Term](), list(terms)
-        used, symbols = set[int](), set[int]()
+        functions, symbols = set[int](), set[int]()
         sizes = set[int]().union(*map(self._occurring.symbols, compared_terms))
         while waiting:
             for t in waiting:
-                used |= self._occurring.functions(t)
+                functions |= self._occurring.functions(t)
                 symbols |= self._occurring.symbols(t)
-            more = [a for f, a in self.axioms if logic.function(f) in used]
+            more = [a for f, a in self.axioms if logic.function(f) in functions]
             more += self.shapes.sizes.defining(symbols, sizes)
             waiting = [a for a in more if logic.identity(a) not in axioms_by_id]
             axioms_by_id |= {logic.identity(a): a for a in waiting}
@@ -170,11 +170,11 @@ class Translation:
         ]
         others = [(name, t) for name, t in action.parameters if (name, t) not in sorts]
         for elements in product(*(self._elements(t, sorts) for _, t in sorts)):
-            used: dict[SortType, int] = {}
+            named_counts: dict[SortType, int] = {}
             least = True
             for (_, sort), k in zip(sorts, elements, strict=True):
-                least &= k <= used.get(sort, 0) or not sort.symmetric or sort in apart
-                used[sort] = max(used.get(sort, 0), k + 1)
+                least &= k <= named_counts.get(sort, 0) or not sort.symmetric or sort in apart
+                named_counts[sort] = max(named_counts.get(sort, 0), k + 1)
             if not least:
                 continue
             values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, elements, strict=True)}
@@ -182,7 +182,7 @@ class Translation:
             for name, t in others:
                 values[name] = self.shapes.symbol(t, self.shapes.fresh(name))
                 ranges += typed(self.shapes, t, values[name])
-            ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges), used))
+            ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges), named_counts))
         return ways
 
     def _names_element(self, sort: SortType, apart: Collection[SortType]) -> bool:
