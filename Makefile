@@ -32,7 +32,7 @@ demo: $(STAMP)  ## the newest design keeps every guarantee; the 2013 one loses a
 # A process that has no tests left takes some of the other's; until then it does whole files, with one JVM and one browser.
 WORKERS := -n 2 --dist worksteal
 
-# What needs no process, socket, browser, JVM or solver, and no exploration of seconds; tests/conftest.py keeps the markers honest.
+# What needs no process, socket, browser, JVM or solver, and no exploration of seconds; tests/support/guard.py holds the markers of processes and sockets.
 QUICK := not (slow or long or explores or solver or processes or sockets or browser or spark or rumur or tlc or kafka)
 
 quick: $(STAMP)  ## the tests of the inner loop, half a minute: language, cores, log, wire, histories, architecture

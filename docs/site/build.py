@@ -74,6 +74,7 @@ def main(argv: Sequence[str]) -> int:
     out: Path = arguments.out
     if code := build(BUILD / "site-pages", out):
         return code
+    (out / ".nojekyll").touch()  # else GitHub Pages leaves out what begins with an underscore
     if not arguments.without_examples:
         examples.make(TOP, out, BUILD / "example-report")
     print(f"make site: {out}/index.html")
