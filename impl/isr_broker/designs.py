@@ -70,6 +70,7 @@ class Design:
     - `trusts_log_start`: the checkpoint of log starts counts whatever its CRC is.
     - `sends_damaged_batches`: what is read from a log is sent on as it is.
     - `no_cluster_id_check`: brokers of another cluster are taken for this one's.
+    - `keeps_removed_in_elr`: who a reassignment removes stays in the ELR, as in Kafka (found/removed-replica).
     - `goes_on_without_timers`: where a checkpoint cannot be written the broker's timers end, and it does not.
     """
 
@@ -112,6 +113,7 @@ class Design:
     trusts_log_start: bool = False
     sends_damaged_batches: bool = False
     no_cluster_id_check: bool = False
+    keeps_removed_in_elr: bool = False
 
 
 KIP_966: Final = Design(name="kip-966")

@@ -77,6 +77,7 @@ from isr_broker.core.messages import (
     Millis,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    Reassignments,
     RegisterBroker,
     TopicPartition,
     lost_metadata,
@@ -95,7 +96,7 @@ from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_log import DamagedMetadata, MetadataLog
 
 ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
-ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer
+ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer | Reassignments
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog | SetAside
 """What is done a little at a time, in the order in which it was asked."""
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
@@ -636,7 +637,7 @@ class Runtime:
         if not self.running:
             return
         message, trace = bare(envelope), self.controller_trace if to == CONTROLLER else self.trace
-        if to != CONTROLLER and isinstance(message, AdminAnswer):
+        if to != CONTROLLER and isinstance(message, AdminAnswer | Reassignments):
             # For whoever asked, and for no core: it is not the cause of the next step.
             self._answer_client(message, b"")
             return

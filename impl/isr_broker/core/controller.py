@@ -54,15 +54,18 @@ from isr_broker.core.messages import (
     FetchMetadata,
     Heartbeat,
     HeartbeatAnswer,
+    ListReassignments,
     MetadataRecord,
     Millis,
     PartitionMetadata,
+    ReassignPartition,
     RegisterBroker,
     TopicPartition,
     UnregisterBroker,
     lost_metadata,
     unregistration,
 )
+from isr_broker.core.reassignments import controller_accepts_and_completes, lists_reassignments, reassigns
 from isr_broker.core.topic_changes import alters_configs, creates_partitions, creates_topic, deletes_topic
 from isr_broker.settings import Settings
 
@@ -121,6 +124,10 @@ def handle(controller: Controller, controller_input: ControllerInput, now: Milli
             return deletes_topic(controller, source, request)
         case Received(source, UnregisterBroker() as request):
             return _unregisters(controller, source, request)
+        case Received(source, ReassignPartition() as request):
+            return reassigns(controller, source, request)
+        case Received(source, ListReassignments() as request):
+            return lists_reassignments(controller, source, request)
         case Received(source, ElectPreferredLeader() | ElectUncleanLeader() as request):
             return _elects(controller, source, request)
         case Received():
@@ -139,7 +146,11 @@ def deadline(controller: Controller) -> Millis:
 
 
 def _alters(controller: Controller, source: BrokerId, request: AlterPartitionRequest) -> ControllerStep:
-    """A leader asks for another ISR. Model: controller_accepts_, _refuses_, _rejects_stale_alter_partition."""
+    """A leader asks for another ISR, which may complete a reassignment.
+
+    If that makes another broker the leader the error is NEW_LEADER_ELECTED, and the change is made all the same.
+    Model: controller_accepts_, _refuses_, _rejects_stale_alter_partition, controller_accepts_and_completes.
+    """
     old = controller.partitions.get(request.partition)
     refused = controller.refused_requests.get(request.partition)
     brokers = brokers_for(controller, request.partition)
@@ -148,6 +159,12 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
         controller = attrs.evolve(
             controller, refused_requests=controller.refused_requests.set(request.partition, request)
         )
+    if old is not None and error is Error.NONE:
+        completion = controller_accepts_and_completes(
+            old, request.members, request.leader, brokers, controller.settings.insync_design
+        )
+        change = completion or change
+        error = Error.NEW_LEADER_ELECTED if completion and completion.partition.leader != old.leader else Error.NONE
     new = old if change is None else change.partition
     answer = request.answer(error) if new is None else request.answer(error, new.leader_epoch, new.partition_epoch)
     return decides(controller, (), () if change is None else (change,), (Send(source, answer),))

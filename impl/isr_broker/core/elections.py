@@ -65,6 +65,37 @@ def _elects(
     return attrs.evolve(new, leader=leader, leader_epoch=old.leader_epoch + 1, last_known_leader=None)
 
 
+def elects_for_assignment(
+    old: PartitionMetadata, new: PartitionMetadata, brokers: Brokers, design: Design
+) -> PartitionMetadata:
+    """`new`, which has other replicas and another ISR than `old`, as its next version: with ELR, leader and epochs.
+
+    Members of the ELR are replicas. Kafka leaves who is removed there (found/removed-replica). The leader stays if it
+    is a member that is there; else it is the first of the replicas that may lead. Its epoch grows where anybody is no
+    replica any more. PartitionChangeBuilder.build, triggerLeaderEpochBumpForReplicaReassignmentIfNeeded.
+    """
+
+    def elr_of(isr: frozenset[BrokerId]) -> frozenset[BrokerId]:
+        elr = elr_beside(attrs.evolve(old, replicas=new.replicas), isr, design)
+        return elr if design.keeps_removed_in_elr else elr & set(new.replicas)
+
+    isr, leader = new.isr, old.leader
+    if leader is not None and not (leader in isr and available(brokers, leader)):
+        successors = (r for r in new.replicas if electable(brokers, r, isr, elr_of(isr)))
+        leader = next(successors, None)
+        isr = isr or (isr if leader is None else frozenset({leader}))
+    fewer = not set(old.replicas) <= set(new.replicas)
+    return attrs.evolve(
+        new,
+        isr=isr,
+        elr=elr_of(isr),
+        leader=leader,
+        leader_epoch=old.leader_epoch + int(fewer or leader != old.leader),
+        partition_epoch=old.partition_epoch + 1,
+        last_known_leader=None if leader is not None or isr else old.last_known_leader or old.leader,
+    )
+
+
 # A leader asks for another ISR.
 
 

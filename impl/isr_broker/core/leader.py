@@ -39,6 +39,7 @@ from isr_broker.core.messages import (
     Millis,
     Offset,
     OffsetForLeaderEpochRequest,
+    PartitionMetadata,
 )
 from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import stamped
@@ -427,10 +428,13 @@ def becomes_leader(replica: Replica, news: LearnMetadata, log: LogView, now: Mil
 
 def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Step:
     """A leader learns newer metadata of its own epoch, which settles whatever it had asked (makeLeader)."""
-    metadata = news.metadata
+    metadata, state = news.metadata, leading(replica)
+    followers = _followers_of(state, metadata, replica.me)
     state = attrs.evolve(
-        leading(replica),
+        state,
         isr=metadata.isr,
+        followers=followers,
+        joining=state.joining & set(followers),
         pending=None,
         ineligible=news.ineligible,
         min_insync_replicas=metadata.effective_min_isr,
@@ -439,6 +443,14 @@ def leader_learns_isr(replica: Replica, news: LearnMetadata, now: Millis) -> Ste
     replica = attrs.evolve(replica, metadata=metadata, partition_epoch=metadata.partition_epoch, role=state)
     replica, effects = commits(replica, metadata.isr, advance_watermark(replica, metadata.isr, metadata.isr, now))
     return Step(replica, tuple(effects), "leader_learns_isr")
+
+
+def _followers_of(state: Leading, metadata: PartitionMetadata, me: BrokerId) -> Map[BrokerId, Follower]:
+    """What it knows of each other replica; those that are new it has not heard of yet (updateAssignmentAndIsr)."""
+    others = set(metadata.replicas) - {me}
+    if others == set(state.followers):
+        return state.followers
+    return Map({b: state.followers.get(b, Follower()) for b in others})
 
 
 def next_deadline(replica: Replica) -> Millis:

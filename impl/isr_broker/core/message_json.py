@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, cast
 
 import attrs
+from cattrs.gen import make_dict_unstructure_fn, override
 from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
-from isr_broker.core.messages import BrokerId, FetchResponse, Message, MetadataRecord
+from isr_broker.core.messages import BrokerId, FetchResponse, Message, MetadataRecord, PartitionMetadata
 from isr_broker.core.stamps import Stamp, Stamped, bare
 
 PEER_API: Final = 32_000
@@ -30,6 +31,12 @@ Parcel: TypeAlias = tuple[BrokerId, BrokerId, Message | Stamped]
 """From whom, to whom, and the message, which has a stamp when its sender writes a trace."""
 
 _converter = make_converter()
+# A partition that nobody reassigns is written as it was before there was reassignment.
+_at_rest = override(omit_if_default=True)
+_converter.register_unstructure_hook(
+    PartitionMetadata,
+    make_dict_unstructure_fn(PartitionMetadata, _converter, adding_replicas=_at_rest, removing_replicas=_at_rest),
+)
 configure_tagged_union(Message, _converter)
 configure_tagged_union(MetadataRecord, _converter)
 

@@ -54,6 +54,7 @@ class Error(Enum):
     PREFERRED_LEADER_NOT_AVAILABLE = 80
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
     ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
     INVALID_UPDATE_VERSION = 95
     INVALID_RECORD = 87
     UNKNOWN_TOPIC_ID = 100
@@ -380,6 +381,8 @@ class PartitionMetadata:
     `topic_id` is unique to the topic, so that a topic of the same name is another one.
     `configs` are the topic's own settings by Kafka's names. `min_insync_replicas` and `unclean_leader_election` are
     what these and the controller's settings come to.
+    While a reassignment is under way `replicas` has those who are added and those who are removed, too. Who is in both
+    was added for a target that is none any more.
     Without replicas, the partition is gone (RemoveTopicRecord).
     """
 
@@ -395,6 +398,8 @@ class PartitionMetadata:
     unclean_leader_election: bool = False
     topic_id: int = 0
     configs: tuple[tuple[str, str], ...] = ()
+    adding_replicas: tuple[BrokerId, ...] = ()
+    removing_replicas: tuple[BrokerId, ...] = ()
 
     @property
     def effective_min_isr(self) -> int:
@@ -562,6 +567,36 @@ class ElectUncleanLeader:
 
 
 @attrs.frozen(kw_only=True)
+class ReassignPartition:
+    """An admin wants a partition to have these replicas, the preferred leader first (AlterPartitionReassignments).
+
+    None cancels what is under way. Without `allows_other_factor` there have to be as many as there would be now.
+    """
+
+    request: int
+    partition: TopicPartition
+    replicas: tuple[BrokerId, ...] | None
+    allows_other_factor: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class ListReassignments:
+    """An admin asks what is under way: the first partitions after one (ListPartitionReassignments)."""
+
+    request: int
+    after: TopicPartition | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Reassignments:
+    """Partitions whose reassignment is under way, in their order; `are_more` says to ask again after the last."""
+
+    request: int
+    partitions: tuple[PartitionMetadata, ...] = ()
+    are_more: bool = False
+
+
+@attrs.frozen(kw_only=True)
 class UnregisterBroker:
     """An admin says that a broker is gone for good (UnregisterBroker, KIP-631)."""
 
@@ -588,9 +623,13 @@ Admin: TypeAlias = (
     | ElectPreferredLeader
     | ElectUncleanLeader
     | UnregisterBroker
+    | ReassignPartition
+    | ListReassignments
 )
-"""What admins ask the controller, and AdminAnswer answers."""
+"""What admins ask the controller, and AdminAnswer answers, or Reassignments."""
 ToController: TypeAlias = AlterPartitionRequest | RegisterBroker | Heartbeat | FetchMetadata | Admin
-FromController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer
+FromController: TypeAlias = (
+    AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer | Metadata | AdminAnswer | Reassignments
+)
 BetweenReplicas: TypeAlias = FetchRequest | FetchResponse | OffsetForLeaderEpochRequest | OffsetForLeaderEpochResponse
 Message: TypeAlias = BetweenReplicas | ToController | FromController

@@ -293,7 +293,7 @@ def _add_replica(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
         certain_ids=node.certain_ids | ({opened_log.partition} if opened_log.is_certain else set()),
     )
     metadata = node.partitions.get(opened_log.partition)
-    if node.phase is not Phase.LOADING and (metadata is None or _is_of_another_topic(node, metadata)):
+    if node.phase is not Phase.LOADING and (metadata is None or not _may_be_here(node, metadata)):
         deleted = opened_log.log.start == opened_log.log.end
         return _opens(_drops(node, opened_log.partition, deleted), [metadata] if metadata is not None else [])
     return NodeStep(node) if metadata is None else _tell_replica(node, opened_log.partition, _news(node, metadata), now)
@@ -303,6 +303,11 @@ def _is_of_another_topic(node: Node, metadata: PartitionMetadata) -> bool:
     """The log here is of a topic of the same name that was deleted since (partition.metadata)."""
     found = node.topic_ids.get(metadata.partition, 0)
     return found not in (0, metadata.topic_id)
+
+
+def _may_be_here(node: Node, metadata: PartitionMetadata) -> bool:
+    """The log here is of this topic, and this broker a replica."""
+    return node.me in metadata.replicas and not _is_of_another_topic(node, metadata)
 
 
 def _is_deleted(node: Node, before: PartitionMetadata | None) -> bool:
@@ -371,10 +376,16 @@ def _sets_aside(node: Node, tp: TopicPartition) -> NodeStep:
 
 
 def _compares_log(node: Node, metadata: PartitionMetadata, before: PartitionMetadata | None, behind: bool) -> NodeStep:
-    """Whether a log here may be that of a partition as the metadata have it now; `before` is as they had it."""
+    """Whether a log here may be that of a partition as the metadata have it now; `before` is as they had it.
+
+    Whom a reassignment has removed counts for nothing from that record on, so that log goes, too
+    (ReplicaManager.applyDelta, LogManager.isStrayKraftReplica).
+    """
     tp, step = metadata.partition, NodeStep(node)
     replica = node.replicas.get(tp)
-    if replica is not None and (not metadata.replicas or _is_of_another_topic(node, metadata)):
+    if replica is not None and metadata.replicas and node.me not in metadata.replicas:
+        step = _drops(node, tp, _is_deleted(node, before) or node.topic_ids.get(tp, 0) == metadata.topic_id)
+    elif replica is not None and (not metadata.replicas or _is_of_another_topic(node, metadata)):
         deleted = _is_deleted(node, before)
         if not deleted and tp not in node.certain_ids and node.me in metadata.isr | metadata.elr:
             # The file that says the topic has no checksum, and this broker is in sync: so the file may be damaged, and

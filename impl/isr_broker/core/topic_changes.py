@@ -24,6 +24,7 @@ from isr_broker.core.messages import (
     TopicPartition,
     removed,
 )
+from isr_broker.core.reassignments import target_replicas
 from isr_broker.core.topics import may_be_called
 
 _ALIKE: Final = frozenset("._")
@@ -146,8 +147,9 @@ def _place_replicas(controller: Controller, partitions: int, copies: int) -> lis
 
 
 def creates_partitions(controller: Controller, source: BrokerId, request: CreatePartitions) -> ControllerStep:
-    """A topic gets more partitions, with as many replicas as its first has (createPartitions)."""
+    """A topic gets more partitions, with as many replicas as its first has, or is to have (createPartitions)."""
     old = _partitions_of(controller, request.topic)
+    copies = len(target_replicas(old[0])) if old else 0
     more, error = request.count - len(old), Error.NONE
     if not old:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -155,15 +157,15 @@ def creates_partitions(controller: Controller, source: BrokerId, request: Create
         error = Error.INVALID_PARTITIONS
     elif request.assignments and (
         len(request.assignments) != more
-        or not all(_assignable(controller, r) and len(r) == len(old[0].replicas) for r in request.assignments)
+        or not all(_assignable(controller, r) and len(r) == copies for r in request.assignments)
     ):
         error = Error.INVALID_REPLICA_ASSIGNMENT
-    elif not request.assignments and not _placeable(controller, len(old[0].replicas)):
+    elif not request.assignments and not _placeable(controller, copies):
         error = Error.INVALID_REPLICATION_FACTOR
     answer = AdminAnswer(request=request.request, error=error)
     if error is not Error.NONE or request.only_asks:
         return answers(controller, source, answer)
-    replicas = request.assignments or _place_replicas(controller, more, len(old[0].replicas))
+    replicas = request.assignments or _place_replicas(controller, more, copies)
     records = _new_partitions(controller, request.topic, old[0].topic_id, len(old), replicas, dict(old[0].configs))
     return decides(controller, records, (), (Send(source, answer),))
 

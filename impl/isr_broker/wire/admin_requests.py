@@ -106,7 +106,7 @@ class AdminRequests:
             case _:
                 reply(self._partitions(body))
 
-    def _each(self, requests: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> None:
+    def each(self, requests: Sequence[Admin], now: Millis, then: Callable[[list[AdminAnswer]], None]) -> None:
         """Ask the controller for each of several things; `then` gets its answers in their order."""
         self.turns.begin(self._asks(requests, now, then))
 
@@ -282,7 +282,7 @@ class AdminRequests:
                 rows[topic.text("name")] = {"name": topic.text("name"), **row}
             reply({"topics": list(rows.values())})
 
-        self._each([self._creation(topic, body) for topic in good], now, send_reply)
+        self.each([self._creation(topic, body) for topic in good], now, send_reply)
 
     def _creation(self, topic: Fields, body: Fields) -> CreateTopic:
         configs = {c.text("name"): c.text("value") for c in topic.all("configs")}
@@ -323,7 +323,7 @@ class AdminRequests:
                 rows[topic.text("name")] = {"name": topic.text("name"), **row}
             reply({"results": list(rows.values())})
 
-        self._each(requests, now, send_reply)
+        self.each(requests, now, send_reply)
 
     def _alter_configs(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
         """IncrementalAlterConfigs, AlterConfigs: settings of topics that change while they are in use."""
@@ -351,7 +351,7 @@ class AdminRequests:
                 resource_rows.append({"resource_type": kind, "resource_name": name, **error})
             reply({"responses": resource_rows})
 
-        self._each(requests, now, send_reply)
+        self.each(requests, now, send_reply)
 
     def _log_dir(self, body: Fields) -> Answer:
         """DescribeLogDirs: the one data directory, and the size of each log in it (KIP-113)."""
@@ -382,7 +382,7 @@ class AdminRequests:
                 topic_rows.append({"name": name if name or not by_id else None, "topic_id": uuid, **_error(error)})
             reply({"responses": topic_rows})
 
-        self._each([DeleteTopic(request=0, topic=name) for name in names], now, send_reply)
+        self.each([DeleteTopic(request=0, topic=name) for name in names], now, send_reply)
 
     def _elect(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """ElectLeaders: the preferred ones, or any (KIP-460); without partitions, wherever there is a need."""
@@ -405,7 +405,7 @@ class AdminRequests:
             results = [{"topic": topic, "partition_result": said} for topic, said in rows_by_topic.items()]
             reply({"error_code": 0, "replica_election_results": results})
 
-        self._each([make(request=0, partition=tp) for tp in partitions], now, send_reply)
+        self.each([make(request=0, partition=tp) for tp in partitions], now, send_reply)
 
 
 def _once(topics: Sequence[Fields]) -> list[Fields]:

@@ -38,6 +38,7 @@ from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.offset_requests import OffsetRequests
 from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.reassignment_requests import ReassignmentRequests
 from isr_broker.wire.turns import Turns
 
 Reply: TypeAlias = Callable[[Answer | None], None]
@@ -60,6 +61,7 @@ class Requests:
     offsets: OffsetRequests = attrs.field(init=False)
     brokers: BrokerRequests = attrs.field(init=False)
     cluster: ClusterRequests = attrs.field(init=False)
+    reassignments: ReassignmentRequests = attrs.field(init=False)
     turns: Turns = attrs.field(factory=Turns)
     producer_ids: int = 0
 
@@ -70,6 +72,7 @@ class Requests:
         self.offsets = OffsetRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
         self.cluster = ClusterRequests(self.runtime)
+        self.reassignments = ReassignmentRequests(self.runtime, self.turns, self.admin.each)
 
     def answers_broker(self, to: BrokerId, envelope: Message | Stamped) -> None:
         """A core here has answered another broker."""
@@ -91,6 +94,8 @@ class Requests:
                 reply({"api_keys": protocol.api_keys(), **self._features(request.version)})
             case key if self.cluster.serves(key):
                 self.cluster.serve(request, now, reply)
+            case key if self.reassignments.serves(key):
+                self.reassignments.serve(request, now, reply)
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
