@@ -47,6 +47,7 @@ from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessi
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
 from isr_broker.wire.protocol import Answer
+from isr_broker.wire.reassignment_requests import MOST_REASSIGNED
 from isr_broker.wire.requests import Requests
 from isr_cluster.ports import HOST
 from isr_cluster.processes import Processes
@@ -567,3 +568,29 @@ KNOWN = {
     *(int(value) for value in Settings().properties().values() if value.isdigit()),
 }
 """Numbers that the table may name."""
+
+
+def test_one_request_reassigns_so_many_partitions() -> None:
+    requests = one_broker()
+
+    def errors(count: int, name: str) -> set[str]:
+        partitions = [{"partition_index": n, "replicas": [1]} for n in range(count)]
+        topics: Answer = {"topics": [{"name": name, "partitions": partitions}], "timeout": 100}
+        (topic,) = asked(requests, protocol.ALTER_PARTITION_REASSIGNMENTS, 1, topics).all("responses")
+        assert len(topic.all("partitions")) == count
+        return {Error(p.number("error_code")).name for p in topic.all("partitions")}
+
+    assert errors(MOST_REASSIGNED + 1, "t") == {"POLICY_VIOLATION"}
+    assert errors(1, "t") == {"NONE"}
+
+
+def test_partitions_are_reassigned_a_few_in_a_turn() -> None:
+    requests = one_broker()
+    partitions = [{"partition_index": n, "replicas": [1]} for n in range(200)]
+    topics: Answer = {"topics": [{"name": "u", "partitions": partitions}], "timeout": 100}
+    assert said(requests, protocol.ask(protocol.ALTER_PARTITION_REASSIGNMENTS, 1, 1, "test", topics)) is None
+    turns = 1
+    while requests.turns.waiting:
+        requests.turns.tick(10_000)
+        turns += 1
+    assert turns == 4

@@ -356,6 +356,26 @@ def kafka_python_changed(admin: KafkaPythonAdmin, topic: str) -> dict[str, str]:
     return {name: entry["value"] for name, entry in found.items()}
 
 
+def kafka_python_reassign(bootstrap: str, topic: str, replicas: list[int] | None) -> object:
+    """Ask for other replicas of partition 0, or cancel what is under way; the error, None if it was taken."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    partition = kafka.structs.TopicPartition(topic, 0)
+    errors = admin.alter_partition_reassignments({partition: replicas})  # pyright: ignore[reportAttributeAccessIssue]
+    admin.close()
+    return errors[partition]
+
+
+def kafka_python_reassignments(bootstrap: str) -> dict[tuple[str, int], tuple[list[int], list[int], list[int]]]:
+    """Of each partition that is reassigned its replicas, those that are added, and those that are removed."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    under_way = admin.list_partition_reassignments()  # pyright: ignore[reportAttributeAccessIssue]
+    admin.close()
+    return {
+        (tp.topic, tp.partition): (row["replicas"], row["adding_replicas"], row["removing_replicas"])
+        for tp, row in under_way.items()
+    }
+
+
 Described = dict[str, list[tuple[int, int, list[int], list[int]]]]
 """Of each topic's partitions: the number, the leader, the in-sync replicas, and the eligible leader replicas."""
 

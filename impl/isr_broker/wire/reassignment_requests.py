@@ -112,10 +112,11 @@ class ReassignmentRequests:
 
 
 def _under_way(p: PartitionMetadata) -> Answer:
+    """A partition; whoever was added and is removed again, for a new target, is only shown as removed, as in Kafka."""
     return {
         "partition_index": p.partition.partition,
         "replicas": p.replicas,
-        "adding_replicas": p.adding_replicas,
+        "adding_replicas": [r for r in p.adding_replicas if r not in p.removing_replicas],
         "removing_replicas": p.removing_replicas,
     }
 
