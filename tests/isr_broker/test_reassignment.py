@@ -19,18 +19,19 @@ import pytest
 from tests.isr_broker.test_controller import TP, Quorum
 from tests.isr_broker.test_wire import asked, one_broker
 from tests.support import clients
-from tests.support.brokers import produce
+from tests.support.brokers import fetch, leader_of, metadata, produce, tell
 from tests.support.clients import Confluent, confluent_read
 from tests.support.clusters import QUICK as QUICK_BROKERS
 
 from isr_broker.core import node as nodes
 from isr_broker.core.controller import controller_from_records
-from isr_broker.core.effects import CONTROLLER, AppendMetadata, DeleteLog, OpenLog, SetAside
-from isr_broker.core.inputs import LogOpened, Received, Start, Tick
+from isr_broker.core.effects import CONTROLLER, AnswerFetch, AppendMetadata, DeleteLog, OpenLog, Send, SetAside
+from isr_broker.core.inputs import LearnMetadata, LogOpened, Received, Start, Tick
 from isr_broker.core.log_view import LogView
 from isr_broker.core.message_json import record_line, record_of
 from isr_broker.core.messages import (
     AdminAnswer,
+    AlterPartitionRequest,
     BrokerId,
     BrokerRegistered,
     CreatePartitions,
@@ -47,10 +48,12 @@ from isr_broker.core.messages import (
     UnregisterBroker,
 )
 from isr_broker.core.reassignments import PAGE, is_under_way
+from isr_broker.core.replica_state import Step, leading
 from isr_broker.designs import KIP_966, KRAFT_3_5, Design
 from isr_broker.environment import Outside
 from isr_broker.runtime import ClientRequest
 from isr_broker.settings import Settings
+from isr_broker.storage.disk_memory import Everything
 from isr_broker.wire import protocol
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.requests import Requests
@@ -555,6 +558,44 @@ def test_a_broker_that_is_removed_while_its_log_is_opened_drops_it() -> None:
     assert TP not in step.core.replicas
 
 
+# A leader
+
+
+def news(replicas: Replicas, version: int) -> LearnMetadata:
+    isr = frozenset({1, 2, 3}) & set(replicas)
+    return LearnMetadata(metadata=attrs.evolve(metadata(1, version=version), replicas=replicas, isr=isr))
+
+
+def refusal(step: Step) -> Error:
+    (answer,) = (e for e in step.effects if isinstance(e, AnswerFetch))
+    return answer.response.error
+
+
+def test_a_leader_hears_of_an_added_follower_in_the_epoch_in_which_it_leads() -> None:
+    leader = tell(leader_of(), produce()).core
+    assert refusal(tell(leader, fetch(4, 0))) is Error.UNKNOWN_LEADER_EPOCH
+    state = leading(leader)
+    leader = tell(leader, news((1, 2, 3, 4), 1)).core
+    assert leading(leader).followers[2] == state.followers[2], "what it knows of the others stays"
+    leader = tell(leader, fetch(4, 0)).core
+    for follower in (2, 3, 4):
+        leader = tell(leader, fetch(follower, 1, 0)).core
+    step = tell(leader, Tick())
+    (asks,) = (e.message for e in step.effects if isinstance(e, Send))
+    assert isinstance(asks, AlterPartitionRequest)
+    assert asks.members == {1, 2, 3, 4}
+
+
+def test_a_leader_forgets_a_follower_that_is_none_any_more() -> None:
+    leader = tell(leader_of(), news((1, 2, 3, 4), 1)).core
+    leader = tell(leader, fetch(4, 0)).core
+    assert leading(leader).joining == {4}
+    leader = tell(leader, news((1, 2, 3), 2)).core
+    assert set(leading(leader).followers) == {2, 3}
+    assert refusal(tell(leader, fetch(4, 0))) is Error.UNKNOWN_LEADER_EPOCH
+    tell(leader, Tick())
+
+
 # The story of found/removed-replica, on brokers as they run in the simulator
 
 
@@ -684,6 +725,32 @@ def test_with_the_elr_as_kafka_leaves_it_the_record_is_lost(way: Callable[[Desig
     story = way(KEEPS_REMOVED)
     assert story.partition.leader is not None
     assert set(story.ends(story.partition.replicas).values()) == {0}
+
+
+@pytest.mark.parametrize("killed", [(0,), (4,), (2, 4), (1, 3), (0, 1, 2, 3, 4)], ids=str)
+def test_it_goes_on_after_any_of_them_was_killed_in_the_middle(killed: tuple[BrokerId, ...]) -> None:
+    """0 is the controller, 1 leads and is removed, 4 is added."""
+    story = Story(KIP_966, 1, 2, 3)
+    story.writes()
+    for leader in (1, 2, 3):
+        story.holds_fetches(4, leader)
+    story.moves(2, 3, 4)
+    story.writes()
+    for host in story.world.machines:
+        if host.broker in killed:
+            story.world.stop(host, Everything())
+    story.passes(500)
+    for host in story.world.machines:
+        if not host.alive:
+            story.world.start(host)
+    story.passes(5_000)
+    assert is_under_way(story.partition)
+    story.lets_go()
+    story.passes(10_000)
+    assert (story.partition.replicas, story.partition.isr) == ((2, 3, 4), frozenset({2, 3, 4}))
+    assert story.ends((1, 2, 3, 4)) == {1: -1, 2: 2, 3: 2, 4: 2}
+    assert not story.world.hosts[1].disk.exists("t-0/partition.metadata"), "the old log is gone"
+    assert story.world.hosts[4].disk.exists("t-0/partition.metadata")
 
 
 # Processes, and ordinary clients
