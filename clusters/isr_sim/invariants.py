@@ -25,6 +25,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
+from isr_broker.core.reassignments import is_under_way
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.replica_state import Leading, Replica
 from isr_broker.core.watermark import maximal_isr
@@ -332,8 +333,14 @@ class Invariants:
         committed.cut(agreed)
 
     def _is_ruled_well(self, world: World, tp: TopicPartition, metadata: PartitionMetadata) -> None:
-        """leader-in-isr, isr-and-elr-apart, fenced-out-of-isr, clean-election."""
+        """leader-in-isr, isr-and-elr-apart, members-are-replicas, fenced-out-of-isr, clean-election.
+
+        To complete a reassignment whoever the same record brings in sync may be elected.
+        """
         isr, before = metadata.isr, self.rulings.get(tp)
+        strangers = (isr | metadata.elr) - set(metadata.replicas)
+        if strangers:
+            raise Violation("members-are-replicas", f"{tp}: {sorted(strangers)} are in ISR or ELR, and no replicas")
         if metadata.leader is not None and metadata.leader not in isr:
             raise Violation("leader-in-isr", f"{tp}: leader {metadata.leader}, ISR {sorted(isr)}")
         if isr & metadata.elr:
@@ -345,6 +352,8 @@ class Invariants:
         if before is None or not elected or metadata.unclean_leader_election:
             return
         eligible = before.isr | before.elr or {before.last_known_leader}
+        if is_under_way(before) and not is_under_way(metadata):
+            eligible = eligible | isr
         if metadata.leader not in eligible:
             raise Violation("clean-election", f"{tp}: {elected} is elected, ISR and ELR were {sorted(before.isr)}")
 
