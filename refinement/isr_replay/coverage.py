@@ -36,7 +36,7 @@ CORES: Final = (
     *("leader", "follower", "watermark", "replica", "node", "replica_state"),
     *("controller", "controller_state", "topic_changes", "elections", "producers", "log_view"),
 )
-"""The modules of the cores that decide something."""
+"""The modules of the cores that decide something which the model has: no records are deleted, nothing is reassigned."""
 
 BOUNDS: Final[tuple[Mapping[str, Value], ...]] = (
     {"replicas": 2, "crashes": 1},
