@@ -23,9 +23,8 @@ _FACTORS: Final = (3, 3, 3, 2, 4)
 
 @attrs.define
 class MovingRun(Run):
-    """A run with an operator who asks for other replicas every now and then, or cancels; `moves` counts that."""
+    """A run with an operator who asks for other replicas every now and then, or cancels."""
 
-    moves: int = 0
     whim: Random = attrs.field(init=False)
 
     def go_wrong(self) -> None:
@@ -50,5 +49,4 @@ class MovingRun(Run):
             runtime.receive_messages([(self.world.seat.broker, CONTROLLER, request)], now)
 
         self.world.turn(self.world.seat, happens)
-        self.moves += 1
         self.world.after(self.whim.randint(1, 2 * _EVERY_MS), self._moves)
