@@ -219,6 +219,8 @@ class Run:
     def _convergence_failure(self) -> str | None:
         """What is not yet well: every replica in sync, and every log and watermark the same."""
         controller: Controller = self.world.controller
+        if any(host.impostor is not None for host in self.world.machines):
+            return "a machine that is none of ours is still in the place of one"
         stranded_partitions = self.stranded_partitions()
         if len(controller.partitions) != len(self.admin.where):
             return f"there are {len(controller.partitions)} partitions"
