@@ -42,6 +42,10 @@ class Mistake:
     """Properties of the adapter with which that shows."""
 
 
+AT_WORK: Final = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
+SETTINGS_CHANGE: Final = {**AT_WORK, "reassignments": 0, "minimum_changes": 1}
+SOMEBODY_REASSIGNS: Final = {**AT_WORK, "reassignments": 1, "min_insync": 1}
+
 MISTAKES: Final = (
     Mistake(
         "follower-always-in-sync",
@@ -195,6 +199,42 @@ MISTAKES: Final = (
         "a follower keeps records, and the epochs of records, that its leader does not have",
         {"replicas": 2, "crashes": 0, "sessions_lost": 0, "epochs": 2, "records": 2, "log": 2},
         "kafka-keeps-positions",
+    ),
+    Mistake(
+        "minimum-not-applied",
+        "kafka.server.TopicConfigHandler",
+        "processConfigChanges",
+        "nothing",
+        "a broker that hears of another min.insync.replicas does not apply it to its log",
+        SETTINGS_CHANGE,
+        "kafka-4.4",
+    ),
+    Mistake(
+        "elr-not-emptied",
+        f"{CONTROLLER}.ConfigurationControlManager",
+        "createClearElrRecordsAsNeeded",
+        "empty list",
+        "the ELR stays as it is when min.insync.replicas is set (KIP-966)",
+        SETTINGS_CHANGE,
+        "kafka-4.4",
+    ),
+    Mistake(
+        "never-completes",
+        f"{CONTROLLER}.PartitionReassignmentReplicas",
+        "maybeCompleteReassignment",
+        "empty",
+        "a reassignment stays under way when all that it waits for are in sync (KIP-455)",
+        SOMEBODY_REASSIGNS,
+        "kafka-4.4",
+    ),
+    Mistake(
+        "removed-keeps-its-log",
+        "org.apache.kafka.storage.internals.log.LogManager",
+        "asyncDelete",
+        "nothing",
+        "a broker that has no replica any more keeps its log",
+        SOMEBODY_REASSIGNS,
+        "kafka-4.4",
     ),
 )
 

@@ -14,6 +14,7 @@ from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
 from isr_protocol.designs.leader_bugs import KAFKA_KEEPS_POSITIONS, KAFKA_OVERTAKEN_REQUEST
+from isr_protocol.designs.releases import KAFKA_4_4
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
@@ -47,6 +48,35 @@ def test_whatever_differs_in_unclean_elections_is_difference_d(newest: Kafka) ->
     assert done.conforms, done.differences
     assert [why[:2] for why in done.known_differences] == ["D:"]
     assert done.edges + done.known_differences.total() == done.of_edges
+
+
+AT_WORK = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
+PEOPLE: dict[str, tuple[dict[str, int], set[str]]] = {
+    "nobody": ({"reassignments": 0}, set()),
+    "settings": ({"reassignments": 0, "minimum_changes": 1}, {"controller_sets_minimum", "broker_learns_minimum"}),
+    "reassignment": (
+        {"reassignments": 2, "min_insync": 1},
+        {
+            "controller_starts_reassignment",
+            "controller_reassigns_at_once",
+            "controller_cancels_reassignment",
+            "controller_accepts_and_completes",
+            "replica_is_deleted",
+        },
+    ),
+}
+"""What people do in the design of the newest release, and the actions that must be taken then."""
+
+
+@pytest.mark.parametrize("work", PEOPLE)
+def test_every_edge_of_what_people_do_to_a_cluster(work: str, newest: Kafka) -> None:
+    """Without it the designs of releases would rest on reading."""
+    budgets, actions = PEOPLE[work]
+    done = conform(Instance(KAFKA_4_4, AT_WORK | budgets), newest.command(), EVERYTHING, patience=120.0)
+    assert done.conforms, done.differences
+    assert done.edges == done.of_edges
+    assert not done.cannot
+    assert actions <= {name for name, n in done.actions.items() if n}
 
 
 EXPLAINED = {"broker_restarts", "controller_fences_follower", "controller_fences_last_leader"}

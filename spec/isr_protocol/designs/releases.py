@@ -85,7 +85,7 @@ from isr_protocol.designs.removed_replica import (
 )
 from isr_protocol.designs.wider_state import Adjusted, Answered, Minimum, Moving, members_are_replicas
 from isr_protocol.elections import available
-from isr_protocol.membership import current, elects, eligible, elr_beside, metadata_changes, replies
+from isr_protocol.membership import current, eligible, elr_beside, metadata_changes, replies
 from isr_protocol.metadata import becomes_leader, leader_learns_brokers
 from isr_protocol.promises.safety import (
     acked_survives,
@@ -97,7 +97,7 @@ from isr_protocol.promises.safety import (
     strong_isr,
     weak_isr,
 )
-from isr_protocol.state import MIN_INSYNC, Alter, Replica, leads
+from isr_protocol.state import EPOCHS, MIN_INSYNC, Alter, Replica, leads
 
 REASSIGNMENTS = bound("reassignments", "reassignments that are begun or cancelled", default=0, high=3, budget=True)
 MINIMUM_CHANGES = bound("minimum_changes", "changes of min.insync.replicas", default=0, high=2, budget=True)
@@ -265,18 +265,28 @@ def completes(
     return some & completes_with_added_or_all(s, isr, replicas, adding, removing)
 
 
+def some_go(s: Operations, replicas: Set[Replica]) -> Bool:
+    """Some replica is none in this assignment."""
+    return ~(s.replicas <= replicas)
+
+
 def reassigned_to(old: Operations, new: Operations, isr: Set[Replica], replicas: Set[Replica], leader: Replica) -> Step:
-    """The assignment is `replicas`, and no reassignment is under way; its leader epoch is new.
+    """The assignment is `replicas`, and no reassignment is under way; the leader epoch is new where a replica is gone.
 
     The leader stays if it is in this ISR; else another member leads. PartitionChangeBuilder.tryElection,
     triggerLeaderEpochBumpForReplicaReassignmentIfNeeded (4.3.1).
     """
+    epoch, goes = old.controller_epoch, some_go(old, replicas)
     stays, least = old.controller_leader == leader, smaller_minimum(old.minimum, replicas)
     leaves = ~isr.has(old.controller_leader.or_else(leader))
     return (
         isr.has(leader),
         stays | (available(old, leader) & leaves),
-        *elects(old, new, leader, isr, elr_of(old, isr, replicas)),
+        ~goes | (epoch < EPOCHS),
+        *metadata_changes(old, new, isr, elr_of(old, isr, replicas)),
+        new.controller_leader == leader,
+        new.controller_epoch == when(goes, epoch + 1, epoch),
+        new.last_known_leader == NONE,
         new.replicas == replicas,
         new.adding == blank(old.adding),
         new.removing == blank(old.removing),
@@ -341,8 +351,7 @@ def controller_reassigns_at_once(old: Operations, new: Operations, target: Set[R
 def controller_cancels_reassignment(old: Operations, new: Operations, leader: Replica) -> Step:
     """Somebody cancels: who was added is no replica any more, and a member no more.
 
-    PartitionReassignmentRevert, ReplicationControlManager.cancelPartitionReassignment. Where it added nobody the
-    leader epoch stays in Kafka; here it is new, too.
+    PartitionReassignmentRevert, ReplicationControlManager.cancelPartitionReassignment.
     """
     return (
         *counts_reassignment(old, new),
@@ -359,15 +368,18 @@ def goes_on(old: Operations, new: Operations, leader: Replica) -> Step:
 
 @action
 def controller_accepts_and_completes(old: Operations, new: Operations, leader: Replica, successor: Replica) -> Step:
-    """The controller accepts a leader's proposal, and that completes the reassignment, in the same record."""
-    isr = old.alter_isr[leader]
+    """The controller accepts a leader's proposal, and that completes the reassignment, in the same record.
+
+    A leader hears that its proposal was accepted only where its epoch stays (ReplicationControlManager.alterPartition).
+    """
+    isr, replicas = old.alter_isr[leader], old.replicas - old.removing
     return (
         old.alter[leader] == Alter.REQUESTED,
         current(old, leader),
         eligible(old, leader),
         completes(old, isr, old.adding, old.removing, old.replicas),
-        *reassigned_to(old, new, isr - old.removing, old.replicas - old.removing, successor),
-        *replies(old, new, leader, Alter.NONE),
+        *reassigned_to(old, new, isr - old.removing, replicas, successor),
+        *replies(old, new, leader, when(some_go(old, replicas), Alter.NONE, Alter.ACCEPTED)),
     )
 
 

@@ -33,6 +33,7 @@ import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.server.partition.PendingPartitionChange;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchIsolation;
@@ -153,8 +154,27 @@ final class Broker {
 
   /** Metadata reaches it: all that the controller has committed by now. */
   void learn(HeldController controller) {
-    metadata.learn(controller);
+    learn(controller, controller.log().size());
+  }
+
+  /** The first so many records of metadata reach it, which end with a batch. */
+  void learn(HeldController controller, int end) {
+    metadata.learn(controller, end);
     parts.settleLog(this, flushed);
+  }
+
+  /** The version of the partition in its metadata; -1 if they have none. */
+  int readVersion() {
+    return parts
+        .cache
+        .getLeaderAndIsr(PARTITION.topic(), PARTITION.partition())
+        .map(LeaderAndIsr::partitionEpoch)
+        .orElse(-1);
+  }
+
+  /** Whether it leads, and knows its version of the partition from an answer only. */
+  boolean ahead() {
+    return leads() && readVersion() < partition().getPartitionEpoch();
   }
 
   /** How many records of metadata it has. */

@@ -1,8 +1,12 @@
 package insync.kafka;
 
 import insync.conform.Refused;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.HeldController;
@@ -37,6 +41,29 @@ final class ControllerSteps {
         List.of("controller_fences_leader"),
         List.of("r", "successor"),
         (w, p) -> fences(w, p.broker("r"), p.broker("successor")));
+    steps.add(
+        "controller_accepts_and_completes",
+        List.of("leader", "successor"),
+        (w, p) -> completes(w, p.broker("leader"), p.broker("successor")));
+    steps.add(
+        "controller_sets_minimum",
+        List.of("value"),
+        List.of(Steps::everyMinimum),
+        (w, p) -> setsMinimum(w, p.number("value")));
+    steps.add(
+        "controller_starts_reassignment",
+        List.of("target"),
+        List.of(Steps::everySet),
+        (w, p) -> starts(w, p.brokers("target")));
+    steps.add(
+        "controller_reassigns_at_once",
+        List.of("target", "leader"),
+        List.of(Steps::everySet, Steps::everyBroker),
+        (w, p) -> reassigns(w, p.brokers("target"), p.broker("leader")));
+    steps.add(
+        "controller_cancels_reassignment",
+        List.of("leader"),
+        (w, p) -> cancels(w, p.broker("leader")));
     steps.add("controller_unfences", List.of("r"), (w, p) -> unfences(w, p.broker("r")));
     steps.any(
         List.of("controller_elects_returned", "controller_elects_last_known_leader"),
@@ -51,6 +78,41 @@ final class ControllerSteps {
   }
 
   private static Steps.Became decides(World world, int leader) {
+    boolean waits = world.controller().reassigning();
+    Errors error = answers(world, leader);
+    String is =
+        switch (error) {
+          case NONE -> "controller_accepts_alter_partition";
+          case INELIGIBLE_REPLICA -> "controller_refuses_alter_partition";
+          default -> "controller_rejects_stale_alter_partition";
+        };
+    boolean completed = waits && !world.controller().reassigning();
+    return new Steps.Became(completed ? "controller_accepts_and_completes" : is, error.name());
+  }
+
+  /** The controller accepts what a leader has asked, and that completes a reassignment. */
+  private static void completes(World world, int leader, int successor) {
+    if (!world.controller().reassigning()) {
+      throw Refused.because("no reassignment is under way");
+    }
+    world.decides().prefer(successor);
+    Errors error = answers(world, leader);
+    if (world.controller().reassigning()) {
+      throw Refused.because("it completes nothing: " + error.name());
+    }
+    leads(world, successor);
+    least(world);
+  }
+
+  private static void leads(World world, int leader) {
+    int elected = world.controller().partition().leader;
+    if (elected != leader) {
+      throw Refused.because((elected < 0 ? "nobody" : Steps.name(elected)) + " leads");
+    }
+  }
+
+  /** The controller's answer to what a leader has asked. */
+  private static Errors answers(World world, int leader) {
     if (!world.look(leader).alter.kind.equals("requested")) {
       throw Refused.because("no request is on its way");
     }
@@ -61,18 +123,99 @@ final class ControllerSteps {
         answer == null
             ? Errors.STALE_BROKER_EPOCH
             : Errors.forCode(answer.topics().get(0).partitions().get(0).errorCode());
-    String is =
-        switch (error) {
-          case NONE -> "controller_accepts_alter_partition";
-          case INELIGIBLE_REPLICA -> "controller_refuses_alter_partition";
-          default -> "controller_rejects_stale_alter_partition";
-        };
     at.alter.answer = answer;
+    at.alter.decidedBy = world.controller().log().size();
     at.alter.kind = error == Errors.NONE ? "accepted" : "refused";
     if (!hears || error != Errors.NONE && error != Errors.INELIGIBLE_REPLICA) {
       Messages.drop(at);
     }
-    return new Steps.Became(is, error.name());
+    return error;
+  }
+
+  // What people do
+
+  /** The budget of the model, and whether what was done changed anything. */
+  private static void within(boolean budget) {
+    if (!budget) {
+      throw Refused.because("beyond the model's bounds");
+    }
+  }
+
+  /** The least number of logs that an acknowledgement takes by what the controller has now. */
+  static void least(World world) {
+    HeldController controller = world.controller();
+    int now = Math.min(controller.minimum(), controller.partition().replicas.length);
+    world.history.least = Math.min(world.history.least, now);
+  }
+
+  private static void setsMinimum(World world, int value) {
+    within(world.history.minimumChanges < world.settings.minimumChanges() && value > 0);
+    int before = world.controller().minimum();
+    int version = world.controller().partition().partitionEpoch;
+    world.decides().setMinimum(value);
+    if (value == before && world.controller().partition().partitionEpoch == version) {
+      throw Refused.because("nothing changes");
+    }
+    world.history.minimumChanges++;
+    least(world);
+  }
+
+  /** What the controller has for the partition before somebody asks for other replicas. */
+  private static PartitionRegistration asked(World world) {
+    within(world.history.reassignments < world.settings.reassignments());
+    PartitionRegistration before = world.controller().partition();
+    if (before.leader < 0) {
+      throw Refused.because("nobody leads: the model leaves that out");
+    }
+    world.history.reassignments++;
+    return before;
+  }
+
+  private static void asksFor(World world, Set<Integer> target, int first) {
+    PartitionRegistration before = asked(world);
+    Set<Integer> replicas =
+        Arrays.stream(before.replicas).boxed().collect(Collectors.toCollection(TreeSet::new));
+    within(target.size() >= world.settings.leastReplicas() && !target.equals(replicas));
+    List<Integer> order = new ArrayList<>(target);
+    if (order.remove((Integer) first)) {
+      order.add(0, first);
+    }
+    reassigned(world, before, order);
+  }
+
+  private static void reassigned(World world, PartitionRegistration before, List<Integer> target) {
+    Errors error = world.decides().reassign(target);
+    if (error != Errors.NONE
+        || world.controller().partition().partitionEpoch == before.partitionEpoch) {
+      throw Refused.because("nothing changes: " + error.name());
+    }
+  }
+
+  private static void starts(World world, Set<Integer> target) {
+    asksFor(world, target, -1);
+    if (!world.controller().reassigning()) {
+      throw Refused.because("that is complete at once");
+    }
+  }
+
+  private static void reassigns(World world, Set<Integer> target, int leader) {
+    asksFor(world, target, leader);
+    if (world.controller().reassigning()) {
+      throw Refused.because("that has to wait");
+    }
+    leads(world, leader);
+    least(world);
+  }
+
+  private static void cancels(World world, int leader) {
+    PartitionRegistration before = asked(world);
+    if (!world.controller().reassigning()) {
+      throw Refused.because("no reassignment is under way");
+    }
+    world.decides().prefer(leader);
+    reassigned(world, before, null);
+    leads(world, leader);
+    least(world);
   }
 
   /**
@@ -81,7 +224,8 @@ final class ControllerSteps {
    */
   private static void refusesLaterCopy(World world, int leader) {
     Machine look = world.look(leader);
-    if (!world.settings.ownView()
+    boolean again = world.settings.ownView() || world.settings.copies() > world.history.copies;
+    if (!again
         || !look.alter.kind.equals("requested")
         || !Messages.hears(look)) {
       throw Refused.because("no request was sent again");
@@ -102,6 +246,7 @@ final class ControllerSteps {
     at.alter.answer = answer;
     Messages.tell(at, at.alter);
     at.alter = earlier;
+    world.history.copies += world.settings.operations() ? 1 : 0;
   }
 
   private static Steps.Became fences(World world, int r, int successor) {

@@ -119,11 +119,11 @@ record Disk(
   void reopen(int broker, boolean hasLog) throws Exception {
     if (!hasLog) {
       new Disk(log, flushed, epochs, watermark, null, null).prepare(broker);
-      return;
     }
     File file =
         ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();
-    new OffsetCheckpointFile(file, null).write(Map.of(Broker.PARTITION, watermark));
+    new OffsetCheckpointFile(file, null)
+        .write(hasLog ? Map.of(Broker.PARTITION, watermark) : Map.of());
   }
 
   /** The watermark that is checkpointed in a broker's folder. */

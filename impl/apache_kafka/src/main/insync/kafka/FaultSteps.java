@@ -1,8 +1,10 @@
 package insync.kafka;
 
 import insync.conform.Refused;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 /**
@@ -24,6 +26,7 @@ final class FaultSteps {
         List.of(Steps::everyBroker, Steps::everyOffset, Steps::everyOffset),
         (w, p) -> losesPower(w, p.broker("r"), p.number("survivors"), p.number("checkpoint")));
     steps.add("broker_restarts", List.of("r"), (w, p) -> restarts(w, p.broker("r")));
+    steps.add("disk_is_replaced", List.of("r"), (w, p) -> replaces(w, p.broker("r")));
     steps.add("broker_asks_to_shut_down", List.of("r"), (w, p) -> asksToShutDown(w, p.broker("r")));
     steps.add("broker_shuts_down", List.of("r"), (w, p) -> shutsDown(w, p.broker("r")));
   }
@@ -93,9 +96,27 @@ final class FaultSteps {
     process.epoch = controller.epoch(r);
     at.process = process;
     at.process.load(controller.log());
+    at.minimum = controller.minimum();
     at.disk = new Disk(new byte[0], 0, List.of(), at.disk.watermark(), null, null);
     at.fetch = new Machine.Fetch();
     at.alter = new Machine.Alter();
+  }
+
+  /** An empty disk, with the directory id of the one before. */
+  private static void replaces(World world, int r) {
+    PartitionRegistration now = world.controller().partition();
+    int replaced = world.history.disksReplaced;
+    if (replaced >= world.settings.disksReplaced() || replaced + 1 >= world.history.least) {
+      throw Refused.because("beyond the model's bounds");
+    }
+    if (world.look(r).process != null || !world.controller().fenced(r)) {
+      throw Refused.because("it runs, or the controller does not know that it does not");
+    }
+    if (Arrays.stream(now.replicas).noneMatch(replica -> replica == r)) {
+      throw Refused.because("it is no replica");
+    }
+    world.beside(r).disk = Disk.NEW;
+    world.history.disksReplaced++;
   }
 
   private static void asksToShutDown(World world, int r) {

@@ -14,6 +14,15 @@ final class History {
   int lossy;
   int sessionsLost;
   int shutdowns;
+  int reassignments;
+  int minimumChanges;
+  int disksReplaced;
+  int copies;
+  int lateNews;
+
+  /** The least number of logs that an acknowledgement has taken so far. */
+  int least;
+
   int position;
   List<Integer> writtenIn = List.of();
   List<Integer> committed = List.of();
@@ -27,6 +36,12 @@ final class History {
     made.lossy = lossy;
     made.sessionsLost = sessionsLost;
     made.shutdowns = shutdowns;
+    made.reassignments = reassignments;
+    made.minimumChanges = minimumChanges;
+    made.disksReplaced = disksReplaced;
+    made.copies = copies;
+    made.lateNews = lateNews;
+    made.least = least;
     made.position = position;
     made.writtenIn = writtenIn;
     made.committed = committed;

@@ -4,6 +4,7 @@ import org.apache.kafka.clients.RequestCompletionHandler;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 /**
  * One broker's machine: its process if it runs, its disk if it does not, and the messages that it
@@ -44,6 +45,9 @@ final class Machine {
     AlterPartitionResponseData answer;
     RequestCompletionHandler whenAnswered;
 
+    /** How many records of metadata there were when the controller had decided it. */
+    int decidedBy;
+
     /** The broker epoch of who would join, as the request says it; 0 for nobody. */
     long joiner;
 
@@ -55,6 +59,7 @@ final class Machine {
       answer = of.answer;
       whenAnswered = of.whenAnswered;
       joiner = of.joiner;
+      decidedBy = of.decidedBy;
     }
 
     /** The same request, whose answer nobody waits for. */
@@ -80,6 +85,15 @@ final class Machine {
   /** The epoch in which it began to lead without a break; 0 if it does not lead. */
   int leadingSince;
 
+  /** Whose fetches it has answered in this epoch, as a bit each. */
+  int heard;
+
+  /** The epoch in which its replica was deleted; 0 if none was. */
+  int deletedIn;
+
+  /** min.insync.replicas of its log when it last had one, or of its metadata when it started. */
+  int minimum;
+
   /** An answer that the model has given up, and that will still come. */
   Alter late;
 
@@ -101,11 +115,20 @@ final class Machine {
     fetch = new Fetch(of.fetch);
     alter = new Alter(of.alter);
     leadingSince = of.leadingSince;
+    heard = of.heard;
+    deletedIn = of.deletedIn;
+    minimum = of.minimum;
     late = of.late;
   }
 
   boolean leads() {
     return process != null && process.leads();
+  }
+
+  /** min.insync.replicas as its log has it, or had it. */
+  int minimum() {
+    UnifiedLog log = process == null ? null : process.log();
+    return log == null ? minimum : log.config().minInSyncReplicas;
   }
 
   long watermark() {

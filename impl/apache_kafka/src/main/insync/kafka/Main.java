@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import insync.conform.Conversation;
 import insync.conform.Refused;
 import insync.conform.SystemUnderTest;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -34,14 +35,22 @@ public final class Main implements SystemUnderTest<World> {
   public Greeting hello(JsonNode constants) {
     settings = Settings.of(constants);
     choices.clear();
-    steps.attempts().forEach(attempt -> choices.put(attempt, attempt.choices(settings)));
+    steps.attempts(settings).forEach(attempt -> choices.put(attempt, attempt.choices(settings)));
     return new Greeting(
         "Apache Kafka " + Parts.VERSION, null, null, !Boolean.getBoolean("insync.no-enabled"));
   }
 
   @Override
   public World reset(JsonNode state) throws Exception {
-    return new World(settings, Steps.id(state.get("controller_leader").asText()));
+    List<Integer> replicas = new ArrayList<>();
+    for (int i = 0; i < settings.replicas(); i++) {
+      replicas.add(i);
+    }
+    if (state.has("replicas")) {
+      replicas.clear();
+      state.get("replicas").forEach(name -> replicas.add(Steps.id(name.asText())));
+    }
+    return new World(settings, Steps.id(state.get("controller_leader").asText()), replicas);
   }
 
   @Override

@@ -123,7 +123,11 @@ final class Messages {
       to.process.answer(to.fetch.ask, response);
       to.fetch = new Machine.Fetch();
     }
-    return got.divergingEpoch.isPresent() ? DIVERGES : AGREES;
+    if (got.divergingEpoch.isPresent()) {
+      return DIVERGES;
+    }
+    at.heard |= 1 << follower;
+    return AGREES;
   }
 
   /**

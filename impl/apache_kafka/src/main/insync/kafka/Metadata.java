@@ -117,14 +117,17 @@ final class Metadata {
     return seen;
   }
 
-  /** All that is committed by now. */
-  void learn(HeldController controller) {
-    committed = controller.log().size();
+  /** What is committed by now, up to so many records. */
+  void learn(HeldController controller, int end) {
+    committed = end;
     if (committed <= seen) {
       return;
     }
     List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
     for (List<ApiMessage> records : controller.batches(seen)) {
+      if (seen >= end) {
+        break;
+      }
       List<ApiMessageAndVersion> all =
           records.stream().map(record -> new ApiMessageAndVersion(record, (short) 0)).toList();
       batches.add(Batch.data(seen, 1, clock.now, 0, all));

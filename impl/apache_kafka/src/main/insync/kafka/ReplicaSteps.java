@@ -2,12 +2,15 @@ package insync.kafka;
 
 import insync.conform.Refused;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.controller.HeldController;
+import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.server.replica.Replica;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
 
@@ -54,8 +57,10 @@ final class ReplicaSteps {
     learned.put("becomes_leader", List.of("r"));
     learned.put("leader_learns_isr", List.of("leader"));
     learned.put("leader_learns_brokers", List.of("leader"));
+    learned.put("broker_learns_minimum", List.of("r"));
+    learned.put("replica_is_deleted", List.of("r"));
     steps.any(learned, (w, p) -> learns(w, p.broker()));
-    steps.unlisted( // the designs with this action are told as stories only
+    steps.unlisted( // listed where it has a budget; other designs with it are told as stories only
         "leader_hears_known_version",
         List.of("leader"),
         (w, p) -> hearsKnown(w, p.broker("leader")));
@@ -121,6 +126,9 @@ final class ReplicaSteps {
     if (known == null) {
       throw Refused.because("no leader, or no follower of it");
     }
+    if (world.settings.operations() && (look.heard >> follower & 1) == 0) {
+      throw Refused.because("it asks while it handles a fetch, and none came in this epoch");
+    }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
     Set<Integer> members = at.process.isr();
@@ -160,6 +168,40 @@ final class ReplicaSteps {
     Machine.Alter alter = at.alter;
     at.alter = new Machine.Alter();
     Messages.tell(at, alter);
+    boolean inTime = world.settings.operations() && world.settings.lateNews() == 0;
+    if (inTime && kind.equals("accepted")) {
+      readsBy(world, at.process, alter.decidedBy);
+    }
+  }
+
+  /**
+   * Its metadata bring what it has just heard, before it does anything else. Where they would bring
+   * another configuration first, it reads neither yet.
+   */
+  private static void readsBy(World world, Broker broker, int records) {
+    if (!world.controller().configures(broker.seen(), records)) {
+      broker.learn(world.controller(), records);
+    }
+  }
+
+  /**
+   * How many records a broker is to read. It reads all that there are; a leader that knows the newest
+   * version of the partition reads no further than a configuration.
+   */
+  private static int news(World world, Machine machine) {
+    HeldController controller = world.controller();
+    PartitionRegistration now = controller.partition();
+    boolean newest =
+        world.settings.operations()
+            && !world.settings.ownView()
+            && machine.leads()
+            && machine.process.leaderEpoch() == now.leaderEpoch
+            && machine.process.partition().getPartitionEpoch() == now.partitionEpoch;
+    return newest ? controller.configuredBy() : controller.log().size();
+  }
+
+  private static boolean replica(World world, int r) {
+    return Arrays.stream(world.controller().partition().replicas).anyMatch(id -> id == r);
   }
 
   private static Steps.Became learns(World world, int r) throws Exception {
@@ -173,21 +215,31 @@ final class ReplicaSteps {
     int leader = look.process.leader();
     int version =
         look.process.partition() == null ? -1 : look.process.partition().getPartitionEpoch();
-    if (look.process.seen() == world.controller().log().size()) {
+    int minimum = look.minimum();
+    int records = news(world, look);
+    if (look.process.seen() >= records) {
       throw Refused.because("there is no news");
+    }
+    if (!replica(world, r)) {
+      deletes(world, r, records);
+      return new Steps.Became("replica_is_deleted", "it is no replica any more");
     }
     Machine at = world.alive(r);
     Broker broker = at.process;
     if (broker.partition() == null) {
       at.disk.reopen(r, broker.log() != null);
     }
-    broker.learn(world.controller());
+    broker.learn(world.controller(), records);
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
     boolean news = moved || broker.partition().getPartitionEpoch() != version;
     boolean brokers = world.settings.ownView() && !away(world, at).equals(away);
     String is =
         moved ? (broker.leads() ? "becomes_leader" : "becomes_follower") : "leader_learns_isr";
     is = news ? is : "leader_learns_brokers";
+    boolean configured = world.settings.operations() && at.minimum() != minimum;
+    if (configured && !moved && !(news && broker.leads())) {
+      return new Steps.Became("broker_learns_minimum", "it is broker_learns_minimum");
+    }
     if (!(news || brokers) || !moved && !broker.leads()) {
       String why = news || brokers ? "it is " + is : "no news of the partition";
       throw broker.leads() // a leader that hears what it knows forgets its proposal: hearsKnown
@@ -196,6 +248,8 @@ final class ReplicaSteps {
     }
     if (moved) {
       at.leadingSince = !broker.leads() ? 0 : led ? at.leadingSince : broker.leaderEpoch();
+      at.heard = 0;
+      at.deletedIn = 0;
     }
     if (at.alter.answer != null && news) {
       Messages.drop(at);
@@ -205,6 +259,35 @@ final class ReplicaSteps {
       Messages.send(at);
     }
     return new Steps.Became(is, "it is " + is);
+  }
+
+  /** It learns that it has no replica any more: ReplicaManager.stopPartitions. */
+  private static void deletes(World world, int r, int records) throws Exception {
+    Machine look = world.look(r);
+    if (look.process.partition() == null) {
+      throw Refused.because("it has no replica to delete");
+    }
+    if (look.process.leader() < 0 && look.process.rows().isEmpty()) {
+      throw Refused.because("it follows nobody and has nothing");
+    }
+    int minimum = look.minimum();
+    Machine at = world.alive(r);
+    Disk.of(at.process, at.watermark(), null).prepare(r); // the files that Kafka renames now
+    at.process.learn(world.controller(), records);
+    if (at.process.partition() != null || at.process.log() != null) {
+      throw Refused.answer("it keeps its replica");
+    }
+    at.disk = Disk.NEW;
+    at.minimum = minimum;
+    at.leadingSince = 0;
+    at.heard = 0;
+    at.deletedIn = world.controller().partition().leaderEpoch;
+    if (at.alter.answer != null) {
+      Messages.drop(at);
+    }
+    if (!Messages.lives(world, r)) {
+      Messages.send(at);
+    }
   }
 
   /** Its metadata bring the partition's version that the leader knows from an answer. */
@@ -219,6 +302,12 @@ final class ReplicaSteps {
     }
     if (look.process.seen() == world.controller().log().size()) {
       throw Refused.because("there is no news");
+    }
+    if (world.settings.operations()) {
+      if (!look.process.ahead() || world.history.lateNews >= world.settings.lateNews()) {
+        throw Refused.because("it has read this version, or beyond the model's bounds");
+      }
+      world.history.lateNews++;
     }
     Machine at = world.alive(leader);
     at.process.learn(world.controller());

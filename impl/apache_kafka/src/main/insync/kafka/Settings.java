@@ -20,7 +20,14 @@ record Settings(
     boolean flushAlways,
     boolean followerReads,
     boolean producersWait,
-    boolean ownView) {
+    boolean ownView,
+    boolean operations,
+    int reassignments,
+    int leastReplicas,
+    int minimumChanges,
+    int disksReplaced,
+    int copies,
+    int lateNews) {
 
   static Settings of(JsonNode c) {
     short acks =
@@ -46,7 +53,14 @@ record Settings(
         c.get("flush").asText().equals("always"),
         c.get("follower_reads").asBoolean(),
         c.path("producers_wait").asBoolean(false),
-        c.path("own_view").asBoolean(false));
+        c.path("own_view").asBoolean(false),
+        c.has("minimum_changes"),
+        c.path("reassignments").asInt(0),
+        c.path("least_replicas").asInt(1),
+        c.path("minimum_changes").asInt(0),
+        c.path("disks_replaced").asInt(0),
+        c.path("copies").asInt(0),
+        c.path("late_news").asInt(0));
   }
 
   boolean restarts() {

@@ -19,6 +19,7 @@ final class Snapshot {
   private final List<String> fenced = new ArrayList<>();
   private final List<String> leaving = new ArrayList<>();
   private final List<String> clean = new ArrayList<>();
+  private final List<String> ahead = new ArrayList<>();
 
   /** Whether leaders are asked for what they tell, in place of what they have. */
   private final boolean asks;
@@ -79,7 +80,8 @@ final class Snapshot {
     }
     int leader = m.process == null ? -1 : m.process.leader();
     put("leader", m, leader < 0 ? null : Steps.name(leader));
-    put("leader_epoch", m, m.process == null ? 0 : Math.max(0, m.process.leaderEpoch()));
+    int epoch = m.process == null ? 0 : Math.max(0, m.process.leaderEpoch());
+    put("leader_epoch", m, Math.max(epoch, m.deletedIn));
     leader(m);
     fetch(m, m.fetch);
     alter(m, m.alter);
@@ -100,6 +102,9 @@ final class Snapshot {
       epochs.put(Steps.name(f), HeldController.incarnation(epoch));
     }
     put("follower_end", m, ends);
+    if (world.settings.operations()) {
+      operations(m, ends.keySet().stream().map(Steps::id).toList());
+    }
     if (world.settings.producersWait()) {
       put("leading_since", m, m.leadingSince);
     }
@@ -109,6 +114,22 @@ final class Snapshot {
     if (world.settings.restarts()) {
       put("broker_epoch", m, HeldController.incarnation(controller.epoch(m.id)));
       put("follower_broker_epoch", m, epochs);
+    }
+  }
+
+  private void operations(Machine m, List<Integer> everybody) {
+    boolean leads = m.leads();
+    put("own_minimum", m, m.minimum());
+    put(
+        "own_replicas",
+        m,
+        Steps.names(
+            everybody.stream()
+                .filter(b -> leads && (b == m.id || m.process.replica(b) != null))
+                .toList()));
+    put("heard_of", m, Steps.names(everybody.stream().filter(b -> (m.heard >> b & 1) == 1).toList()));
+    if (world.settings.lateNews() > 0 && leads && m.process.ahead()) {
+      ahead.add(Steps.name(m.id));
     }
   }
 
@@ -150,6 +171,13 @@ final class Snapshot {
     state.put("controller_elr", Steps.names(now.elr));
     state.put(
         "last_known_leader", now.lastKnownElr.length == 0 ? null : Steps.name(now.lastKnownElr[0]));
+    if (world.settings.operations()) {
+      state.put("replicas", Steps.names(now.replicas));
+      state.put("adding", Steps.names(now.addingReplicas));
+      state.put("removing", Steps.names(now.removingReplicas));
+      state.put("minimum", controller.minimum());
+      state.put("ahead", ahead);
+    }
     if (world.settings.shutdowns() > 0) {
       state.put("shutting_down", leaving);
       state.put("clean_shutdown", clean);
@@ -166,6 +194,14 @@ final class Snapshot {
     state.put("sessions_lost", told.sessionsLost);
     state.put("unnoticed", 0); // before KRaft
     state.put("shutdowns", told.shutdowns);
+    if (world.settings.operations()) {
+      state.put("reassignments", told.reassignments);
+      state.put("minimum_changes", told.minimumChanges);
+      state.put("disks_replaced", told.disksReplaced);
+      state.put("copies", told.copies);
+      state.put("late_news", told.lateNews);
+      state.put("least", told.least);
+    }
     if (world.settings.consumers() > 0) {
       state.put("position", told.position);
       state.put("consumed", told.consumed);

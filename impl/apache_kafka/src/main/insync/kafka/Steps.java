@@ -170,8 +170,13 @@ final class Steps {
     }
   }
 
-  List<Attempt> attempts() {
-    return attempts;
+  /** What can be tried, of which some is listed as enabled only within a budget. */
+  List<Attempt> attempts(Settings settings) {
+    List<Attempt> all = new ArrayList<>(attempts);
+    if (settings.lateNews() > 0) {
+      all.add(actions.get("leader_hears_known_version"));
+    }
+    return all;
   }
 
   static List<Object> everyBroker(Settings settings) {
@@ -185,6 +190,14 @@ final class Steps {
   static List<Object> everyOffset(Settings settings) {
     List<Object> all = new ArrayList<>();
     for (int i = 0; i <= settings.log(); i++) {
+      all.add(i);
+    }
+    return all;
+  }
+
+  static List<Object> everyMinimum(Settings settings) {
+    List<Object> all = new ArrayList<>();
+    for (int i = 0; i <= settings.replicas(); i++) {
       all.add(i);
     }
     return all;

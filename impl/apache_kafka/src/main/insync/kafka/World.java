@@ -2,6 +2,7 @@ package insync.kafka;
 
 import insync.conform.Refused;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.HeldController;
@@ -48,16 +49,18 @@ final class World {
 
   /**
    * The world after a reset: all brokers have learned that {@code first} leads, and the others have
-   * sent a fetch.
+   * sent a fetch; those that are no replica have nothing.
    */
-  World(Settings settings, int first) throws Exception {
+  World(Settings settings, int first, Collection<Integer> replicas) throws Exception {
     this.settings = settings;
     history = new History();
+    history.least = Math.min(settings.minInsync(), replicas.size());
     fresh = true;
     HeldController made =
         new HeldController(
             settings.replicas(),
             first,
+            replicas,
             settings.minInsync(),
             settings.flushAlways(),
             Steering.ELIGIBLE_REPLICAS);
@@ -66,6 +69,7 @@ final class World {
     own = new boolean[settings.replicas()];
     for (int i = 0; i < machines.length; i++) {
       Machine machine = new Machine(i);
+      machine.minimum = settings.minInsync();
       machine.process = new Broker(i, made.epoch(i), machine.clock, Disk.NEW);
       machine.process.load(made.log());
       machines[i] = new Held<>(machine);
@@ -131,6 +135,7 @@ final class World {
   Machine without(Machine was) {
     Machine made = new Machine(was.id);
     made.clock.now = was.clock.now;
+    made.minimum = was.minimum();
     made.alter =
         was.alter.kind.equals("requested") ? was.alter.withoutHandler() : new Machine.Alter();
     machines[was.id] = new Held<>(made);

@@ -3,14 +3,20 @@ package org.apache.kafka.controller;
 import insync.kafka.Clock;
 import insync.kafka.Wiring;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.Set;
+import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
 import org.apache.kafka.common.errors.StaleBrokerEpochException;
+import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
+import org.apache.kafka.common.message.AlterPartitionReassignmentsResponseData;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
@@ -31,6 +37,8 @@ import org.apache.kafka.common.metadata.RegisterBrokerRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.internals.LogContext;
@@ -52,6 +60,11 @@ public final class HeldController {
   public static final String CLUSTER = "insync";
   public static final String TOPIC = "t";
   private static final long FIRST_EPOCH = 1000;
+  private static final String MINIMUM = "min.insync.replicas";
+  private static final ConfigResource TOPIC_RESOURCE =
+      new ConfigResource(ConfigResource.Type.TOPIC, TOPIC);
+  private static final ConfigResource EVERY_BROKER =
+      new ConfigResource(ConfigResource.Type.BROKER, "");
 
   public final Clock clock = new Clock();
 
@@ -67,10 +80,15 @@ public final class HeldController {
 
   /**
    * A controller whose brokers are registered and unfenced, with one topic that {@code first}
-   * leads.
+   * leads, and of which the replicas are on these brokers.
    */
   public HeldController(
-      int brokers, int first, int minInsync, boolean flushAlways, boolean eligibleReplicas) {
+      int brokers,
+      int first,
+      Collection<Integer> replicas,
+      int minInsync,
+      boolean flushAlways,
+      boolean eligibleReplicas) {
     this.brokers = brokers;
     QuorumFeatures quorum =
         new QuorumFeatures(0, QuorumFeatures.defaultSupportedFeatureMap(true), List.of(0));
@@ -109,11 +127,11 @@ public final class HeldController {
       register(i, FIRST_EPOCH, -1);
       unfence(i);
     }
-    configure("min.insync.replicas", Integer.toString(minInsync));
+    configure(MINIMUM, Integer.toString(minInsync));
     if (flushAlways) {
       configure("flush.messages", "1");
     }
-    topic = createTopic(first);
+    topic = createTopic(first, replicas);
   }
 
   private void feature(String name, short level) {
@@ -121,41 +139,77 @@ public final class HeldController {
   }
 
   private void configure(String name, String value) {
-    replay(setting(name, value));
+    replay(
+        new ConfigRecord()
+            .setResourceType(ConfigResource.Type.TOPIC.id())
+            .setResourceName(TOPIC)
+            .setName(name)
+            .setValue(value));
   }
 
-  private static ConfigRecord setting(String name, String value) {
-    return new ConfigRecord()
-        .setResourceType(ConfigResource.Type.TOPIC.id())
-        .setResourceName(TOPIC)
-        .setName(name)
-        .setValue(value);
+  /** min.insync.replicas of the topic. */
+  public int minimum() {
+    return Integer.parseInt(configs.getConfigs(TOPIC_RESOURCE).get(MINIMUM));
   }
 
   /**
-   * Somebody sets min.insync.replicas of the topic, to which ConfigurationControlManager adds its
-   * records.
+   * Somebody sets min.insync.replicas: ConfigurationControlManager.incrementalAlterConfigs. What a
+   * topic has already, that writes no record for; so somebody sets the default of all topics then,
+   * for which it always writes one, and of which this topic does not go.
    */
   public void setMinimum(int replicas) {
-    ConfigRecord minimum = setting("min.insync.replicas", Integer.toString(replicas));
-    List<ApiMessageAndVersion> batch = new ArrayList<>();
-    batch.add(new ApiMessageAndVersion(minimum, (short) 0));
-    batch.addAll(configs.createClearElrRecordsAsNeeded(List.copyOf(batch)));
-    replay(batch);
+    ConfigResource of = minimum() == replicas ? EVERY_BROKER : TOPIC_RESOURCE;
+    Map.Entry<AlterConfigOp.OpType, String> value =
+        Map.entry(AlterConfigOp.OpType.SET, Integer.toString(replicas));
+    ControllerResult<?> result =
+        (ControllerResult<?>)
+            Wiring.call(
+                configs, "incrementalAlterConfigs", Map.of(of, Map.of(MINIMUM, value)), false);
+    if (((ApiError) ((Map<?, ?>) result.response()).get(of)).isFailure()) {
+      throw new IllegalStateException(result.response().toString());
+    }
+    replay(result.records());
   }
 
-  private Uuid createTopic(int first) {
+  /**
+   * Somebody asks for these replicas, in this order, or cancels (null):
+   * ReplicationControlManager.alterPartitionReassignments.
+   */
+  public Errors reassign(List<Integer> target) {
+    AlterPartitionReassignmentsRequestData request = new AlterPartitionReassignmentsRequestData();
+    request
+        .topics()
+        .add(
+            new AlterPartitionReassignmentsRequestData.ReassignableTopic()
+                .setName(TOPIC)
+                .setPartitions(
+                    List.of(
+                        new AlterPartitionReassignmentsRequestData.ReassignablePartition()
+                            .setPartitionIndex(0)
+                            .setReplicas(target))));
+    ControllerResult<AlterPartitionReassignmentsResponseData> result =
+        replication.alterPartitionReassignments(request);
+    replay(result.records());
+    Errors all = Errors.forCode(result.response().errorCode());
+    return all != Errors.NONE
+        ? all
+        : Errors.forCode(result.response().responses().get(0).partitions().get(0).errorCode());
+  }
+
+  /** Whether a reassignment is under way. */
+  public boolean reassigning() {
+    PartitionRegistration now = partition();
+    return now.addingReplicas.length + now.removingReplicas.length > 0;
+  }
+
+  private Uuid createTopic(int first, Collection<Integer> replicas) {
     CreateTopicsRequestData.CreatableTopic wanted =
         new CreateTopicsRequestData.CreatableTopic()
             .setName(TOPIC)
             .setNumPartitions(-1)
             .setReplicationFactor((short) -1);
     List<Integer> order = new ArrayList<>(List.of(first));
-    for (int i = 0; i < brokers; i++) {
-      if (i != first) {
-        order.add(i);
-      }
-    }
+    replicas.stream().filter(i -> i != first).forEach(order::add);
     wanted
         .assignments()
         .add(
@@ -226,6 +280,21 @@ public final class HeldController {
   /** All metadata so far; brokers learn a first part of it. */
   public List<ApiMessage> log() {
     return log;
+  }
+
+  /** How many records there are up to the last that sets a configuration. */
+  public int configuredBy() {
+    int last = log.size();
+    while (!(log.get(last - 1) instanceof ConfigRecord)) {
+      last--;
+    }
+    int record = last;
+    return ends.stream().filter(end -> end >= record).findFirst().orElseThrow();
+  }
+
+  /** Whether a configuration is set after the first so many records, and up to others. */
+  public boolean configures(int from, int to) {
+    return log.subList(from, Math.max(from, to)).stream().anyMatch(ConfigRecord.class::isInstance);
   }
 
   /** The batches after the first so many records: the records of one decision are one batch. */
@@ -429,9 +498,15 @@ public final class HeldController {
 
   // Leaders
 
-  /** The order of assignment is the environment's choice: this replica comes first from now on. */
+  /**
+   * The order of assignment is the environment's choice: this replica comes first from now on. It
+   * stays as it is for who is no replica.
+   */
   public void prefer(int broker) {
     PartitionRegistration now = partition();
+    if (Arrays.stream(now.replicas).noneMatch(replica -> replica == broker)) {
+      return;
+    }
     ImageWriterOptions options =
         new ImageWriterOptions.Builder(MetadataVersion.latestProduction())
             .setEligibleLeaderReplicasEnabled(true)
