@@ -46,7 +46,6 @@ ROWS: Final = (
     ),
     Row("4.4.0", "--replicas 2 --crashes 0 --shutdowns 1"),
     Row("4.4.0", "--replicas 2 --crashes 0 --consumers 1 --sessions-lost 1"),
-    Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0"),
     Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0 --minimum-changes 1"),
     Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 2 --min-insync 1"),
 )

@@ -322,11 +322,15 @@ def target_of(old: Operations, target: Set[Replica]) -> tuple[Set[Replica], Set[
 
 @action
 def controller_starts_reassignment(old: Operations, new: Operations, target: Set[Replica]) -> Step:
-    """Somebody asks for other replicas, and that has to wait."""
+    """Somebody asks for other replicas, and that has to wait.
+
+    What is under way already is not written again (PartitionChangeBuilder.build); an order of replicas is none here.
+    """
     replicas, adding, removing = target_of(old, target)
     isr = old.controller_isr
     return (
         *asks_for(old, new, target),
+        (replicas != old.replicas) | (adding != old.adding) | (removing != old.removing),
         ~completes(old, isr, adding, removing, replicas),
         *metadata_changes(old, new, isr, elr_of(old, isr, replicas)),
         new.replicas == replicas,

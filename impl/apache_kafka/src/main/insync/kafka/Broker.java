@@ -165,11 +165,12 @@ final class Broker {
 
   /** The version of the partition in its metadata; -1 if they have none. */
   int readVersion() {
-    return parts
-        .cache
-        .getLeaderAndIsr(PARTITION.topic(), PARTITION.partition())
-        .map(LeaderAndIsr::partitionEpoch)
-        .orElse(-1);
+    Object read = parts.cache.getLeaderAndIsr(PARTITION.topic(), PARTITION.partition());
+    Object found = // of Java or of Scala, as the release has it
+        read instanceof Optional<?> java
+            ? java.orElse(null)
+            : ((Option<?>) read).getOrElse(() -> null);
+    return found == null ? -1 : ((LeaderAndIsr) found).partitionEpoch();
   }
 
   /** Whether it leads, and knows its version of the partition from an answer only. */

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.HeldController;
@@ -185,10 +186,13 @@ final class ControllerSteps {
 
   private static void reassigned(World world, PartitionRegistration before, List<Integer> target) {
     Errors error = world.decides().reassign(target);
-    if (error != Errors.NONE
-        || world.controller().partition().partitionEpoch == before.partitionEpoch) {
-      throw Refused.because("nothing changes: " + error.name());
+    if (error != Errors.NONE || assignment(before).equals(assignment(world.controller().partition()))) {
+      throw Refused.because("nothing changes, or the order only: " + error.name());
     }
+  }
+
+  private static List<List<String>> assignment(PartitionRegistration of) {
+    return Stream.of(of.replicas, of.addingReplicas, of.removingReplicas).map(Steps::names).toList();
   }
 
   private static void starts(World world, Set<Integer> target) {

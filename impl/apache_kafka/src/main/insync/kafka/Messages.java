@@ -60,7 +60,9 @@ final class Messages {
       return false;
     }
     Machine leader = world.look(fetch.to);
-    return leader.leads() && fetch.epoch == leader.process.leaderEpoch();
+    return leader.leads()
+        && fetch.epoch == leader.process.leaderEpoch()
+        && leader.process.replica(follower) != null;
   }
 
   /**
