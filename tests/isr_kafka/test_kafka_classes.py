@@ -52,7 +52,6 @@ def test_whatever_differs_in_unclean_elections_is_difference_d(newest: Kafka) ->
 
 AT_WORK = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
 PEOPLE: dict[str, tuple[dict[str, int], set[str]]] = {
-    "nobody": ({"reassignments": 0}, set()),
     "settings": ({"reassignments": 0, "minimum_changes": 1}, {"controller_sets_minimum", "broker_learns_minimum"}),
     "reassignment": (
         {"reassignments": 2, "min_insync": 1},
@@ -69,12 +68,13 @@ PEOPLE: dict[str, tuple[dict[str, int], set[str]]] = {
 
 
 @pytest.mark.parametrize("work", PEOPLE)
-def test_every_edge_of_what_people_do_to_a_cluster(work: str, newest: Kafka) -> None:
+def test_what_people_do_to_a_cluster_in_both_directions(work: str, newest: Kafka) -> None:
     """Without it the designs of releases would rest on reading."""
     budgets, actions = PEOPLE[work]
-    done = conform(Instance(KAFKA_4_4, AT_WORK | budgets), newest.command(), EVERYTHING, patience=120.0)
+    some = Limits(per_action=100, seed=1)
+    done = conform(Instance(KAFKA_4_4, AT_WORK | budgets), newest.command(), some, patience=120.0, explain=explain)
     assert done.conforms, done.differences
-    assert done.edges == done.of_edges
+    assert {why[:2] for why in done.known_differences} <= {"D:"}
     assert not done.cannot
     assert actions <= {name for name, n in done.actions.items() if n}
 

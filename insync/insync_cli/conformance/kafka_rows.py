@@ -30,6 +30,7 @@ class Row:
 
 
 AT_WORK: Final = "--replicas 2 --sessions-lost 0 --epochs 1 --isr-changes 2 --log 1 --records 1"
+SOME: Final = "--edges 100 --seed 1"
 ROWS: Final = (
     Row("4.4.0", "--replicas 2"),
     Row("4.3.1", "--replicas 2"),
@@ -46,8 +47,8 @@ ROWS: Final = (
     ),
     Row("4.4.0", "--replicas 2 --crashes 0 --shutdowns 1"),
     Row("4.4.0", "--replicas 2 --crashes 0 --consumers 1 --sessions-lost 1"),
-    Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0 --minimum-changes 1"),
-    Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 2 --min-insync 1"),
+    Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0 --minimum-changes 1 {SOME}"),
+    Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 2 --min-insync 1 {SOME}"),
 )
 
 
