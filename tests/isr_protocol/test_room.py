@@ -153,7 +153,7 @@ def test_smaller_bounds_leave_an_unclean_election_no_room(epochs: int, changes: 
     ("given", "lacking"),
     [
         ({}, None),
-        ({"isr_changes": 4}, "follower-rejoins-after-them"),
+        ({"isr_changes": 5}, "follower-rejoins-after-them"),
         ({"reassignments": 0, "disks_replaced": 1}, "all-operations-happen"),
         ({"reassignments": 0, "disks_replaced": 1, "shutdowns": 1}, None),
         ({"reassignments": 0, "minimum_changes": 1}, None),

@@ -554,7 +554,7 @@ KAFKA_4_4 = (
     )
     .promising(members_are_replicas, leader_is_replica, completion_keeps_minimum, reassignment_is_not_held_up)
     .with_defaults(
-        replicas=2, min_insync=2, crashes=0, sessions_lost=1, reassignments=2, epochs=2, isr_changes=5, log=2, records=2
+        replicas=2, min_insync=2, crashes=0, sessions_lost=1, reassignments=2, epochs=2, isr_changes=6, log=2, records=2
     )
     .failing(
         _REMOVED_IS_ELECTED,
