@@ -87,6 +87,7 @@ from isr_protocol.designs.wider_state import Adjusted, Answered, Minimum, Moving
 from isr_protocol.elections import available
 from isr_protocol.membership import current, eligible, elr_beside, metadata_changes, replies
 from isr_protocol.metadata import becomes_leader, leader_learns_brokers
+from isr_protocol.promises.committed_log import implements_committed_log
 from isr_protocol.promises.safety import (
     acked_survives,
     acks_meet_minimum,
@@ -564,6 +565,7 @@ KAFKA_4_4 = (
         strong_isr,
         maximal_isr_covers,
         members_are_replicas,
+        implements_committed_log,
     )
 )
 
