@@ -12,5 +12,5 @@ PYTHONHASHSEED says: `Outcome.trace` is a hash of every step.
 Reading order: `simulate` (what a run is), `world` (events, network, processes), `host` (one machine), `faults`,
 `clients`, `invariants` (what is promised), `scenario` (a run as text), `histories` and `traces` (what is written down);
 of the second version `wider` (when what strikes, and what is to be borne), `damage` (of files), `changes` (of
-settings), `strangers`.
+settings), `strangers`. In runs of `reassigning` partitions move, too.
 """

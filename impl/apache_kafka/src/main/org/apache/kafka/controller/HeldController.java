@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Random;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
@@ -77,6 +78,18 @@ public final class HeldController {
   private final List<Integer> ends = new ArrayList<>();
   private final int brokers;
   private final Uuid topic;
+
+  /** The same, with a replica on every broker. */
+  public HeldController(
+      int brokers, int first, int minInsync, boolean flushAlways, boolean eligibleReplicas) {
+    this(
+        brokers,
+        first,
+        IntStream.range(0, brokers).boxed().toList(),
+        minInsync,
+        flushAlways,
+        eligibleReplicas);
+  }
 
   /**
    * A controller whose brokers are registered and unfenced, with one topic that {@code first}
