@@ -87,7 +87,7 @@ def bare_names(source: str) -> tuple[BareName, ...]:
 
 
 def _globals(tree: ast.Module) -> Iterator[BareName]:
-    for name, line in _targets(tree.body):
+    for name, line in _stored(*tree.body):
         if is_participle(name):
             yield BareName(line, "variable", "", name)
     for node in ast.walk(tree):
@@ -97,28 +97,18 @@ def _globals(tree: ast.Module) -> Iterator[BareName]:
                     yield BareName(node.lineno, "alias", "", alias.asname)
 
 
-def _targets(body: list[ast.stmt]) -> Iterator[tuple[str, int]]:
-    """The names that the statements of a module or a class bind, in whatever block, and where."""
-    for statement in body:
-        match statement:
+def _stored(*nodes: ast.AST) -> Iterator[tuple[str, int]]:
+    """The names that are bound within, in whatever block, and where; not those of a comprehension or a function."""
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store(), lineno=line):
+                yield name, line
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
+                pass
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 pass
             case _:
-                yield from _stored(statement)
-
-
-def _stored(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """The names that are bound anywhere within, but for those that live in a comprehension or a function."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store(), lineno=line):
-            yield name, line
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.Lambda():
-            pass
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            pass
-        case _:
-            for child in ast.iter_child_nodes(node):
-                yield from _stored(child)
+                yield from _stored(*ast.iter_child_nodes(node))
 
 
 def _within(node: ast.AST, scope: tuple[str, ...]) -> Iterator[BareName]:
@@ -140,7 +130,7 @@ def _of_class(node: ast.ClassDef, scope: tuple[str, ...]) -> Iterator[BareName]:
     if any(word in ast.unparse(base) for base in node.bases for word in ("TypedDict", "Enum", "Flag")):
         return
     inside = ".".join((*scope, node.name))
-    fields = dict(_targets(node.body))
+    fields = dict(_stored(*node.body))
     for attribute in ast.walk(node):
         match attribute:
             case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store(), lineno=line):

@@ -81,9 +81,9 @@ def elects_for_assignment(
 
     isr, leader = new.isr, old.leader
     if leader is not None and not (leader in isr and available(brokers, leader)):
-        successors = (r for r in new.replicas if electable(brokers, r, isr, elr_of(isr)))
-        leader = next(successors, None)
-        isr = isr or (isr if leader is None else frozenset({leader}))
+        leader = next((r for r in new.replicas if electable(brokers, r, isr, elr_of(isr))), None)
+        if leader is not None and not isr:
+            isr = frozenset({leader})
     fewer = not set(old.replicas) <= set(new.replicas)
     return attrs.evolve(
         new,
