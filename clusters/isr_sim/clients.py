@@ -52,7 +52,8 @@ class Producer:
     """A producer with one batch in flight. With acks=all it is idempotent, so that trying again is safe.
 
     `batch_count` counts its batches, `acked` those that it knows to be in the log, `refusals` those for which
-    there were not enough replicas; `request_count` its requests.
+    there were not enough replicas; `request_count` its requests. Where it is `stopped` it begins with no other batch;
+    where it is `silent`, it does not send its last one again either.
     """
 
     identity: int
@@ -67,6 +68,7 @@ class Producer:
     refusals: int = 0
     size: int = 1
     stopped: bool = False
+    silent: bool = False
     sequence_errors: int = 0
     _request: int = -1
 
@@ -79,6 +81,8 @@ class Producer:
         self._send(world)
 
     def _send(self, world: World) -> None:
+        if self.silent:
+            return
         identity = (self.identity, self.epoch, self.sequence) if self.acks == -1 else (-1, -1, -1)
         body = f"{self.identity}/{self.batch_count}".encode()
         batch = new_batch(body, count=self.size, timestamp=self.batch_count, producer=identity)

@@ -202,6 +202,8 @@ class Run:
         """every-request-answered: once clients are gone no process remembers a request."""
         for consumer in (*self.consumers, *self.readers):
             consumer.stopped = True
+        for producer in self.producers:  # one without a leader until now would go on, if the topic is made again
+            producer.silent = True
         self.world.run(self.world.now + PATIENCE_MS + PAUSE_MS)
         for host in self.world.machines:
             if host.runtime is not None and host.runtime.waiting:

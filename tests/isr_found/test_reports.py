@@ -21,6 +21,10 @@ ROW = re.compile(r"^\| (KAFKA-\d+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
 
+IN_THE_ELR = ("4.4.0", "4.3.1", "4.3.0")
+"""The releases with KAFKA-19975 and without a mend of found/removed-replica: its page says so."""
+
+
 def releases() -> dict[str, dict[str, str]]:
     """What the page says: release -> report -> yes or no."""
     said: dict[str, dict[str, str]] = {}
@@ -62,8 +66,18 @@ def test_to_set_the_minimum_leaves_nobody_to_wait_for(release: str, arguments: t
     assert done.stdout.splitlines()[-1] == f"leads: {leads}"
 
 
-IN_THE_ELR = ("4.4.0", "4.3.1", "4.3.0")
-"""The releases with KAFKA-19975 and without a mend of found/removed-replica: its page says so."""
+@pytest.mark.parametrize("release", DRIVEN_RELEASES)
+def test_a_reassignment_in_place_of_another_never_ends_from_4_3_on_and_takes_a_replica_that_was_asked_for(
+    release: str,
+) -> None:
+    """The control cancels, and the last line is another."""
+    story = "insync.found.classes.ReplacedReassignment"
+    back = "under way, replicas [1, 2, 3, 4]" if release in IN_THE_ELR else "complete, replicas [1, 2, 3]"
+    expected = {"": back, "--wider": "complete, replicas [1, 2, 4]", "--control": "complete, replicas [1, 2, 3]"}
+    for argument, line in expected.items():
+        done = ran(lambda: our_classes("classes", release), release, story, *argument.split())
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stdout.splitlines()[-1] == line, argument
 
 
 @pytest.mark.parametrize("release", [*DRIVEN_RELEASES, "3.9.1"])

@@ -52,6 +52,10 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
         "acked-survives",
         {**TWO, "min_insync": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 3, "reassignments": 2},
     ),
+    "target-written-whole": (
+        "reassignment-can-complete",
+        {**TWO, "min_insync": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 3, "reassignments": 2},
+    ),
 }
 """What each mend is against: a promise, and bounds at which `kafka-4.4` breaks it in this way and in no other."""
 OF_RECORDS = ("acked-survives", "committed-on-new-leader", "leaders-complete", "committed-only-grows", "no-divergence")

@@ -264,6 +264,16 @@ final class Cluster implements AutoCloseable {
     admin.alterPartitionReassignments(Map.of(PARTITION, none)).all().get();
   }
 
+  /** kafka-reassign-partitions.sh --list for the one partition; empty if none is under way. */
+  String reassignment() throws Exception {
+    var one = admin.listPartitionReassignments(Set.of(PARTITION)).reassignments().get();
+    return one.containsKey(PARTITION)
+        ? "adding %s, removing %s"
+            .formatted(
+                one.get(PARTITION).addingReplicas(), one.get(PARTITION).removingReplicas())
+        : "";
+  }
+
   /** kafka-configs.sh --alter --add-config min.insync.replicas=N, for the topic. */
   void setMinInsync(int replicas) throws Exception {
     ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, PARTITION.topic());

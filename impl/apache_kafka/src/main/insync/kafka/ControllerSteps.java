@@ -150,6 +150,9 @@ final class ControllerSteps {
   }
 
   private static void setsMinimum(World world, int value) {
+    if (!world.settings.operations()) {
+      throw Refused.cannot("this adapter has no controller_sets_minimum without a budget for it");
+    }
     within(world.history.minimumChanges < world.settings.minimumChanges() && value > 0);
     int before = world.controller().minimum();
     int version = world.controller().partition().partitionEpoch;

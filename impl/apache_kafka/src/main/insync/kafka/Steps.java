@@ -162,9 +162,15 @@ final class Steps {
     return actions.containsKey(action);
   }
 
-  /** Take this step in the draft, or refuse. */
+  /** Take this step in the draft, or refuse: other designs call an action so that chooses otherwise. */
   void take(World draft, Step step) throws Exception {
-    Became became = actions.get(step.action()).tried().take(draft, new Given(step.parameters()));
+    Attempt attempt = actions.get(step.action());
+    List<String> names = attempt.actions().get(step.action());
+    if (!Set.copyOf(names).equals(step.parameters().keySet())) {
+      String other = String.join(", ", step.parameters().keySet());
+      throw Refused.cannot("this adapter has no " + step.action() + "(" + other + ")");
+    }
+    Became became = attempt.tried().take(draft, new Given(step.parameters()));
     if (!became.action().equals(step.action())) {
       throw Refused.because(became.why());
     }
