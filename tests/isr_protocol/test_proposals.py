@@ -21,7 +21,7 @@ pytestmark = pytest.mark.explores
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROW = re.compile(r"^\| `insync (check [^`]*)` \| ([A-Z]+)(?:, (\d+) steps?)? \| ([\d,]*) ?\|", re.MULTILINE)
-PAGES = ("unclean-recovery.md", "proposed.md", "trade-offs.md", "reports.md")
+PAGES = ("unclean-recovery.md", "proposed.md", "trade-offs.md", "reports.md", "measurements/releases.md")
 SLOW = 300_000
 """Rows of more states are among the slow tests, and of the others all but every third."""
 
