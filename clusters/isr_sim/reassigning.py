@@ -1,8 +1,9 @@
 """Runs in which an operator moves partitions between brokers, besides all else that goes wrong.
 
 It is no `Kind` of fault: one more of them would make other histories of all seeds. Whoever wants it says `MovingRun`
-instead of `Run`. Its chance is its own. The model of today's design knows no reassignment, so these runs are not to be
-validated.
+instead of `Run`, or `insync simulate --moves`. Its chance is its own. Where the topic grows, too, all targets have as
+many replicas as its other partitions, for a new partition of another size is refused. The model of today's design knows
+no reassignment, so these runs are not to be validated.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import attrs
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import BrokerId, Millis, ReassignPartition, TopicPartition
 from isr_broker.runtime import Runtime
+from isr_sim.faults import Kind
 from isr_sim.simulate import Run
 
 _EVERY_MS: Final[Millis] = 700
@@ -37,9 +39,9 @@ class MovingRun(Run):
         if self.faults.over:
             return
         brokers, number = sorted(self.world.hosts), self.whim.randrange(self.config.partitions)
-        target: tuple[BrokerId, ...] | None = tuple(
-            self.whim.sample(brokers, min(self.whim.choice(_FACTORS), len(brokers)))
-        )
+        grows = Kind.PARTITIONS in self.config.kinds
+        factor = self.config.settings.default_replication_factor if grows else self.whim.choice(_FACTORS)
+        target: tuple[BrokerId, ...] | None = tuple(self.whim.sample(brokers, min(factor, len(brokers))))
         if self.whim.random() < 0.2:
             target = None
         request = ReassignPartition(request=0, partition=TopicPartition("t", number), replicas=target)

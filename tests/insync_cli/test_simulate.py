@@ -37,6 +37,16 @@ def test_a_violation_is_told_with_its_seed_and_its_last_steps(capsys: pytest.Cap
     assert capsys.readouterr().out.splitlines()[0] == violations[0], "the seed alone gives it again"
 
 
+@pytest.mark.long
+def test_an_operator_moves_partitions(capsys: pytest.CaptureFixture[str]) -> None:
+    """The last steps of a violation are those of the same run again, with its operator."""
+    for wider in ([], ["--wider"]):
+        assert main(["simulate", "--seeds", "8", "--moves", *wider]) == 0
+    capsys.readouterr()
+    assert main(["simulate", "read-above-watermark", "--seeds", "1", "--moves", "--lines", "2000"]) == 12
+    assert "is to have replicas" in capsys.readouterr().out
+
+
 @pytest.mark.processes
 def test_so_many_processes_tell_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["simulate", "zookeeper", "--seeds", "0..11", "--json", "-"]

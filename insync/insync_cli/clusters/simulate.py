@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +32,9 @@ from insync_cli.workers import forks
 from isr_broker.designs import DESIGNS, PLANTED
 from isr_broker.settings import BadSetting, Settings
 from isr_sim.faults import ALL, WIDER, Kind
+from isr_sim.reassigning import MovingRun
 from isr_sim.scenario import BadScenario, Scenario, parse, play
-from isr_sim.simulate import QUICK, Config, Outcome, simulate
+from isr_sim.simulate import QUICK, Config, Outcome, finished, simulate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 insync simulate kip-966 --seeds 0..99
 insync simulate kip-966 --seeds 0..99 --wider
+insync simulate kip-966 --seeds 0..99 --moves
 insync simulate zookeeper --seeds 0..20 --without power-loss --lines 15
 insync simulate --scenario clusters/isr_sim/scenarios/jepsen-2013.txt --seeds 1..5"""
 
@@ -62,6 +64,7 @@ class Options:
     set: tuple[str, ...] = repeated_option("NAME=VALUE", "a setting by Kafka's name", str)
     without: tuple[str, ...] = repeated_option("FAULT", f"leave out one of: {', '.join(FAULTS)}", str)
     wider: bool = flag("settings change, files of disks are damaged and strangers call, too (docs/simulator.md)")
+    moves: bool = flag("a fourth broker, and an operator who moves partitions")
     workers: int = option("N", "processes", workers_at_most, 1)
     until: int | None = option("N", "stop after N violations", positive)
     lines: int = option("N", "show the last N steps of a violation", natural, 0)
@@ -96,7 +99,7 @@ def simulate_seeds(
     outcomes, violations = list[Outcome](), 0
     try:
         with output.ticker() as ticker, interruptible():
-            runs = _outcomes(seeds, scenario, config, invocation.workers)
+            runs = _outcomes(seeds, _simulation(invocation, scenario, config), invocation.workers)
             for outcome in ticker.count_each(runs, len(seeds), "seeds"):
                 outcomes.append(outcome)
                 if outcome.promise is None:
@@ -104,7 +107,7 @@ def simulate_seeds(
                 violations += 1
                 if output.for_people and scenario is None:
                     ticker.close()
-                    _show(out, outcome, config, invocation.lines)
+                    _show(out, outcome, invocation, config)
                 if violations == invocation.until:
                     break
     except KeyboardInterrupt:
@@ -155,7 +158,10 @@ def config_of(invocation: Options) -> Config:
     left_out = {FAULTS[name] for name in invocation.without}
     kinds = WIDER if invocation.wider else ALL
     return Config(
-        settings=settings, kinds=tuple(kind for kind in kinds if kind not in left_out), wider=invocation.wider
+        settings=settings,
+        brokers=4 if invocation.moves else 3,
+        kinds=tuple(kind for kind in kinds if kind not in left_out),
+        wider=invocation.wider,
     )
 
 
@@ -164,7 +170,7 @@ def scenario_of(invocation: Options) -> Scenario | None:
     file = invocation.scenario
     if file is None:
         return None
-    if invocation.design is not None or invocation.set or invocation.without or invocation.wider:
+    if invocation.design is not None or invocation.set or invocation.without or invocation.wider or invocation.moves:
         raise UsageError("a scenario says itself which design, settings and faults it has; give only --seeds")
     try:
         return parse(file.read_text(encoding="utf-8"))
@@ -175,18 +181,29 @@ def scenario_of(invocation: Options) -> Scenario | None:
         raise UsageError(f"cannot read {file}: {why}") from None
 
 
-def _outcomes(seeds: range, scenario: Scenario | None, config: Config | None, workers: int) -> Iterator[Outcome]:
+def _outcomes(seeds: range, simulation: Callable[[int], Outcome], workers: int) -> Iterator[Outcome]:
     """One run of each seed, in their order however many processes there are."""
-    one = partial(_one, scenario, config)
     if workers == 1:
-        yield from map(one, seeds)
+        yield from map(simulation, seeds)
         return
     with forks(workers) as pool:
-        yield from pool.map(one, seeds, chunksize=4)
+        yield from pool.map(simulation, seeds, chunksize=4)
 
 
-def _one(scenario: Scenario | None, config: Config | None, seed: int) -> Outcome:
-    return play(scenario, seed) if scenario is not None else simulate(seed, config)
+def _simulation(invocation: Options, scenario: Scenario | None, config: Config | None) -> Callable[[int], Outcome]:
+    """What is done with a seed."""
+    if scenario is not None:
+        return partial(play, scenario)
+    assert config is not None, "without a scenario there are settings"
+    return partial(_moving_run if invocation.moves else _run_at_rest, config)
+
+
+def _run_at_rest(config: Config, seed: int) -> Outcome:
+    return simulate(seed, config)
+
+
+def _moving_run(config: Config, seed: int) -> Outcome:
+    return finished(MovingRun(config, seed))
 
 
 def _unmet(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
@@ -201,11 +218,11 @@ def _unmet(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
     ]
 
 
-def _show(out: Console, outcome: Outcome, config: Config | None, lines: int) -> None:
+def _show(out: Console, outcome: Outcome, invocation: Options, config: Config | None) -> None:
     out.print(f"seed {outcome.seed}: {outcome.violation}", soft_wrap=True)
-    if lines and config is not None:
-        again = simulate(outcome.seed, attrs.evolve(config, keeps_lines=True))
-        for line in again.lines[-lines:]:
+    if invocation.lines and config is not None:
+        again = _simulation(invocation, None, attrs.evolve(config, keeps_lines=True))(outcome.seed)
+        for line in again.lines[-invocation.lines :]:
             out.print(f"  {line}", soft_wrap=True)
 
 
