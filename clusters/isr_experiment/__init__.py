@@ -7,7 +7,7 @@ Reading order, the format of the results being in docs/experiment.md:
 - Where: `stage` (with the evidence that it did strike), `network`, `namespaces` (links that can be cut), `power` (tails
   that are lost).
 - Who does and sees what: `clients`, `recorder` (one history of all), `watch` (the controller), `holders` (of records).
-- One run and a whole experiment: `run`, `running` (on a cluster that is there already), `campaign` (all cells).
+- One run and a whole experiment: `cell_run`, `existing_cluster` (that nobody harms), `campaign` (all cells).
 - What it shows: `verdicts` (of a run), `waits`, `model` (what the model says), `conclusions` (of a cell).
 - Pictures: `timeline`, `stalls`, `page`.
 """

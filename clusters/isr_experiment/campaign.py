@@ -11,11 +11,11 @@ from pathlib import Path
 
 from isr_experiment import conclusions
 from isr_experiment.catalogue import Experiment
+from isr_experiment.cell_run import Options, Result, conduct
 from isr_experiment.cells import Cell
 from isr_experiment.conclusions import CellConclusion
 from isr_experiment.model import Prediction, prediction
 from isr_experiment.page import page
-from isr_experiment.run import Options, Result, conduct
 from isr_experiment.systems import SystemUnderTest
 from isr_experiment.timeline import timeline
 

@@ -10,9 +10,9 @@ from enum import StrEnum
 
 import attrs
 
+from isr_experiment.cell_run import Options, Result
 from isr_experiment.cells import LAG_MS, SESSION_MS, Cell, Expected
 from isr_experiment.model import Prediction
-from isr_experiment.run import Options, Result
 from isr_experiment.stage import FaultRecord
 
 SCHEMA = "insync/experiment/1"

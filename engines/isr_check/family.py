@@ -18,7 +18,7 @@ from isr_lang import Conjunct, Design, Instance, Property, Struct, Value
 
 if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
-    from isr_check.room import Room
+    from isr_check.room_search import Room
 
 Slack = Mapping[str, int]
 """The name of a bound -> how much of it is left, at most, when a promise of liveness comes to pass."""
@@ -175,7 +175,7 @@ class Family:
         """The findings on the properties of these names, each with the verdict that it deserves, and why.
 
         `exploration` has the findings on `probes`, too. The engine looks for room; `progress` and `search_progress`
-        are those of `isr_check.room`.
+        are those of `isr_check.room_search`.
         """
         del instance, names, engine, limits, progress, search_progress
         return Worth(exploration)

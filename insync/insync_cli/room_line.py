@@ -1,6 +1,6 @@
 """What bounds leave room for, and what they notice, as `run.json` has it and as a sentence.
 
-Three modules have to do with room. `isr_check.room` searches for a behaviour that passes given milestones.
+Three modules have to do with room. `isr_check.room_search` searches for a behaviour that passes given milestones.
 `isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
 This one tells the answer. What is noticed of known mistakes is in `isr_protocol.planted.notice`.
 """
@@ -16,7 +16,7 @@ from insync_cli.terminal import count
 
 if TYPE_CHECKING:
     from isr_check.family import Family, Notice, Precursor
-    from isr_check.room import Room
+    from isr_check.room_search import Room
     from isr_lang import Value
 
 

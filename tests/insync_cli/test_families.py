@@ -20,7 +20,7 @@ from insync_cli.main import main
 from insync_cli.registry import design_named, designs
 from isr_check.engine import Engine, Exploration, Limits, Verdict
 from isr_check.family import Family, Lines, ProofPlan, Slack, Worth
-from isr_check.room import room
+from isr_check.room_search import find_room
 from isr_lang import Bool, Conjunct, Design, Instance, Property, Value, always, sometimes
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
@@ -74,7 +74,7 @@ class Desks(Family):
         search_progress: object = None,
     ) -> Worth:
         design = instance.design.promising(*self.milestones())
-        left = room(design, self.milestones(), instance.constants, {}, engine, limits)
+        left = find_room(design, self.milestones(), instance.constants, {}, engine, limits)
         findings = (
             attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.verdict is Verdict.HOLDS else f
             for f in exploration.findings

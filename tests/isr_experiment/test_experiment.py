@@ -31,6 +31,7 @@ from isr_broker.wire.protocol import API_VERSIONS, FETCH, ask
 from isr_cluster.ports import HOST
 from isr_experiment import campaign
 from isr_experiment.catalogue import EXPERIMENTS, jepsen
+from isr_experiment.cell_run import Options, Result, conduct, empty
 from isr_experiment.cells import Cell, Expected
 from isr_experiment.conclusions import CellConclusion, Verdict, totals
 from isr_experiment.model import Prediction, prediction
@@ -40,7 +41,6 @@ from isr_experiment.network import CLIENTS, Proxies, source_of
 from isr_experiment.page import page
 from isr_experiment.power import Tail, durable, lose_power
 from isr_experiment.recorder import Recorder
-from isr_experiment.run import Options, Result, conduct, empty
 from isr_experiment.stage import Stage
 from isr_experiment.stalls import stalls
 from isr_experiment.verdicts import Fate, fates, judge_history, leaderless, windows

@@ -7,10 +7,10 @@ import attrs
 import pytest
 
 from isr_experiment.catalogue import EXPERIMENTS
+from isr_experiment.cell_run import Result
 from isr_experiment.clients import told_offset
 from isr_experiment.conclusions import CellConclusion, rates
 from isr_experiment.recorder import Recorder
-from isr_experiment.run import Result
 from isr_experiment.verdicts import Fate, dumped_values
 from isr_experiment.waits import Spread, majority_took, spread, waits
 

@@ -14,7 +14,7 @@ from isr_check.engine import Limits, silent
 from isr_check.explorer import explore
 from isr_check.native import explore as native
 from isr_check.reference import Evaluator
-from isr_check.room import room
+from isr_check.room_search import find_room
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_lang import Instance, Value
 from isr_protocol.by_name import DESIGNS
@@ -199,7 +199,7 @@ def cells_without_room(of_design: Iterable[tuple[Cell, Instance]]) -> list[str]:
     lacking: list[str] = []
     for cell, instance in of_design:
         design, constants = DESIGNS[cell.design], instance.constants
-        left = room(observed(design), MILESTONES, constants, larger(design, constants), native, Limits())
+        left = find_room(observed(design), MILESTONES, constants, larger(design, constants), native, Limits())
         lacking += [cell.name] if left.witness is None else []
     return lacking
 

@@ -3,7 +3,7 @@
 Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and `settings` (of brokers).
 
 - In one process: `simulate`.
-- Under faults: `experiment`, `running` (on a cluster that is there already).
+- Under faults: `experiment`, `bootstrap` (on a cluster that is there already).
 - What clients saw: `history`, `history_text`, `history_spark`.
 - What a cluster can lose: `audit`, `audit_text`, `audit_page`, `audit_metrics`.
 """

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import running
-from insync_cli.clusters.running import Running
+from insync_cli.clusters import bootstrap
+from insync_cli.clusters.bootstrap import BootstrapOptions
 from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import (
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_experiment.catalogue import Experiment
+    from isr_experiment.cell_run import Options as RunOptions
     from isr_experiment.conclusions import CellConclusion
-    from isr_experiment.run import Options as RunOptions
     from isr_experiment.systems import SystemUnderTest
     from isr_experiment.waits import Spread
 
@@ -92,7 +92,7 @@ class Options:
     under_test: UnderTest = group(UnderTest)
     network: str = choice(NETWORKS, "auto: network namespaces where permitted, else proxies", "auto")
     writers: Writers = group(Writers, "clients")
-    running: Running = group(Running, "a running cluster", "no fault is made, and one topic is made")
+    existing: BootstrapOptions = group(BootstrapOptions, "a running cluster", "no fault is made, and one topic is made")
     no_traces: bool = flag("write no traces, and compare none with the model")
     agent: bool = flag("with apache-kafka: our agent in its brokers writes traces, which are compared with the model")
     no_model: bool = flag("do not ask the model")
@@ -108,10 +108,10 @@ def run(argv: Sequence[str]) -> int:
     ours = invocation.under_test.is_ours
     if invocation.list:
         return list_experiments(invocation.output)
-    if invocation.running.bootstrap is not None:
-        return _on_running(invocation)
-    if invocation.running.changed_options:
-        raise UsageError(f"{invocation.running.changed_options[0]} goes with --bootstrap")
+    if invocation.existing.bootstrap is not None:
+        return _on_existing_cluster(invocation)
+    if invocation.existing.changed_options:
+        raise UsageError(f"{invocation.existing.changed_options[0]} goes with --bootstrap")
     if invocation.agent and (ours or invocation.under_test.file is not None):
         raise UsageError("--agent goes with --system apache-kafka; insync's brokers write traces of themselves")
     experiment = experiment_of(invocation)
@@ -131,13 +131,11 @@ def run(argv: Sequence[str]) -> int:
     return _perform_experiment(experiment, invocation, over, system)
 
 
-def _on_running(invocation: Options) -> int:
+def _on_existing_cluster(invocation: Options) -> int:
     if invocation.name is not None or invocation.cell or invocation.runs is not None:
         raise UsageError("--bootstrap takes no experiment: no fault is made on a running cluster")
     most, pace = invocation.writers.max_writes, invocation.writers.per_second
-    return running.observe_cluster(
-        invocation.running, writers_of(invocation), pace, most, invocation.out, invocation.output
-    )
+    return bootstrap.observe(invocation.existing, writers_of(invocation), pace, most, invocation.out, invocation.output)
 
 
 def writers_of(invocation: Options) -> tuple[str, ...]:
@@ -225,7 +223,7 @@ def _run_in_namespace(command: Sequence[str]) -> int:
 
 def _perform_experiment(experiment: Experiment, invocation: Options, network_name: str, system: SystemUnderTest) -> int:
     from isr_experiment import campaign, conclusions
-    from isr_experiment.run import Options as RunOptions
+    from isr_experiment.cell_run import Options as RunOptions
     from isr_report.html import style
 
     writers = writers_of(invocation)

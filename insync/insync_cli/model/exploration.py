@@ -35,7 +35,7 @@ from isr_trace.replay import Replay, record, run_of
 
 if TYPE_CHECKING:
     from insync_cli.terminal import Output
-    from isr_check.room import Room
+    from isr_check.room_search import Room
 
 CHECKPOINT = "checkpoint"
 """The folder of the checkpoint, within the folder of the results. `--resume` goes on from it."""

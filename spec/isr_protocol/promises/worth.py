@@ -15,7 +15,7 @@ import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Finding, Limits, Progress, Verdict, silent
 from isr_check.family import Precursor, Worth
-from isr_check.room import Room, room
+from isr_check.room_search import Room, find_room
 from isr_lang import Design, Instance, Property, Value
 from isr_protocol.promises.premises import OF_COMMITTED_RECORDS, PRECURSOR, PREMISES
 from isr_protocol.promises.room import Story, larger, stories
@@ -95,7 +95,7 @@ def worth(
     """The findings on what was wanted, each with the verdict that it deserves, and why it deserves no better one.
 
     `exploration` is the exploration of what `with_probes` made of the instance; the engine looks for room, where
-    something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room`.
+    something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room_search`.
     """
     exploration, precursor = without_precursor(without_premises(exploration, property_names))
     if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
@@ -126,7 +126,7 @@ def room_left(
     for story in stories(design, constants):
         if _is_excluded(story, design, constants, engine, limits, steps_by_action):
             continue
-        answer = room(story.design, story.milestones, constants, bounds, engine, limits, progress, search_progress)
+        answer = find_room(story.design, story.milestones, constants, bounds, engine, limits, progress, search_progress)
         if answer.witness is None:
             return answer
     return answer

@@ -62,11 +62,11 @@ public final class Main implements SystemUnderTest<World> {
     try {
       steps.take(draft, step);
     } catch (Refused refused) {
-      if (!refused.isAnswer() || !Trace.leaves(world, draft)) {
+      if (!refused.isAnswer() || !RefusedStep.changes(world, draft)) {
         throw refused;
       }
     } catch (Exception | LinkageError | StackOverflowError problem) {
-      throw Trace.failure(problem);
+      throw RefusedStep.failure(problem);
     }
     draft.settle();
     return draft;
@@ -97,11 +97,11 @@ public final class Main implements SystemUnderTest<World> {
       not = new Outcome<>(null, Refused.because(became.why()));
     } catch (Refused refused) {
       not = new Outcome<>(null, refused);
-      if (refused.isAnswer() && Trace.leaves(world, draft)) {
+      if (refused.isAnswer() && RefusedStep.changes(world, draft)) {
         is = same.get(0).action();
       }
     } catch (Exception | LinkageError | StackOverflowError problem) {
-      not = new Outcome<>(null, Trace.failure(problem));
+      not = new Outcome<>(null, RefusedStep.failure(problem));
     }
     for (Step step : same) {
       all.put(step, step.action().equals(is) ? new Outcome<>(draft, null) : not);

@@ -35,7 +35,7 @@ class Room:
     complete: bool = False
 
 
-def room(
+def find_room(
     design: Design,
     milestones: Sequence[Property],
     constants: Mapping[str, Value],

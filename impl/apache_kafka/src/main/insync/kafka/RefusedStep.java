@@ -2,12 +2,12 @@ package insync.kafka;
 
 import insync.conform.Refused;
 
-/** What Kafka leaves behind where it takes no step: a refusal with an effect is none. */
-final class Trace {
-  private Trace() {}
+/** A step that Kafka did not take, and what it changed all the same: a refusal with an effect is none. */
+final class RefusedStep {
+  private RefusedStep() {}
 
   /** Whether anything that is told of a world is otherwise after a step that Kafka refused. */
-  static boolean leaves(World before, World draft) {
+  static boolean changes(World before, World draft) {
     draft.settle();
     return !Snapshot.unasked(before).equals(Snapshot.unasked(draft));
   }

@@ -15,11 +15,11 @@ from insync_cli.progress import ended_in_order
 from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
-    from isr_experiment.running import Observed
+    from isr_experiment.existing_cluster import Observed
 
 
 @attrs.frozen(kw_only=True)
-class Running:
+class BootstrapOptions:
     """The cluster, and the topic that is made on it."""
 
     bootstrap: str | None = option("HOST:PORT", "any broker of a running cluster; takes no NAME", str)
@@ -32,38 +32,43 @@ class Running:
     @property
     def changed_options(self) -> list[str]:
         """The options that were given and that go with --bootstrap only."""
-        default = Running(
+        default = BootstrapOptions(
             bootstrap=None, observe_seconds=30.0, acks="all", replicas=None, min_insync=None, keep_topic=False
         )
-        names = [field.name for field in attrs.fields(Running) if field.name != "bootstrap"]
+        names = [field.name for field in attrs.fields(BootstrapOptions) if field.name != "bootstrap"]
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) != getattr(default, name)]
 
 
-def observe_cluster(
-    running: Running, writers: tuple[str, ...], per_second: float, most: int, out: Path | None, output: QuietOutput
+def observe(
+    options: BootstrapOptions,
+    writers: tuple[str, ...],
+    per_second: float,
+    most: int,
+    out: Path | None,
+    output: QuietOutput,
 ) -> int:
     """Clients write and read until the time is over or somebody stops it; the exit code of what was seen."""
     from isr_cluster.admin import RequestRefused
-    from isr_experiment.running import Load, observed
+    from isr_experiment.existing_cluster import Load, observe_cluster
 
-    at = address(running.bootstrap or "", "--bootstrap")
+    at = address(options.bootstrap or "", "--bootstrap")
     folder = terminal.make_folder(out or Path("runs/experiment-bootstrap"))
     load = Load(
         writers=writers,
         per_second=per_second,
         most=most,
-        seconds=running.observe_seconds,
-        acks=running.acks,
-        replicas=running.replicas,
-        min_insync=running.min_insync,
-        keep_topic=running.keep_topic,
+        seconds=options.observe_seconds,
+        acks=options.acks,
+        replicas=options.replicas,
+        min_insync=options.min_insync,
+        keep_topic=options.keep_topic,
     )
     try:
         with ended_in_order() as over:
-            observation = observed(at, folder, load, over)
+            observation = observe_cluster(at, folder, load, over)
     except RequestRefused as refused:
         raise UsageError(str(refused)) from None
-    report = {"schema": "insync/observed/1", "bootstrap": running.bootstrap, **attrs.asdict(observation)}
+    report = {"schema": "insync/observed/1", "bootstrap": options.bootstrap, **attrs.asdict(observation)}
     (folder / "observed.json").unlink(missing_ok=True)
     terminal.write_json(str(folder / "observed.json"), report)
     word, code = verdict_of(observation)

@@ -54,7 +54,7 @@ class Observed:
         return self.words.get("VIOLATED", [])
 
 
-def observed(at: Address, folder: Path, load: Load, over: threading.Event) -> Observed:
+def observe_cluster(at: Address, folder: Path, load: Load, over: threading.Event) -> Observed:
     """Clients on the cluster for so long, or until `over` is set; Refused if it refuses a topic."""
     topic = f"insync-{time.time_ns():x}"
     claims: dict[str, object] = {"acks": load.acks, "idempotence": load.acks == "all", "progress_within": PROGRESS_NS}
