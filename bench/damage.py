@@ -42,7 +42,7 @@ def main() -> int:
     if not names:
         parser.error(f"no kind has this in its name; they are: {', '.join(KINDS)}")
     outcomes: list[Outcome] = []
-    undone = 0
+    misses = 0
     with tempfile.TemporaryDirectory() as temporary:
         for seed in range(options.seed, options.seed + options.rounds):
             for number, name in enumerate(names):
@@ -50,7 +50,7 @@ def main() -> int:
                 try:
                     outcome = perform(name, KINDS[name], seed, root, options.design)
                 except (NotDone, Mishap, RequestRefused, KafkaException) as error:
-                    undone += 1
+                    misses += 1
                     print(f"{name} (seed {seed}): NOT DONE: {error}", flush=True)
                 else:
                     outcomes.append(outcome)
@@ -59,8 +59,8 @@ def main() -> int:
                     shutil.rmtree(root, ignore_errors=True)
     print(f"\n{table(outcomes, {name: kind.row for name, kind in KINDS.items()})}\n")
     bad = sum(not outcome.good for outcome in outcomes)
-    print(f"{len(outcomes)} runs, {bad} of them bad, {undone} that did not do what they are for")
-    return LOSS if bad else NOT_DONE if undone else 0
+    print(f"{len(outcomes)} runs, {bad} of them bad, {misses} that did not do what they are for")
+    return LOSS if bad else NOT_DONE if misses else 0
 
 
 if __name__ == "__main__":

@@ -207,7 +207,7 @@ def fetch_fields(offset: int = 0) -> Answer:
     return {"replica_id": -1, **waits, "topics": [{"topic": LARGE, "partitions": rows}]}
 
 
-def unread(port: int) -> None:
+def leave_answers_unread(port: int) -> None:
     """Twenty clients that each fetch 45 MB twice, and read nothing."""
     with ExitStack() as clients:
         for _ in range(20):
@@ -218,7 +218,7 @@ def unread(port: int) -> None:
         time.sleep(15)
 
 
-def unsent(port: int) -> None:
+def leave_frames_unsent(port: int) -> None:
     """Twenty clients that each send 60 MB of a frame of 100 MB, and no more."""
     with ExitStack() as clients:
         for _ in range(20):
@@ -267,8 +267,8 @@ LOADS: Final[dict[str, Callable[[int], None]]] = {
     "same-name": same_name,
     "tagged-fields": tagged,
     "damaged-batches": damaged_batches,
-    "unread-answers": unread,
-    "unsent-frames": unsent,
+    "unread-answers": leave_answers_unread,
+    "unsent-frames": leave_frames_unsent,
     "fetch-of-many": partitions(
         protocol.FETCH,
         4,

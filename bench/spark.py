@@ -45,7 +45,7 @@ from isr_lang.constants import Value
 from isr_pipeline import session
 from isr_pipeline.explore import IN_MEMORY, SETTINGS, explore
 from isr_pipeline.locations import Location
-from isr_pipeline.store import Commit, Remade, Store
+from isr_pipeline.store import Commit, Remaking, Store
 from isr_protocol.by_name import DESIGNS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "measurements" / "spark.md"
@@ -279,7 +279,7 @@ def apart(folder: Path) -> list[str]:
                     exploration = explore(model, partitions=4, store=place, master=master)
                 server_seconds, through = used_by("versitygw") - server_seconds, shuffle_bytes(spark) - before
             assert answer(exploration) == answer(expected)
-            again = sum((c.remade for c in Store(Location.of(place)).commits()), Remade())
+            again = sum((c.remade for c in Store(Location.of(place)).commits()), Remaking())
             wall, cpu = usage[0].wall, usage[0].cpu
             row = f"{wall:.1f} | {exploration.distinct / wall:,.0f} | {by_native[0].wall / wall:.2f} | "
             row += f"{cpu:.1f} | {by_native[0].cpu / cpu:.2f} | {server_seconds:.1f} | "
@@ -319,9 +319,9 @@ def store_sentence(place: Location, through: BytesMoved) -> str:
     )
 
 
-def limited(folder: Path) -> list[str]:
+def limited_memory(folder: Path) -> list[str]:
     """More states than an executor of one core has memory and local disk for; its states last in an S3 store."""
-    model, peak, finished = instance(LARGE), [0, 0, 0], threading.Event()
+    model, peak, finish = instance(LARGE), [0, 0, 0], threading.Event()
     with (
         s3.server(folder) as url,
         executed_by_all(),
@@ -335,7 +335,7 @@ def limited(folder: Path) -> list[str]:
                 group.add(process)
 
         def watch() -> None:
-            while not finished.wait(0.5):
+            while not finish.wait(0.5):
                 disk, held = os.statvfs(users[0].local), group.number("memory.usage_in_bytes")
                 now = ((disk.f_blocks - disk.f_bfree) * disk.f_frsize, held, group.anonymous())
                 peak[:] = map(max, zip(peak, now, strict=True))
@@ -347,11 +347,11 @@ def limited(folder: Path) -> list[str]:
             with session.running(master, settings=settings), using() as usage:
                 exploration = explore(model, (), None, print_progress, partitions=BUCKETS, store=place, master=master)
         finally:
-            finished.set()
+            finish.set()
             watcher.join()
         commits = Store(Location.of(place)).commits()
         sizes, words = total_sizes(commits), cast("int", Store(Location.of(place)).plan()["words"])
-        again, states = sum((c.remade for c in commits), Remade()), size_in(Location.of(place), "states/")
+        again, states = sum((c.remade for c in commits), Remaking()), size_in(Location.of(place), "states/")
     with using() as by_native:
         expected = native.explore(model, workers=2)
     assert answer(exploration) == answer(expected)
@@ -473,7 +473,7 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
     "fixed": fixed_costs,
     "stores": stores,
     "apart": apart,
-    "limited": limited,
+    "limited": limited_memory,
     "equality": equality,
     "rows": rows,
 }

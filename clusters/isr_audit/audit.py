@@ -221,17 +221,17 @@ def minimum_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:
 
 def time_notes(cluster: Cluster, topics: Sequence[Topic]) -> Iterator[str]:
     """What settings that count time, or several records, do to records; none of them promises that a record is kept."""
-    deleted = [t for t in topics if cluster.values(t, CLEANUP) != ("compact",)]
+    deleting_topics = [t for t in topics if cluster.values(t, CLEANUP) != ("compact",)]
     told = {name: {v for t in topics for v in cluster.values(t, name)} for name in (FLUSH, FLUSH_TIME)}
     often = [f"{FLUSH}={v}" for v in sorted(told[FLUSH], key=len) if 1 < (number_of(v) or 0) < NEVER]
     often += [f"{FLUSH_TIME}={v}" for v in sorted(told[FLUSH_TIME], key=len) if (number_of(v) or NEVER) < NEVER]
     if often:
         yield f"{' and '.join(often)} flushes after the acknowledgement, and counts as never"
-    retention = (number_of(v) for t in deleted for v in cluster.values(t, RETENTION))
+    retention = (number_of(v) for t in deleting_topics for v in cluster.values(t, RETENTION))
     kept = sorted({n for n in retention if n is not None})
     if kept:
         said = " to ".join(lasting(ms) for ms in dict.fromkeys((kept[0], kept[-1])))
-        some = "" if all(cluster.values(t, RETENTION) for t in deleted) else ", of those topics that tell it"
+        some = "" if all(cluster.values(t, RETENTION) for t in deleting_topics) else ", of those topics that tell it"
         yield f"records are deleted after {said} ({RETENTION}{some}), whether or not anybody has read them"
 
 

@@ -42,7 +42,7 @@ class Partition:
 
     `ends` are the log end offsets of the replicas that told theirs, `sizes` the bytes of their logs. `adding` and
     `removing` are those of a reassignment that goes on, `observers` and `offline` those of Confluent's tools.
-    `unread`: the columns that are not there, or whose text makes no sense; what they stand for is not known.
+    `unread_columns`: the columns that are not there, or whose text makes no sense; what they stand for is not known.
     `source`: the place of its description, for messages.
     """
 
@@ -58,7 +58,7 @@ class Partition:
     removing: tuple[int, ...] = ()
     observers: tuple[int, ...] = ()
     offline: tuple[int, ...] = ()
-    unread: tuple[str, ...] = ()
+    unread_columns: tuple[str, ...] = ()
     source: str = attrs.field(default="", eq=False)
 
     @property
@@ -73,17 +73,19 @@ class Partition:
     @property
     def whole(self) -> bool:
         """Whether it has a leader and all its replicas are in sync."""
-        return self.leader is not None and not self.unread and set(self.members) <= set(self.isr)
+        return self.leader is not None and not self.unread_columns and set(self.members) <= set(self.isr)
 
     @property
     def is_described(self) -> bool:
         """Whether more is told of it than the sizes of its logs."""
-        return bool(self.replicas or self.unread)
+        return bool(self.replicas or self.unread_columns)
 
     @property
     def state(self) -> str:
         """In words, for a message."""
-        leader = "Leader none" if self.leader is None and "Leader" not in self.unread else f"Leader {self.leader}"
+        leader = (
+            "Leader none" if self.leader is None and "Leader" not in self.unread_columns else f"Leader {self.leader}"
+        )
         elr = f", Elr {_numbers_text(self.elr)}" if self.elr else ""
         return f"{leader}, Replicas {_numbers_text(self.replicas)}, Isr {_numbers_text(self.isr)}{elr}"
 
@@ -317,7 +319,7 @@ def merge_partitions(one: Partition, other: Partition) -> Partition:
 
 def _moment(p: Partition) -> tuple[object, ...]:
     changing = (frozenset(p.adding), frozenset(p.removing), frozenset(p.observers), frozenset(p.offline))
-    return (p.leader, p.replicas, frozenset(p.isr), p.unread, *changing)
+    return (p.leader, p.replicas, frozenset(p.isr), p.unread_columns, *changing)
 
 
 def _elrs_differ(one: Partition, other: Partition) -> bool:

@@ -131,10 +131,10 @@ def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candida
 def _of(p: Partition, minimum: int | None) -> Iterator[Condition]:
     """`minimum` is None where it was not told. What was not read of the partition is said, never taken to be well."""
     out = [r for r in p.members if r not in p.isr]
-    in_sync = "Isr" not in p.unread and "Replicas" not in p.unread
+    in_sync = "Isr" not in p.unread_columns and "Replicas" not in p.unread_columns
     few = in_sync and minimum is not None and len(p.isr) < min(minimum, len(p.members))
-    doubts = [f"what it has as {column} was not told, or makes no sense" for column in p.unread]
-    if p.leader is None and "Leader" not in p.unread:
+    doubts = [f"what it has as {column} was not told, or makes no sense" for column in p.unread_columns]
+    if p.leader is None and "Leader" not in p.unread_columns:
         yield Condition(p, Trouble.OFFLINE, "; ".join((f"nobody leads: {_wait_sentence(p)}", *doubts)))
     elif few:
         says = f"{_many(len(p.isr), 'replica')} in sync of {minimum} required: writes with acks=all are refused"
@@ -157,7 +157,7 @@ def _with_offline(replicas: list[int], p: Partition) -> str:
 
 def _wait_sentence(p: Partition) -> str:
     """Whose return would end it without a loss."""
-    if "Isr" in p.unread:
+    if "Isr" in p.unread_columns:
         return "who is in sync was not told"
     if p.isr:
         return f"it waits for {_ids(p.isr)}, of the ISR"

@@ -170,7 +170,7 @@ class _Reader:
         self.topics[name] = merge_topics(self.topics[name], topic) if name in self.topics else topic
 
     def take_partition(self, p: Partition, line: SpokenLine) -> None:
-        for column in p.unread:
+        for column in p.unread_columns:
             self.remark(f"a partition whose {column} is not there, or makes no sense", line)
         at = (p.topic, p.number)
         self.partitions[at] = merge_partitions(self.partitions[at], p) if at in self.partitions else p
@@ -265,35 +265,37 @@ def _topics_with(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -
     for p in partitions:
         by_topic[p.topic].append(p)
     for name, mine in by_topic.items():
-        factors = [topics[name].replicas, *(len(p.members) for p in mine if "Replicas" not in p.unread)]
+        factors = [topics[name].replicas, *(len(p.members) for p in mine if "Replicas" not in p.unread_columns)]
         least = min((n for n in factors if n), default=0)
         ordered = tuple(sorted(mine, key=lambda p: p.number))
         yield attrs.evolve(topics[name], partitions=ordered, replicas=least)
 
 
 def partition_of(topic: str, number: int, columns: Mapping[str, str], source: str) -> Partition:
-    """A partition by its columns; those that are missing, or make no sense, are `unread`."""
-    unread: list[str] = []
+    """A partition by its columns; those that are missing, or make no sense, are `unread_columns`."""
+    unread_columns: list[str] = []
 
     def ids(column: str, text: str | None) -> tuple[int, ...]:
         if text is None or (text and not _IDS_TEXT.fullmatch(text)):
-            unread.append(column)
+            unread_columns.append(column)
             return ()
         return tuple(map(int, re.findall(r"\d+", text)))
 
     leader_text = columns.get("Leader", "")
     leader = number_of(leader_text)
     if leader is None and leader_text.lower() not in NO_LEADER:
-        unread.append("Leader")
+        unread_columns.append("Leader")
     replicas, isr = ids("Replicas", columns.get("Replicas") or None), ids("Isr", columns.get("Isr"))
     adding, removing, observers, offline = (ids(c, columns.get(c, "")) for c in _LIST_COLUMNS)
     elr_text = columns.get("Elr", NO_ELR)
     elr = None if elr_text == NO_ELR else ids("Elr", elr_text)
     if replicas and not set(isr) <= set(replicas):
-        unread.append("Isr")
-    if leader is not None and any(among and leader not in among for among in (replicas, isr) if "Isr" not in unread):
-        unread.append("Leader")  # who leads is a replica, and in sync
-    elr = None if "Elr" in unread else elr
+        unread_columns.append("Isr")
+    if leader is not None and any(
+        among and leader not in among for among in (replicas, isr) if "Isr" not in unread_columns
+    ):
+        unread_columns.append("Leader")  # who leads is a replica, and in sync
+    elr = None if "Elr" in unread_columns else elr
     return Partition(
         topic,
         number,
@@ -305,7 +307,7 @@ def partition_of(topic: str, number: int, columns: Mapping[str, str], source: st
         removing=removing,
         observers=observers,
         offline=offline,
-        unread=tuple(dict.fromkeys(unread)),
+        unread_columns=tuple(dict.fromkeys(unread_columns)),
         source=source,
     )
 

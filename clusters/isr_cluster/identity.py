@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.storage.meta_properties import META_PROPERTIES, OURS, Claim, claimed
+from isr_broker.storage.meta_properties import META_PROPERTIES, OURS, Claim, read_claim
 
 CONTROLLER_BROKER: Final = 1
 """The broker that has the controller, too."""
@@ -30,7 +30,7 @@ def cluster_of(root: Path, brokers: int, ours: bool = True) -> str | None:
         raise OtherData(f"{root} is a file, not a folder")
     expected = {path.name: broker for broker, path in folders(root, brokers).items()}
     there = sorted(path for path in root.iterdir() if not path.name.startswith("."))
-    claims = {path: claimed(RealDisk(path)) if path.is_dir() else None for path in there}
+    claims = {path: read_claim(RealDisk(path)) if path.is_dir() else None for path in there}
     folder_claims: dict[Path, Claim] = {path: claim for path, claim in claims.items() if claim is not None}
     strange = [path.name for path in there if path.name not in expected or any(path.iterdir())]
     if strange and not folder_claims:

@@ -80,7 +80,7 @@ class KafkaDecisions:
             elif kind in (_PARTITION, _CHANGE):
                 number, topic = _int(cursor), cursor.take(16)
                 if topic == self._topic_id and number == self.partition.partition:
-                    self.now = _created(cursor, version) if kind == _PARTITION else self._apply_change(cursor)
+                    self.now = _new_partition(cursor, version) if kind == _PARTITION else self._apply_change(cursor)
                     return True
         except (BadFrame, UnicodeDecodeError):
             return False
@@ -196,11 +196,11 @@ def _tagged(tag: int, cursor: Cursor) -> tuple[int, ...]:
     """Of a PartitionChangeRecord: 0 is the ISR, 1 the leader, 2 the replicas, 6 the ELR, 7 the last known ELR."""
     if tag == 1:
         return (_int(cursor),)
-    return _ordered(cursor) if tag == 2 else _ints(cursor) if tag in (0, 6, 7) else ()
+    return _ids_in_order(cursor) if tag == 2 else _ints(cursor) if tag in (0, 6, 7) else ()
 
 
-def _created(cursor: Cursor, version: int) -> PartitionDecision:
-    replicas = _ordered(cursor)
+def _new_partition(cursor: Cursor, version: int) -> PartitionDecision:
+    replicas = _ids_in_order(cursor)
     isr = _ints(cursor)
     _ints(cursor)  # those that are removed
     _ints(cursor)  # those that are added
@@ -228,12 +228,12 @@ def _int(cursor: Cursor) -> int:
     return int.from_bytes(cursor.take(4), "big", signed=True)
 
 
-def _ordered(cursor: Cursor) -> tuple[int, ...]:
+def _ids_in_order(cursor: Cursor) -> tuple[int, ...]:
     return tuple(_int(cursor) for _ in range(cursor.varint() - 1))
 
 
 def _ints(cursor: Cursor) -> tuple[int, ...]:
-    return tuple(sorted(_ordered(cursor)))
+    return tuple(sorted(_ids_in_order(cursor)))
 
 
 def _values(data: bytes, position: int, count: int) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ def free_ports(count: int) -> list[int]:
     places = _first_ephemeral() - LOWEST - count
     while True:
         ports = range(first := LOWEST + next(_offsets) % places, first + count)
-        if not any(map(in_use, ports)) and _claimed(ports):
+        if not any(map(in_use, ports)) and _claim_ports(ports):
             return list(ports)
 
 
@@ -53,7 +53,7 @@ def _first_ephemeral() -> int:
     return first if first >= 2 * LOWEST else 65_536
 
 
-def _claimed(ports: range) -> bool:
+def _claim_ports(ports: range) -> bool:
     """Whether no other process has claimed one of these TCP ports, which one does by holding the UDP port."""
     with ExitStack() as closing:
         claims = [closing.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in ports]

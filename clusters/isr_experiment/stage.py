@@ -74,7 +74,7 @@ class Stage:
     cannot: frozenset[str] = frozenset()
     """The faults (`isr_cluster.system_description.FAULTS`) that the system cannot have."""
     faults: list[FaultRecord] = attrs.field(factory=list[FaultRecord])
-    paused: set[int] = attrs.field(factory=set[int])
+    paused_brokers: set[int] = attrs.field(factory=set[int])
     down: set[int] = attrs.field(factory=set[int])
 
     # Time
@@ -189,7 +189,7 @@ class Stage:
 
     def _note_down(self, broker: int, how: str, evidence: str) -> None:
         self.down.add(broker)
-        self.paused.discard(broker)
+        self.paused_brokers.discard(broker)
         self.fault.hit.append(f"broker {broker}: {how}")
         if evidence:
             self.fault.adds(evidence)
@@ -208,7 +208,7 @@ class Stage:
     def pauses(self, broker: int) -> None:
         """The process stands still."""
         stands_still = self.processes.pause(broker)
-        self.paused.add(broker)
+        self.paused_brokers.add(broker)
         self.fault.hit.append(f"broker {broker}: SIGSTOP")
         if stands_still:
             self.fault.adds("paused")
@@ -239,9 +239,9 @@ class Stage:
 
     def resumes(self) -> None:
         """Whoever stood still goes on."""
-        for broker in sorted(self.paused):
+        for broker in sorted(self.paused_brokers):
             self.processes.resume(broker)
-        self.paused.clear()
+        self.paused_brokers.clear()
 
     def mends(self) -> None:
         """Links are mended, and nothing else is."""

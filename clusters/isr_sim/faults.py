@@ -102,7 +102,7 @@ class Faults:
     longest_ms: Millis
     bears: int | None = None
     occurrences: dict[Kind, int] = attrs.field(factory=dict[Kind, int])
-    crashed: dict[BrokerId, int] = attrs.field(factory=dict[BrokerId, int])
+    crash_lives: dict[BrokerId, int] = attrs.field(factory=dict[BrokerId, int])
     reasons: dict[tuple[BrokerId, int], tuple[int, int | None]] = attrs.field(
         factory=dict[tuple[BrokerId, int], tuple[int, int | None]]
     )
@@ -148,9 +148,9 @@ class Faults:
             return True
         if kind is Kind.READS:
             return self.misreads(host)
-        undone = None
+        undo = None
         if kind is not Kind.SHUTDOWN or not self._registered(broker):
-            undone = self.counts(host)
+            undo = self.counts(host)
         match kind:
             case Kind.CRASH:
                 self._dies(host, Everything())
@@ -165,7 +165,7 @@ class Faults:
             case _:
                 host.disk.hook = self._failing_once()
         slowly = kind in (Kind.SHUTDOWN, Kind.DISK, Kind.FULL_DISK) or host.disk.hook is not None
-        self._comes_back(broker, undone, self.longest_ms if slowly else 0)
+        self._comes_back(broker, undo, self.longest_ms if slowly else 0)
         return True
 
     def counts(self, host: Host) -> Callable[[], None]:
@@ -174,23 +174,23 @@ class Faults:
         Faults overlap: it is undone with the last of them, and only if nothing has happened of any.
         """
         key = (host.broker, host.life)
-        reasons, before = self.reasons.get(key, (0, self.crashed.get(host.broker)))
+        reasons, before = self.reasons.get(key, (0, self.crash_lives.get(host.broker)))
         self.reasons[key] = (reasons + 1, before)
-        self.crashed[host.broker] = host.life
+        self.crash_lives[host.broker] = host.life
 
         def undo() -> None:
             left = self.reasons[key][0] - 1
             self.reasons[key] = (left, before)
             if left or host.life != key[1]:
                 return
-            del self.reasons[key], self.crashed[host.broker]
+            del self.reasons[key], self.crash_lives[host.broker]
             if before is not None:
-                self.crashed[host.broker] = before
+                self.crash_lives[host.broker] = before
 
         return undo
 
-    def _comes_back(self, broker: BrokerId, undone: Callable[[], None] | None, at_least: Millis) -> None:
-        """Start it again some time from now; `undone` is called if it turns out that nothing has happened to it."""
+    def _comes_back(self, broker: BrokerId, undo: Callable[[], None] | None, at_least: Millis) -> None:
+        """Start it again some time from now; `undo` is called if it turns out that nothing has happened to it."""
         host = self.world.hosts[broker]
         life = host.life
 
@@ -201,8 +201,8 @@ class Faults:
             elif host.life == life and (full or host.disk.hook is not None):
                 # The disk was not written to, so nothing has happened.
                 host.disk.hook = None
-                if undone is not None:
-                    undone()
+                if undo is not None:
+                    undo()
 
         self.world.after(at_least + self._lasting(), back)
 
@@ -282,7 +282,7 @@ class Faults:
             return data[:good] + bytes(len(data) - good)
 
         host.disk.reads = reads
-        life, undone = host.life, self.counts(host)
+        life, undo = host.life, self.counts(host)
 
         def heals() -> None:
             if host.disk.reads is reads:
@@ -292,7 +292,7 @@ class Faults:
             if host.node is not None and host.node.offline:
                 self.replaces_process(host)
                 return
-            undone()
+            undo()
 
         self.world.after(self._lasting(), heals)
         return True
@@ -356,15 +356,15 @@ class Faults:
     def _bearable(self, kind: Kind, broker: BrokerId) -> bool:
         """Whether the design promises to bear this fault on top of those that have not been made good."""
         partitions = self.world.controller.partitions.values()
-        for other, life in list(self.crashed.items()):
+        for other, life in list(self.crash_lives.items()):
             if self.world.hosts[other].life <= life or not self._registered(other):
                 continue
             if all(other in p.isr for p in partitions if other in p.replicas):
-                del self.crashed[other]
+                del self.crash_lives[other]
                 self.lossy.discard(other)
         if kind is Kind.PAUSE or (kind is Kind.SHUTDOWN and self._registered(broker)):
             return True
-        crashed, lossy = {*self.crashed, broker}, self.lossy or kind in (Kind.POWER_LOSS, Kind.LOST_TAIL)
+        crashed, lossy = {*self.crash_lives, broker}, self.lossy or kind in (Kind.POWER_LOSS, Kind.LOST_TAIL)
         minimum = min((p.min_insync_replicas for p in partitions), default=1)
         return not lossy or len(crashed) <= (minimum - 1 if self.bears is None else self.bears)
 

@@ -242,9 +242,9 @@ class Run:
                 since = self.invariants.kept_from.get(tp, 0)
                 if len(set(ends)) != 1 or not chain.agrees(committed, committed.end, since):
                     return f"{tp}: broker {broker} has log end, watermark {ends[:2]}, committed are {committed.end}"
-        return self._unread(stranded_partitions) if self.invariants.strict else None
+        return self._reader_behind(stranded_partitions) if self.invariants.strict else None
 
-    def _unread(self, stranded_partitions: set[TopicPartition]) -> str | None:
+    def _reader_behind(self, stranded_partitions: set[TopicPartition]) -> str | None:
         """Committed records that no consumer can read who begins when everything is healed."""
         for consumer in self.readers:
             end = self.invariants.committed.get(consumer.tp, Chain()).end
@@ -272,10 +272,10 @@ class Run:
 
 def simulate(seed: int, config: Config | None = None) -> Outcome:
     """One seed, one history: run it, and say whether every promise was kept."""
-    return finished(Run(config or Config(), seed))
+    return finish_run(Run(config or Config(), seed))
 
 
-def finished(run: Run) -> Outcome:
+def finish_run(run: Run) -> Outcome:
     """Carry the run out to its end."""
     try:
         run.set_up()

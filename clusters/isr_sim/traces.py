@@ -19,7 +19,7 @@ from isr_broker.storage.disk_memory import MemoryDisk
 from isr_broker.trace import Trace
 from isr_sim.faults import Kind
 from isr_sim.host import Host
-from isr_sim.simulate import Config, Run, finished
+from isr_sim.simulate import Config, Run, finish_run
 from isr_sim.world import Weather, World
 
 
@@ -48,7 +48,7 @@ def run_with_traces(config: Config, seed: int) -> TracedWorld:
     world = run.world
     assert isinstance(world, TracedWorld)
     world.origin = origin_of(config, seed)
-    finished(run)
+    finish_run(run)
     return world
 
 

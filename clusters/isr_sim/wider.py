@@ -162,7 +162,7 @@ class WiderFaults(Faults):
             return True
         if not losers and kind not in _LOSING:
             return True
-        gone = {*self.crashed, *losers, broker}
+        gone = {*self.crash_lives, *losers, broker}
         partitions = self.world.controller.partitions.values()
         least = min(self.least_minimum.values(), default=1)
         return len(gone) < least and all((p.isr | p.elr) - gone for p in partitions)

@@ -54,7 +54,7 @@ def between(path: str, before: Json, after: Json) -> Iterator[Change]:
     """The differing cells of two ITF expressions."""
     if before == after and isinstance(before, bool) == isinstance(after, bool):
         return
-    old, new = _indexed(before), _indexed(after)
+    old, new = _by_index(before), _by_index(after)
     if old is not None and new is not None:
         for key in dict.fromkeys((*old, *new)):
             yield from between(path + key, old.get(key), new.get(key))
@@ -87,7 +87,7 @@ def _tagged(value: Json, tag: str) -> list[Json] | None:
     return cast("list[Json]", inner) if isinstance(inner, list) else None
 
 
-def _indexed(value: Json) -> dict[str, Json] | None:
+def _by_index(value: Json) -> dict[str, Json] | None:
     """The cells of a map by `[key]`, those of a record by `.field`."""
     entries = _tagged(value, "#map")
     if entries is not None:
@@ -133,7 +133,7 @@ def text_of(value: Json) -> str:
         variant = cast("dict[str, Json]", value)
         tag, inner = text_of(variant["tag"]), text_of(variant["value"])
         return "none" if tag == "None" else inner if tag == "Some" else f"{tag}({inner})"
-    cells = _indexed(value)
+    cells = _by_index(value)
     if cells is not None:
         return "(" + ", ".join(f"{_label(key)}: {text_of(v)}" for key, v in cells.items()) + ")"
     if isinstance(value, dict):
@@ -144,7 +144,7 @@ def text_of(value: Json) -> str:
 
 def plain(value: Json) -> Plain:
     """An ITF expression as Python collections of text, for drawing."""
-    cells = _indexed(value)
+    cells = _by_index(value)
     if cells is not None:
         return {_label(key): plain(v) for key, v in cells.items()}
     members = _members(value)

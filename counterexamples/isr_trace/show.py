@@ -16,7 +16,7 @@ from isr_trace.diff import Change, changes, expression, text_of
 from isr_trace.scene import LEGEND, Scene, scene
 from isr_trace.trace import Minimisation, Step, Trace
 
-ADDED, REMOVED, CHANGE, QUIET = "green", "red", "yellow", "dim"
+ADDITION, REMOVAL, CHANGE, QUIET = "green", "red", "yellow", "dim"
 
 
 def print_trace(trace: Trace, console: Console | None = None, *, scenes: bool = True, full: bool = False) -> None:
@@ -132,9 +132,9 @@ def _change_lines(cell_changes: list[Change]) -> Iterator[Text]:
     for change in cell_changes:
         line = Text("      " + change.path.ljust(width) + "  ")
         if not change.before:
-            yield line.append(f"+ {change.after}", style=ADDED)
+            yield line.append(f"+ {change.after}", style=ADDITION)
         elif not change.after:
-            yield line.append(f"- {change.before}", style=REMOVED)
+            yield line.append(f"- {change.before}", style=REMOVAL)
         else:
             yield line.append(change.before).append(" -> ", style=QUIET).append(change.after, style=CHANGE)
 

@@ -37,7 +37,7 @@ def with_helpers(where: Where, table: dict[str, Source]) -> Source:
     """The source of an action; the functions whose parts it unpacks (`*stops(...)`) go into the table."""
     entry = source(where)
     module = next((m for m in [*sys.modules.values()] if getattr(m, "__file__", None) == where.file), None)
-    for name in _unpacked(entry["text"]):
+    for name in _unpack_names(entry["text"]):
         function = vars(module).get(name) if module is not None else None
         if isinstance(function, FunctionType):
             code = function.__code__
@@ -47,6 +47,6 @@ def with_helpers(where: Where, table: dict[str, Source]) -> Source:
     return entry
 
 
-def _unpacked(text: str) -> list[str]:
+def _unpack_names(text: str) -> list[str]:
     calls = (n.value for n in ast.walk(ast.parse(textwrap.dedent(text))) if isinstance(n, ast.Starred))
     return list(dict.fromkeys(c.func.id for c in calls if isinstance(c, ast.Call) and isinstance(c.func, ast.Name)))

@@ -35,7 +35,7 @@ class Inlined:
         """All expressions of which it is made."""
         return (*self.guards, *(n for u in self.updates for n in (*u.path, u.value)))
 
-    def overwritten(self, path: tuple[Node, ...]) -> set[str]:
+    def overwrites(self, path: tuple[Node, ...]) -> set[str]:
         """The variables to which it writes at this path."""
         return {u.variable for u in self.updates if u.path == path}
 

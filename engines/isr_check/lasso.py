@@ -96,7 +96,6 @@ class _Cycle:
     def __init__(self, region: Region, component: Small) -> None:
         self.region, self.component = region, component
         self.taken_labels: set[int] = set()
-        self.disabled: set[int] = set()
 
     def around(self, start: int) -> list[int]:
         """The steps of the cycle; none if a fair behaviour can stutter at the state for ever."""

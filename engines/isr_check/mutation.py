@@ -227,7 +227,7 @@ class Campaign:
         exploration = self._explored(asked, baseline)
         violations = [f for f in exploration.findings if f.verdict is Verdict.VIOLATED and f.path is not None]
         if not violations:
-            if unmet := self._unmet(mutant, mutated, choice, baseline) if exploration.complete else ():
+            if unmet := self._unmet_probes(mutant, mutated, choice, baseline) if exploration.complete else ():
                 return Outcome(mutant, Fate.KILLED, unmet, None, choice, exploration.distinct)
             fate = Fate.SURVIVED if exploration.complete else Fate.UNDECIDED
             return Outcome(mutant, fate, choice=choice, distinct=exploration.distinct)
@@ -236,7 +236,7 @@ class Campaign:
         killers = (TYPE_OK,) if first.name == TYPE_OK else broken_by(full, path, baseline.promises)
         return Outcome(mutant, Fate.KILLED, killers, len(path.steps), choice, exploration.distinct)
 
-    def _unmet(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> tuple[str, ...]:
+    def _unmet_probes(self, mutant: Mutant, mutated: Design, choice: int, baseline: Baseline) -> tuple[str, ...]:
         """The probes of which the design has a witness, and the mutant, explored to the end, has none."""
         if mutant.part is Part.GUARD or not baseline.witnessed_probes:
             return ()

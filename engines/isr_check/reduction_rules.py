@@ -142,7 +142,7 @@ def _relevant_variables(model: Model, action: Inlined, rule: VersionRule) -> Ite
     """Those of the rule's blank variables whose cells make a difference to this action."""
     for update in action.updates:
         if update.variable == rule.versions:
-            also = action.overwritten(update.path) if len(update.path) == 1 else set[str]()
+            also = action.overwrites(update.path) if len(update.path) == 1 else set[str]()
             yield from (n for n in rule.blank if n not in also)
     every = list(dict.fromkeys(n.args[1] for n in walk(*action.parts) if cell(n) in rule.blank))
     for keys in subsets(every):
@@ -186,7 +186,7 @@ def _unions(model: Model) -> list[tuple[str, str]]:
             for one, other in (n.args, n.args[::-1]):
                 members, beside = cell(one), cell(other)
                 paths = [(a, u.path) for a, u in model.writes(beside)]
-                if members != beside and all(len(p) == 1 and members in a.overwritten(p) for a, p in paths):
+                if members != beside and all(len(p) == 1 and members in a.overwrites(p) for a, p in paths):
                     unions[members, beside] = None
     return [pair for pair in unions if not model.whole & set(pair)]
 
@@ -275,7 +275,7 @@ class _Phases:
     ) -> bool:
         if len(path) != 1:
             return False
-        variables_written = action.overwritten(path)
+        variables_written = action.overwrites(path)
         if self.members in variables_written:
             return True
         (key,) = path

@@ -85,14 +85,14 @@ class Walks:
     def exploration(self, seconds: float, *, enough: bool) -> Exploration:
         """The answer; `enough`: all walks that were asked for were made."""
         findings: list[Finding] = []
-        unseen = Verdict.UNKNOWN if TYPE_OK in self.evidence else Verdict.SAMPLED if enough else Verdict.BUDGETED
+        absence = Verdict.UNKNOWN if TYPE_OK in self.evidence else Verdict.SAMPLED if enough else Verdict.BUDGETED
         for name, kind in self.names:
             path = self.evidence.get(name)
             if path is not None:
                 sampled = kind.startswith("sometimes")
                 findings.append(Finding(name, kind, Verdict.SAMPLED if sampled else Verdict.VIOLATED, path))
             elif name in self.requested_names:
-                findings.append(Finding(name, kind, unseen))
+                findings.append(Finding(name, kind, absence))
         findings += [Finding(p.name, p.kind, Verdict.UNKNOWN) for p in self.liveness_properties]
         steps_by_action = {a.name: self.steps_by_action[i] for i, a in enumerate(self.instance.actions)}
         return Exploration(

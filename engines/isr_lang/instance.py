@@ -366,7 +366,7 @@ def _equal(i: Instance, n: Node) -> Node | None:
     return None
 
 
-def _ordered(strict: bool) -> Callable[[Instance, Node], Node | None]:
+def _fold_order(strict: bool) -> Callable[[Instance, Node], Node | None]:
     def rule(i: Instance, n: Node) -> Node | None:
         a, b = (i.interval(x) for x in n.args)
         if a is None or b is None:
@@ -427,8 +427,8 @@ SIMPLIFY: dict[str, Rule] = {
     "implies": _implies,
     "when": _when,
     "equal": _equal,
-    "less": _ordered(strict=True),
-    "at_most": _ordered(strict=False),
+    "less": _fold_order(strict=True),
+    "at_most": _fold_order(strict=False),
     "plus": _arithmetic(1),
     "minus": _arithmetic(-1),
     "get": _get,

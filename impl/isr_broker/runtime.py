@@ -189,7 +189,7 @@ class Runtime:
     _later: deque[Slow] = attrs.field(factory=deque[Slow])
     _admin: dict[int, Millis] = attrs.field(factory=dict[int, Millis])
     """When each request to the controller that waits is given up: its answer may be lost with the controller."""
-    _unwritten: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
+    _write_queue: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _alarms: list[tuple[Millis, TopicPartition]] = attrs.field(factory=list[tuple[Millis, TopicPartition]])
     _damages: list[LogDamaged] = attrs.field(factory=list[LogDamaged])
     """What was found since the core was told last."""
@@ -556,7 +556,7 @@ class Runtime:
         for effect in step.effects:
             match effect:
                 case AppendMetadata(records=records):
-                    self._unwritten += records
+                    self._write_queue += records
                 case Send(to, message):
                     self._send(to, CONTROLLER, message)
                 case Took(action=action, partition=tp, replica=replica):
@@ -571,9 +571,9 @@ class Runtime:
 
         When the log has grown long a snapshot takes its place.
         """
-        if not self._unwritten or self.controller is None or self.metadata_log is None:
+        if not self._write_queue or self.controller is None or self.metadata_log is None:
             return
-        records, self._unwritten = tuple(self._unwritten), []
+        records, self._write_queue = tuple(self._write_queue), []
         most = self.settings.metadata_log_max_record_bytes_between_snapshots
         try:
             self.metadata_log.append(records)
@@ -623,7 +623,7 @@ class Runtime:
             return
         self._busy = True
         try:
-            while (self._inbox or self._unwritten) and self.running:
+            while (self._inbox or self._write_queue) and self.running:
                 if not self._inbox:
                     self._write_metadata(now)
                     continue

@@ -357,8 +357,8 @@ class Server:
             self.flow.answers(holder, size, len(answer))
             future.set_result(answer)
 
-        if isinstance(request, protocol.Unsupported):
-            said = protocol.unsupported(request)
+        if isinstance(request, protocol.UnsupportedRequest):
+            said = protocol.answer_to_unsupported(request)
             if said is not None:
                 say(said)
             return said is not None

@@ -162,12 +162,12 @@ class Settings:
                 meant = f"; did you mean {close[0]!r}?" if close else ""
                 raise BadSetting(f"there is no setting {name!r}{meant}")
             field = fields_by_name[name]
-            values[field.name] = _parsed(name, text, field.default)
+            values[field.name] = _parse_value(name, text, field.default)
         return cast("Callable[..., Settings]", cls)(**values)
 
     def properties(self) -> dict[str, str]:
         """All settings as `from_properties` takes them."""
-        return {_spelling(f.name): _printed(getattr(self, f.name)) for f in attrs.fields(type(self))}
+        return {_spelling(f.name): _print_value(getattr(self, f.name)) for f in attrs.fields(type(self))}
 
 
 _BEFORE_2_5: Final[dict[str, Value]] = {"replica_lag_time_max_ms": 10_000, "broker_session_timeout_ms": 6_000}
@@ -292,7 +292,7 @@ def truth(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.strip().lower())
 
 
-def _parsed(name: str, text: str, default: object) -> Value:
+def _parse_value(name: str, text: str, default: object) -> Value:
     match default:
         case str():
             return text
@@ -313,7 +313,7 @@ def _parsed(name: str, text: str, default: object) -> Value:
             return number
 
 
-def _printed(value: Value) -> str:
+def _print_value(value: Value) -> str:
     match value:
         case bool():
             return str(value).lower()

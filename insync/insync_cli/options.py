@@ -59,21 +59,21 @@ class Usage:
 
 @attrs.frozen
 class _Spec:
-    """How a field is asked for. `nested` is a class of options, `title` the heading above them."""
+    """How a field is asked for. `group_shape` is a class of options, `title` the heading above them."""
 
     says: str = ""
     metavar: str | None = None
     read: Read = str
     choices: tuple[str, ...] = ()
     default: object = None
-    required: bool = False
+    is_required: bool = False
     positional: bool = False
     nargs: str | None = None
     flag: bool = False
     repeats: bool = False
     rival: str = ""
     name: str = ""
-    nested: type[object] | None = None
+    group_shape: type[object] | None = None
     title: str = ""
     constants: Callable[[Design], Mapping[str, Value]] | None = None
     command: bool = False
@@ -112,9 +112,9 @@ def option(
     return cast("T | None", _field(spec, default))
 
 
-def required(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> T:
+def required_option(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> T:
     """`--name WORD`, without which the verb cannot begin."""
-    return cast("T", _field(_Spec(says, metavar, read, required=True, name=name), attrs.NOTHING))
+    return cast("T", _field(_Spec(says, metavar, read, is_required=True, name=name), attrs.NOTHING))
 
 
 def repeated_option(metavar: str, says: str, read: Callable[[str], T], *, name: str = "") -> tuple[T, ...]:
@@ -158,7 +158,7 @@ def choices(words: Sequence[str], says: str) -> tuple[str, ...]:
 
 def argument(metavar: str, says: str, read: Callable[[str], T], *, choices: Sequence[str] = ()) -> T:
     """A word without an option before it."""
-    spec = _Spec(says, metavar, read, tuple(choices), required=True, positional=True)
+    spec = _Spec(says, metavar, read, tuple(choices), is_required=True, positional=True)
     return cast("T", _field(spec, attrs.NOTHING))
 
 
@@ -180,7 +180,7 @@ def arguments(metavar: str, says: str, read: Callable[[str], T], *, at_least: in
 
 def group(shape: type[T], title: str = "", about: str = "") -> T:
     """The options of another class, below a heading of their own."""
-    return attrs.field(factory=shape, metadata={SPEC: _Spec(about, nested=shape, title=title)})
+    return attrs.field(factory=shape, metadata={SPEC: _Spec(about, group_shape=shape, title=title)})
 
 
 def constants(defaults: Callable[[Design], Mapping[str, Value]] = lambda _: {}, about: str = "") -> Mapping[str, Value]:
@@ -380,8 +380,8 @@ def _own_files(argv: Sequence[str]) -> list[Path]:
 
 def _asks_for(shape: type[object], part: type[object]) -> bool:
     """Whether a class of options holds another one somewhere."""
-    nested = [spec.nested for spec, _ in _specs(shape) if spec.nested is not None]
-    return part in nested or any(_asks_for(n, part) for n in nested)
+    shapes = [spec.group_shape for spec, _ in _specs(shape) if spec.group_shape is not None]
+    return part in shapes or any(_asks_for(n, part) for n in shapes)
 
 
 class Parser(argparse.ArgumentParser):
@@ -423,9 +423,9 @@ class Parser(argparse.ArgumentParser):
         """An option for each field of a class of options, and of those that it holds; `add` puts it below a heading."""
         rivals: dict[str, Add] = {}
         for spec, name in _specs(shape):
-            if spec.nested is not None:
+            if spec.group_shape is not None:
                 titled = self.add_argument_group(spec.title, spec.says or None).add_argument if spec.title else add
-                self.add_fields(spec.nested, argv, titled, f"{path}{name}.")
+                self.add_fields(spec.group_shape, argv, titled, f"{path}{name}.")
             elif spec.constants is not None:
                 self.add_constants(shape, spec, argv)
             elif spec.rival:
@@ -463,8 +463,8 @@ class Parser(argparse.ArgumentParser):
         """The class of options with its values."""
         values: dict[str, object] = {}
         for spec, name in _specs(shape):
-            if spec.nested is not None:
-                values[name] = self.build_options(spec.nested, words, argv, f"{path}{name}.")
+            if spec.group_shape is not None:
+                values[name] = self.build_options(spec.group_shape, words, argv, f"{path}{name}.")
             elif spec.constants is not None:
                 values[name] = {
                     n: self.value(n, str(words[CONSTANT + n])) for n in self.constants if _is_given(n, words)
@@ -506,7 +506,7 @@ def _add(add: Add, spec: _Spec, name: str, path: str) -> None:
         more |= {"nargs": spec.nargs} if spec.nargs else {}
     else:
         word = "--" + (spec.name or name).replace("_", "-")
-        more |= {"dest": path + name, "required": spec.required}
+        more |= {"dest": path + name, "required": spec.is_required}
     if spec.flag:
         more |= {"action": "store_true"}
     else:
@@ -514,7 +514,7 @@ def _add(add: Add, spec: _Spec, name: str, path: str) -> None:
         more |= {"choices": spec.choices} if spec.choices else {}
         if spec.repeats and not spec.positional:
             more |= {"action": "extend", "nargs": spec.nargs} if spec.nargs else {"action": "append"}
-        more |= {"default": [] if spec.repeats else spec.default} if not spec.required else {}
+        more |= {"default": [] if spec.repeats else spec.default} if not spec.is_required else {}
     add(word, **more)
 
 

@@ -245,7 +245,7 @@ def peak_rss() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def uncovered(run: Run) -> list[str]:
+def uncovered_findings(run: Run) -> list[str]:
     """What a complete exploration shows about a model that was never exercised, one sentence each."""
     sentences: list[str] = []
     for action, taken in run["coverage"]["actions"].items():
@@ -262,7 +262,7 @@ def uncovered(run: Run) -> list[str]:
 
 
 def exit_code(
-    run: Run, *, named_properties: Sequence[str], strict: bool, uncovered: bool, expected: Mapping[str, str]
+    run: Run, *, named_properties: Sequence[str], strict: bool, is_uncovered: bool, expected: Mapping[str, str]
 ) -> Exit:
     """The answer as a number. What an expectation names is judged by it, the rest by itself."""
     verdicts = {line["name"]: line["verdict"] for line in run["properties"]}
@@ -284,4 +284,4 @@ def exit_code(
         return Exit.TOO_SMALL
     if any(line["verdict"] in (Verdict.BUDGETED, Verdict.UNKNOWN) for line in lines):
         return Exit.INCONCLUSIVE
-    return Exit.UNCOVERED if strict and uncovered else Exit.HOLDS
+    return Exit.UNCOVERED if strict and is_uncovered else Exit.HOLDS

@@ -7,7 +7,7 @@ These files are a cache of what the store says. A task takes the files of its bu
 of its own, and gives them back when it ends in order. If they are not there, since the bucket's last task ran elsewhere
 or died, the task makes the set from the levels in the store. If they are of an earlier level, it adds the levels since
 then; if of a later one, it cuts them. So every task begins with exactly the states of the levels before, whatever
-became of the last one, and `remade` says what that took.
+became of the last one, and `remaking` says what that took.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class BucketStates:
         self, spec: KernelSpec, hand: KernelWorker, bucket: int, level: int, before: int, spare: int = 0
     ) -> None:
         self.spec, self.hand, self.bucket, self.level, self.before = spec, hand, bucket, level, before
-        self.name, self.remade = store.new_name(), store.Remade()
+        self.name, self.remaking = store.new_name(), store.Remaking()
         home = local_folder(spec, bucket)
         home.mkdir(parents=True, exist_ok=True)
         self._room, self._files = DiskRoom(home, level, spare), dict[str, MappedFile]()
@@ -87,7 +87,7 @@ class BucketStates:
             self._give_up()
             raise
         if read is not None:
-            self.remade = store.Remade(1, read, time.monotonic() - start_time)
+            self.remaking = store.Remaking(1, read, time.monotonic() - start_time)
 
     def _remove_left_over(self, home: Path) -> None:
         """Remove the files of tasks of this bucket whose processes have ended without removing them."""

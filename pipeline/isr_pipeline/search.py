@@ -27,13 +27,13 @@ from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.memory import Words, address
 from isr_check.native.question import Question, difference
 from isr_check.native.search import PATIENCE
-from isr_check.native.sharding import sharded
+from isr_check.native.sharding import shard_program
 from isr_pipeline import session
 from isr_pipeline.arrow_rows import EXPANSION, FINDINGS, REMAKES, TIMES, Answer
 from isr_pipeline.bucket_states import BucketStates
 from isr_pipeline.locations import Location
 from isr_pipeline.runners import LocalRunner, Runner, SparkRunner, Stopped
-from isr_pipeline.store import Commit, Json, Remade, Store
+from isr_pipeline.store import Commit, Json, Remaking, Store
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker, digest, kernel_spec, seconds
 from isr_pipeline.tasks import AddStates, ExpandStates, sum_reports
 
@@ -71,7 +71,7 @@ class Search:
         symmetry = question.symmetry
         self.layout = Layout(self.instance, slack, symmetry.sorts if symmetry else ())
         made = program(self.instance, self.layout, question.on_states, question.on_steps, question.marks, symmetry)
-        self.program, self.means, self.buckets = sharded(made), means, means.buckets
+        self.program, self.means, self.buckets = shard_program(made), means, means.buckets
         self.store = Store(means.place)
         self.limits, self.start, self.earlier = Limits(), time.monotonic(), 0.0
         self.progress: Callable[[Progress], None] = silent
@@ -189,7 +189,7 @@ class Search:
 
     def again(self) -> tuple[str, ...]:
         """What it took so far to make visited sets again that their tasks did not find."""
-        whole = sum((c.remade for c in self.commits), Remade())
+        whole = sum((c.remade for c in self.commits), Remaking())
         if not whole.buckets:
             return ()
         return (f"{whole.buckets} visited sets made again in {whole.seconds:.1f} s",)
@@ -265,7 +265,7 @@ class Search:
                 self.elapsed(),
                 expansion.sent_count,
                 seconds([n for _, kind, n in answers if kind == TIMES]),
-                _remade(answers),
+                _remaking(answers),
             )
         )
         self.own = level if runner is self.here else self.own
@@ -324,9 +324,9 @@ class Search:
         )
 
 
-def _remade(answers: Sequence[Answer]) -> Remade:
+def _remaking(answers: Sequence[Answer]) -> Remaking:
     made = [n for _, kind, n in answers if kind == REMAKES]
-    return Remade(len(made), sum(int(n[0]) for n in made), sum(int(n[1]) for n in made) / 1e9)
+    return Remaking(len(made), sum(int(n[0]) for n in made), sum(int(n[1]) for n in made) / 1e9)
 
 
 def _bits(mask: int) -> list[int]:

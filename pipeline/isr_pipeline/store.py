@@ -116,7 +116,7 @@ def count_states(file: Location) -> int:
 
 
 @attrs.frozen
-class Remade:
+class Remaking:
     """Visited sets that tasks had to make again: how many, of how many states, and the seconds that tasks took for it.
 
     `states` counts those that were read from the store; what the task had on its disk needs no reading.
@@ -126,8 +126,8 @@ class Remade:
     states: int = 0
     seconds: float = 0.0
 
-    def __add__(self, other: Remade) -> Remade:
-        return Remade(self.buckets + other.buckets, self.states + other.states, self.seconds + other.seconds)
+    def __add__(self, other: Remaking) -> Remaking:
+        return Remaking(self.buckets + other.buckets, self.states + other.states, self.seconds + other.seconds)
 
 
 @attrs.frozen
@@ -154,7 +154,7 @@ class Commit:
     seconds: float
     sent: int
     spent: dict[str, float]
-    remade: Remade = Remade()
+    remade: Remaking = Remaking()
 
     @property
     def states(self) -> int:
@@ -272,7 +272,7 @@ def _commit(file: Location) -> Commit:
             cast("float", content["seconds"]),
             cast("int", content["sent"]),
             cast("dict[str, float]", content["spent"]),
-            Remade(**cast("dict[str, int]", content["remade"])),
+            Remaking(**cast("dict[str, int]", content["remade"])),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise BadCheckpoint(damage_text(file, problem)) from None

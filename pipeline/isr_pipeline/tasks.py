@@ -115,8 +115,10 @@ class AddStates:
                     bucket_set.name,
                 )
                 yield numbers(bucket, FINDINGS, bucket_row)
-                if bucket_set.remade.buckets:
-                    yield numbers(bucket, REMAKES, (bucket_set.remade.states, round(1e9 * bucket_set.remade.seconds)))
+                if bucket_set.remaking.buckets:
+                    yield numbers(
+                        bucket, REMAKES, (bucket_set.remaking.states, round(1e9 * bucket_set.remaking.seconds))
+                    )
                 yield numbers(bucket, TIMES, bucket_set.hand.time_spent.numbers())
 
     def _set(self, bucket: int) -> BucketStates:

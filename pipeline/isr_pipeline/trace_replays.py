@@ -99,7 +99,7 @@ class CoresOnTrace:
         action, parameters = self.world.labels.name(label)
         if model is None:
             return Outcome(DIFFERS, steps, Kind.UNEXPECTED.value, action, parameters)
-        both = zip(self.instance.variables, self.packing.unpacked(cores), self.packing.unpacked(model), strict=True)
+        both = zip(self.instance.variables, self.packing.unpack(cores), self.packing.unpack(model), strict=True)
         differing = tuple(v.name for v, ours, theirs in both if ours != theirs)
         return Outcome(DIFFERS, steps, Kind.INCONSISTENT.value, action, parameters, differing)
 

@@ -86,7 +86,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "acknowledged before the last complete read began, and polled by nobody",
         _SAFE,
         _JEPSEN,
-        values.unseen,
+        values.unseen_values,
         missing=evidence.no_scan,
     ),
     Anomaly(

@@ -179,7 +179,7 @@ def _figure(anomaly: Anomaly, lag: tuple[int, int] | None, figures: Availability
 
 def _judgement(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
     tally, missing = part.tally, part.missing
-    limited = {"realtime-lag": claims.max_lag, "unavailability": claims.max_unavailable}
+    limits = {"realtime-lag": claims.max_lag, "unavailability": claims.max_unavailable}
     if tally.forbidden:
         verdict = Verdict.VIOLATED
     elif missing is not None and not missing.vacuous:
@@ -188,7 +188,7 @@ def _judgement(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
         verdict = Verdict.PERMITTED
     elif missing is not None:
         verdict = Verdict.VACUOUS
-    elif anomaly.severity == "figure" and limited[anomaly.name] is None:
+    elif anomaly.severity == "figure" and limits[anomaly.name] is None:
         verdict = Verdict.MEASURED
     else:
         verdict = Verdict.HOLDS

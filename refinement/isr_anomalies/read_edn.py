@@ -157,7 +157,7 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
         return None
     if not isinstance(f, str) or f not in _FUNCTIONS:
         known = ", ".join(f":{name}" for name in sorted((*_FUNCTIONS, _DEBUG_FUNCTION)))
-        what = "there is no :f" if f is None else f":f is {_printed(f)}"
+        what = "there is no :f" if f is None else f":f is {_print_form(f)}"
         raise MalformedHistory(line, f"{what}; in Jepsen's kafka workload it is one of {known}")
     value = table.get("value")
     moved = table.get("rebalance-log")
@@ -177,7 +177,7 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
     return Event(line, word, name, str(process), time, None, micro, extra)
 
 
-def _printed(f: object) -> str:
+def _print_form(f: object) -> str:
     """An operation's function as EDN has it, cut where it is long."""
     text = f":{f}" if isinstance(f, Keyword) else repr(f)
     return text if len(text) <= 40 else f"{text[:37]}..."

@@ -47,11 +47,11 @@ def read_json(lines: Iterable[str]) -> Iterator[Item | Claims]:
     """Every line as an item; a first line with `settings` as claims. Raises Malformed with the line's number."""
     for line, text in enumerate(lines, 1):
         if text.strip():
-            table = parsed(line, text)
+            table = parse_object(line, text)
             yield claims_of(line, table["settings"]) if "settings" in table else item_of(line, table)
 
 
-def parsed(line: int, text: str) -> Object:
+def parse_object(line: int, text: str) -> Object:
     """The object in a line of text; Malformed if there is none."""
     try:
         value: object = json.loads(text)
@@ -204,7 +204,7 @@ def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
     if seek is not None and seek not in _SEEKS:
         raise MalformedHistory(line, f"seek is beginning or end, not {_name(seek)}")
     final = f == "final-read" and ok
-    unseen = table.get("unseen")
+    gaps = table.get("unseen")
     return Extra(
         acks=acks,
         group=_optional_word(line, table, "group"),
@@ -215,7 +215,7 @@ def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
         diverged=frozenset(_words(line, table, "diverged")),
         start=_natural(line, table, "start") if final and "start" in table else 0,
         end=_natural(line, table, "end") if final else 0,
-        unseen=None if unseen is None else frozenset(_offset(line, o) for o in _list(line, "unseen", unseen)),
+        unseen=None if gaps is None else frozenset(_offset(line, o) for o in _list(line, "unseen", gaps)),
     )
 
 

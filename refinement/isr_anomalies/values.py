@@ -55,7 +55,7 @@ def _loss_text(send: Send, scan: Scan, offset: int | None, read: int | None) -> 
     return f"value {send.value!r} {was}, a complete read went to {scan.end - 1} without it"
 
 
-def unseen(view: View) -> Iterator[Finding]:
+def unseen_values(view: View) -> Iterator[Finding]:
     """4: acknowledged before the last complete read began, and polled by nobody."""
     last = view.last_scan
     for send in view.unseen_sends:

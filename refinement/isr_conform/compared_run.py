@@ -281,7 +281,7 @@ class ComparedRun:
             case Kind.MISSING:
                 return self.rules.guards(action, parameters)
             case Kind.UNEXPECTED:
-                return self.rules.false_guard(action, parameters, self.packing.unpacked(state))
+                return self.rules.false_guard(action, parameters, self.packing.unpack(state))
 
     def _distance(self, state: int) -> int:
         """How many steps a state is from an initial one, if that is known.

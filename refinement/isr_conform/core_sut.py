@@ -62,7 +62,7 @@ class CoreSut:
                 raise InvalidRequest(f"'{do}' is no request of this protocol")
 
     def _state(self, world: Environment, state: State) -> JsonObject:
-        return state_json(world.instance, world.packing.unpacked(world.bits(state)))
+        return state_json(world.instance, world.packing.unpack(world.bits(state)))
 
     def _reset(self, world: Environment, requested_state: Json) -> JsonObject:
         found = [state for state in world.initial_states() if self._state(world, state) == requested_state]

@@ -119,7 +119,7 @@ class ModelMessages:
 
     def state(self, bits: int) -> JsonObject:
         """A state, with all of its variables."""
-        return state_json(self.instance, self.packing.unpacked(bits))
+        return state_json(self.instance, self.packing.unpack(bits))
 
     def _text(self, variable: int, value: object) -> str:
         """How Python writes the JSON of a variable's value; most values occur in many states."""
@@ -143,7 +143,7 @@ class ModelMessages:
         """Where a snapshot differs from this state of the model."""
         if not isinstance(snapshot, dict):
             raise SutFailure("its answer to snapshot has no state")
-        values, places = self.packing.unpacked(bits), list[Place]()
+        values, places = self.packing.unpack(bits), list[Place]()
         for i, name in self._compared_variables:
             if name not in snapshot:
                 raise SutFailure(f"its snapshot lacks {name}, which it claims to tell")

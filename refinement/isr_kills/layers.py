@@ -26,7 +26,7 @@ from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_replay import replay
 from isr_sim.faults import OF_THE_MODEL, Kind
 from isr_sim.histories import TellingRun, history, telling
-from isr_sim.simulate import QUICK, Config, finished, simulate
+from isr_sim.simulate import QUICK, Config, finish_run, simulate
 from isr_sim.traces import TracedWorld
 from isr_sim.world import Weather
 from isr_validate import validate
@@ -180,7 +180,7 @@ def by_simulator(bug: str, weather: str, seeds: Iterable[int]) -> Detection | No
 
 def _run_with_history(design: Design, weather: str, seed: int) -> TellingRun:
     run = telling(_with(WEATHERS[weather], design, insync_waits_for_joiners=False), seed, TracedWorld)
-    finished(run)
+    finish_run(run)
     return run
 
 

@@ -49,7 +49,7 @@ class ProcessSut:
                     return self._step(self.actions, request)
                 case "snapshot":
                     bits = self.actions.bits()
-                    return {"state": state_json(self.instance, self.actions.cores.packing.unpacked(bits))}
+                    return {"state": state_json(self.instance, self.actions.cores.packing.unpack(bits))}
                 case _:
                     raise InvalidRequest(f"'{do}' is no request that this answers")
         except (ProcessStuck, OutOfRange) as problem:

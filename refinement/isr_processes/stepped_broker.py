@@ -265,12 +265,12 @@ class SteppedServer(Server):
 
     def reply(self, value: object) -> CommandReply:
         """The answer to a command, with what was sent and taken since the last one."""
-        finished = CommandReply(
+        reply = CommandReply(
             value=value, sent_messages=tuple(self.sent_messages), actions=tuple(self.stepped_runtime.actions)
         )
         self.sent_messages.clear()
         self.stepped_runtime.actions.clear()
-        return finished
+        return reply
 
 
 def run_stepped_broker(start: ProcessStart, pipe: Connection) -> None:

@@ -69,7 +69,7 @@ class Packing:
         """The words of a packed state as one integer."""
         return sum(word << WORD * i for i, word in enumerate(words))
 
-    def unpacked(self, bits: int) -> tuple[object, ...]:
+    def unpack(self, bits: int) -> tuple[object, ...]:
         """The state of the reference evaluator that the integer holds."""
         mask = (1 << WORD) - 1
         return self.layout.unpack(tuple(bits >> WORD * i & mask for i in range(self.layout.words)))

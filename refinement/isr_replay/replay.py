@@ -234,7 +234,7 @@ class Replay:
         if (kind, action) in self.mismatch_kinds or len(self.mismatches) >= EXAMPLES:
             return
         self.mismatch_kinds.add((kind, action))
-        ours, theirs = self.world.packing.unpacked(cores), self.world.packing.unpacked(model)
+        ours, theirs = self.world.packing.unpack(cores), self.world.packing.unpack(model)
         differences = tuple(
             Difference(v.name, a, b) for v, a, b in zip(self.instance.variables, ours, theirs, strict=True) if a != b
         )

@@ -330,7 +330,7 @@ class ControllerSteps:
             after = [self._with_epoch(r, replica, epoch) for epoch in sorted(broker_epochs) for r in after]
             if not after:
                 raise LineRefused(f"{action} of {replica} without a new broker epoch")
-        if line.overtaken and action in RETURN_ACTIONS:
+        if line.is_overtaken and action in RETURN_ACTIONS:
             after += [attrs.evolve(r, shutting_down=tuple(b for b in r.shutting_down if b != replica)) for r in after]
             self.outside[line.place] = f"the Heartbeat {line.mail.id if line.mail else ''} was overtaken by a newer one"
         if (

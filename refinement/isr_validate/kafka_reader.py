@@ -230,7 +230,7 @@ class KafkaReader:
         if what == "refused" and says.get("rolled_back") is True and leads in self.proposals:
             given_up = self.proposals.pop(leads)
             self.lines.proposals[tp].remove(given_up)
-            self.lines.withdrawn.setdefault(tp, []).append(given_up)
+            self.lines.withdrawals.setdefault(tp, []).append(given_up)
         if what in ("fetched", "diverges"):
             self.fetches[FetchName(node, tp, str(says.get("request")))] = says
         if what == "answers":

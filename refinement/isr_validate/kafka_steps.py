@@ -259,7 +259,7 @@ class KafkaControllerSteps:
 
     inner: ControllerSteps
     proposals: list[Fields]
-    withdrawn: list[Fields]
+    withdrawals: list[Fields]
 
     @property
     def outside(self) -> dict[int, str]:
@@ -293,7 +293,7 @@ class KafkaControllerSteps:
             yield after
         if not led and not self.inner.bounded:
             told = line.controller
-            refused = told is not None and any(_proposes(one, told) for one in self.withdrawn)
+            refused = told is not None and any(_proposes(one, told) for one in self.withdrawals)
             why = "the controller accepts a proposal that it has refused" if refused else NO_STEPS
             differs = differences_between(state, told) if told is not None else {}
             attempts.append(FailedAttempt(str(state), why, (), differs))

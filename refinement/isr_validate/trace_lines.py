@@ -72,7 +72,7 @@ class Line:
     - `messages`, `answers`: messages and answers to clients; `acks`, `read_offset`: acks of its produce, offset of its
       read.
     - `state`, `controller`: the snapshot; `registration_epochs`: broker epochs that its registration may get;
-      `overtaken`: a newer heartbeat of the same life came before this one.
+      `is_overtaken`: a newer heartbeat of the same life came before this one.
     """
 
     place: int
@@ -90,7 +90,7 @@ class Line:
     state: Fields | None = None
     controller: ControllerState | None = None
     registration_epochs: tuple[int, ...] = ()
-    overtaken: bool = False
+    is_overtaken: bool = False
 
     @property
     def action(self) -> str | None:
@@ -103,7 +103,7 @@ class TraceLines:
     """A trace by owners. `refusal` is the place of the first line that the reader refused, and why.
 
     `proposals`: of Kafka's traces, by partition, every AlterPartition that a leader prepared, but for those in
-    `withdrawn`: it was told that they are refused, or never sent them.
+    `withdrawals`: it was told that they are refused, or never sent them.
     """
 
     level: Level
@@ -117,7 +117,7 @@ class TraceLines:
     stutters: Counter[str] = attrs.field(factory=Counter[str])
     outside: list[tuple[str, int, str]] = attrs.field(factory=list[tuple[str, int, str]])
     proposals: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
-    withdrawn: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
+    withdrawals: dict[str, list[Fields]] = attrs.field(factory=dict[str, list[Fields]])
     unchecked_lines: int = 0
     refusal: tuple[int, LineRefused] | None = None
 

@@ -54,7 +54,7 @@ class TraceReader:
         factory=dict[tuple[int, Json], tuple[Json, ...]]
     )
     heartbeats: dict[str, int] = attrs.field(factory=dict[str, int])
-    overtaken: bool = False
+    is_overtaken: bool = False
     metadata_before_life: dict[Owner, int] = attrs.field(factory=dict[Owner, int])
 
     def read_all(self, events: Sequence[Event]) -> None:
@@ -115,7 +115,7 @@ class TraceReader:
 
     def _receive(self, event: Event, node: str) -> SentMessage | None:
         """The message that the line received; LineRefused unless it was sent to this node before."""
-        self.overtaken = False
+        self.is_overtaken = False
         message_id = event.says.get("received")
         if message_id is None:
             return None
@@ -138,7 +138,7 @@ class TraceReader:
                     )
         if mail.kind == "Heartbeat":
             sender = mail.id.partition(":")[0]
-            self.overtaken = int(mail.id.partition(":")[2]) < self.heartbeats.get(sender, 0)
+            self.is_overtaken = int(mail.id.partition(":")[2]) < self.heartbeats.get(sender, 0)
             self.heartbeats[sender] = max(self.heartbeats.get(sender, 0), int(mail.id.partition(":")[2]))
         if "action" in event.says:
             self._check_order(event, mail)
@@ -320,7 +320,7 @@ class TraceReader:
             state=state,
             controller=controller,
             registration_epochs=self._registered_epochs(mail),
-            overtaken=self.overtaken,
+            is_overtaken=self.is_overtaken,
         )
 
     def _registered_epochs(self, mail: SentMessage | None) -> tuple[int, ...]:

@@ -57,7 +57,7 @@ def validate(
         lines = TraceLines(level, KAFKA + settings.get("insync.design", "kip-966"))
         KafkaReader(settings, lines).read_all(events)
     else:
-        events, bad = _ordered(all_lives)
+        events, bad = _order_events(all_lives)
         lines = TraceLines(
             level,
             settings.get("insync.design", "kip-966"),
@@ -92,7 +92,7 @@ def settings_of(lives: Iterable[Life]) -> Mapping[str, str]:
     return settings if design in TRACED_DESIGNS else {**settings, "insync.design": "kip-966"}
 
 
-def _ordered(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
+def _order_events(lives: list[Life]) -> tuple[list[Event], BadTrace | None]:
     """The events in causal order, up to the first without its causes, and the error there, if there is one."""
     events: list[Event] = []
     try:
@@ -152,8 +152,8 @@ def _search_owner(
     if lines.design.startswith(KAFKA):
         kafka = [line for line in owner_lines if isinstance(line, KafkaLine)]
         if node == CONTROLLER:
-            made, withdrawn = lines.proposals.get(tp, []), lines.withdrawn.get(tp, [])
-            decided = KafkaControllerSteps(ControllerSteps(lines, tp), made, withdrawn)
+            made, withdrawals = lines.proposals.get(tp, []), lines.withdrawals.get(tp, [])
+            decided = KafkaControllerSteps(ControllerSteps(lines, tp), made, withdrawals)
             return decided, search(decided, owner_lines, budget, progress)
         taken = KafkaReplicaSteps(ReplicaSteps(lines, node, tp), kafka)
         return taken, search(taken, owner_lines, budget, progress)

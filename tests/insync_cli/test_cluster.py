@@ -17,7 +17,7 @@ from tests.support.clusters import Cluster
 from insync_cli.clusters.cluster import defaults
 from insync_cli.main import main
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.storage.meta_properties import Claim, NotOurs, claim, claimed
+from isr_broker.storage.meta_properties import Claim, NotOurs, claim, read_claim
 from isr_cluster.ports import HOST, free_ports
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
@@ -174,7 +174,7 @@ def test_a_folder_with_other_data_is_refused(tmp_path: Path, capsys: pytest.Capt
 
 def test_data_are_claimed_once(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
-    assert claimed(disk) is None
+    assert read_claim(disk) is None
     claim(disk, Claim(1, "a"))
     claim(disk, Claim(1, "a"))
     with pytest.raises(NotOurs, match="belongs to the cluster a, not to b"):

@@ -64,7 +64,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     RegisterBroker,
     TopicPartition,
-    removed,
+    removed_partition,
 )
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.topics import FILE, file_of, has_checksum, in_file, random_topic_id, topic_id_of, uuid_of
@@ -605,7 +605,7 @@ def test_a_log_that_is_damaged_while_the_process_runs_waits_for_the_next_one() -
     news = Metadata(since=5, offset=6, partitions=(metadata(1, (1, 3), epoch=10),))
     later = nodes.handle(step.core, Received(CONTROLLER, news), 0)
     assert not [e for e in later.effects if isinstance(e, SetAside | OpenLog)]
-    gone = Metadata(since=5, offset=6, partitions=(removed(TP),))
+    gone = Metadata(since=5, offset=6, partitions=(removed_partition(TP),))
     assert SetAside(TP) in nodes.handle(step.core, Received(CONTROLLER, gone), 0).effects, "never deleted"
 
 

@@ -23,7 +23,7 @@ from isr_broker.core.messages import (
     MetadataSnapshot,
     PartitionMetadata,
     TopicPartition,
-    removed,
+    removed_partition,
 )
 from isr_broker.runtime import Runtime
 from isr_broker.settings import Settings
@@ -43,7 +43,7 @@ RECORDS: tuple[MetadataRecord, ...] = (
     BrokerMetadata(broker=2, epoch=2, fenced=False),
     partition(TP, 3),
     partition(GONE, 4),
-    removed(GONE),
+    removed_partition(GONE),
 )
 
 

@@ -135,8 +135,8 @@ def alone() -> Requests:
 def said(requests: Requests, frame: bytes, now: int = 10_000) -> bytes | None:
     """The answer to a frame, if there is one by now."""
     request = protocol.parse(frame[4:])
-    if isinstance(request, protocol.Unsupported):
-        return protocol.unsupported(request)
+    if isinstance(request, protocol.UnsupportedRequest):
+        return protocol.answer_to_unsupported(request)
     answers: list[bytes] = []
 
     def reply(fields: protocol.Answer | None) -> None:

@@ -10,7 +10,7 @@ from tests.support.strategies import numbered_model, trace
 
 from isr_check import explorer, native
 from isr_check.engine import DEADLOCK, Exploration, Limits, Unsound, Verdict
-from isr_check.native.renaming import exchanges, woven
+from isr_check.native.renaming import exchanges, weave
 from isr_check.symmetry import Symmetry
 from isr_lang import Design, Instance
 from isr_lang.constants import Value
@@ -59,7 +59,7 @@ def test_the_walk_of_exchanges_passes_every_order_once(size: int) -> None:
 def test_a_woven_walk_passes_every_pair_once() -> None:
     order = [0, 1, 2, 10, 11, 12]
     seen = [tuple(order)]
-    for move in woven(exchanges(3), [3 + m for m in exchanges(3)]):
+    for move in weave(exchanges(3), [3 + m for m in exchanges(3)]):
         order[move], order[move + 1] = order[move + 1], order[move]
         seen.append(tuple(order))
     assert len(set(seen)) == len(seen) == 36

@@ -27,7 +27,7 @@ from isr_lang import Value
 from isr_protocol.planted.bugs import PLANTED as MODEL_BUGS
 from isr_replay import ReplayResult, replay
 from isr_sim.histories import history, telling
-from isr_sim.simulate import Config, finished
+from isr_sim.simulate import Config, finish_run
 
 PAGE: Final = (Path(__file__).resolve().parents[2] / "docs" / "kills.md").read_text(encoding="utf-8")
 
@@ -187,7 +187,7 @@ def test_todays_log_directory_breaks_no_promise_at_any_write() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_the_clients_of_todays_design_tell_has_no_anomaly(seed: int) -> None:
     run = telling(Config(), seed)
-    finished(run)
+    finish_run(run)
     told = history(run)
     answer = check(pair_operations(read_json(told)))
     assert [j.name for j in answer.judgements if j.forbidden or j.verdict is Verdict.UNKNOWN] == []

@@ -19,7 +19,7 @@ from tests.support.random_histories import Line, Log
 
 from isr_anomalies import Claims, MalformedHistory, Partition, pair_operations, read_json
 from isr_anomalies.operations import NOTHING, Event
-from isr_anomalies.read_json import item_of, parsed
+from isr_anomalies.read_json import item_of, parse_object
 from isr_pipeline.histories import chunks, pairing, plain, shares
 from isr_pipeline.locations import Location
 
@@ -113,7 +113,7 @@ def test_a_plain_invocation_is_the_event_that_isr_anomalies_has() -> None:
         told = plain.line_of(text)
         if told is not None and plain.begins(told):
             seen += 1
-            expected = item_of(3, parsed(3, text))
+            expected = item_of(3, parse_object(3, text))
             assert isinstance(expected, Event)
             # fields that nobody looks at make an Extra that says nothing
             extra = None if expected.extra == NOTHING else expected.extra

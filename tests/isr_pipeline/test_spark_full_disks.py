@@ -27,7 +27,7 @@ from isr_pipeline.explore import explore
 from isr_pipeline.locations import Location
 from isr_pipeline.mapped_files import RECORD_FILE, DiskRoom
 from isr_pipeline.runners import LocalRunner, Sink, Source
-from isr_pipeline.store import Commit, Remade
+from isr_pipeline.store import Commit, Remaking
 
 pytestmark = [pytest.mark.explores, pytest.mark.processes]
 
@@ -71,7 +71,7 @@ def commits(run: Path) -> list[Commit]:
 def test_sets_that_no_task_uses_make_room(run: Path) -> None:
     found = explore(FIVE, folder=run, partitions=BUCKETS, handover=HERE)
     assert answer(found) == answer(native.explore(FIVE))
-    again = sum((c.remade for c in commits(run)), Remade())
+    again = sum((c.remade for c in commits(run)), Remaking())
     tasks = sum(len(c.sizes) for c in commits(run)[1:])
     assert again.states > found.distinct, "sets were made again level by level"
     assert again.buckets < tasks * 3 // 4, "those that fit stayed"

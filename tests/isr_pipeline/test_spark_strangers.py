@@ -30,7 +30,7 @@ from isr_check.engine import Progress
 from isr_lang import Instance
 from isr_pipeline import session
 from isr_pipeline.explore import SETTINGS, explore
-from isr_pipeline.store import Commit, Remade, Store
+from isr_pipeline.store import Commit, Remaking, Store
 from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -100,7 +100,7 @@ def test_disks_that_do_not_hold_all_visited_sets(tmp_path: Path) -> None:
         with session.running(small.master, settings={**session.SETTINGS, **SETTINGS, **PATIENT}):
             found = explore(FIVE, store=small.store("full"), master=small.master, partitions=many, handover=100)
         assert answer(found) == answer(native.explore(FIVE))
-        again = sum((c.remade for c in commits(small, "full")), Remade())
+        again = sum((c.remade for c in commits(small, "full")), Remaking())
     assert again.buckets > 2 * many, "sets were removed, and made again"
 
 
@@ -136,7 +136,7 @@ def test_an_executor_killed_at_every_level(apart: Apart) -> None:
     assert answer(found) == answer(native.explore(FIVE))
     done = commits(apart, "killed")
     assert killed >= set(range(len(found.levels)))
-    remade = sum((c.remade for c in done), Remade())
+    remade = sum((c.remade for c in done), Remaking())
     assert remade.buckets > BUCKETS
     assert remade.seconds > 0
 

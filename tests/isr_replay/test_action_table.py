@@ -44,5 +44,5 @@ def test_the_abstraction_of_the_initial_states_is_initial(replicas: int) -> None
 
     instance = Instance(KIP_966, {"replicas": replicas})
     world = Environment(instance, tuple(range(replicas)), own_look=False)
-    found = [world.packing.unpacked(world.bits(state)) for state in world.initial_states()]
+    found = [world.packing.unpack(world.bits(state)) for state in world.initial_states()]
     assert found == [state for _, state in Evaluator(instance).initial_states()]

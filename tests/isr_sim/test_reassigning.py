@@ -12,7 +12,7 @@ from tests.support.sample import sample
 from isr_broker.designs import KIP_966, KRAFT_3_5, Design
 from isr_sim.faults import KEEPING
 from isr_sim.reassigning import MovingRun
-from isr_sim.simulate import QUICK, Config, Outcome, finished
+from isr_sim.simulate import QUICK, Config, Outcome, finish_run
 
 pytestmark = pytest.mark.explores
 
@@ -27,7 +27,7 @@ ACTIONS = (
 
 def moved(seed: int, design: Design = KIP_966) -> Outcome:
     settings = attrs.evolve(QUICK, insync_design=design)
-    return finished(MovingRun(Config(settings=settings, brokers=4, kinds=KEEPING), seed))
+    return finish_run(MovingRun(Config(settings=settings, brokers=4, kinds=KEEPING), seed))
 
 
 @pytest.mark.parametrize("first", sample(range(0, 10 * CHUNK, CHUNK), 1))

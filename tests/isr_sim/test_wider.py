@@ -29,7 +29,7 @@ from isr_sim.damage import Archive, Damage, FileDamage, Purpose, archive_files, 
 from isr_sim.faults import ALL, WIDER, Kind
 from isr_sim.host import Host, Impostor, MachineDeath
 from isr_sim.invariants import Invariants, Violation
-from isr_sim.simulate import EVERYTHING, QUICK, Config, Run, finished, simulate
+from isr_sim.simulate import EVERYTHING, QUICK, Config, Run, finish_run, simulate
 from isr_sim.traces import again, origin_of
 from isr_sim.wider import WiderFaults
 from isr_sim.world import STRANGE
@@ -220,7 +220,7 @@ def test_a_broker_of_another_cluster_and_a_controller_that_is_behind_stand_there
     for seed in range(4):
         kinds = (Kind.FOREIGN_BROKER, Kind.FOREIGN_CONTROLLER, Kind.CONTROLLER_BEHIND)
         run = Run(Config(kinds=kinds, every_ms=300), seed)
-        outcome = finished(run)
+        outcome = finish_run(run)
         assert outcome.violation is None
         assert all(host.impostor is None for host in run.world.machines)
         assert {host.disk.exists(META_PROPERTIES) for host in run.world.machines} == {True}
@@ -254,11 +254,11 @@ def test_what_a_disk_loses_is_borne_only_while_others_have_it() -> None:
     bears = faults._bearable  # pyright: ignore[reportPrivateUsage]
     assert bears(Kind.SEGMENT_DAMAGE, 1)
     faults.lossy.add(2)
-    faults.crashed[2] = run.world.hosts[2].life
+    faults.crash_lives[2] = run.world.hosts[2].life
     assert not bears(Kind.SEGMENT_DAMAGE, 1), "two of three, with a minimum of two"
     assert not bears(Kind.CRASH, 1), "to the controller a crash is no other"
     faults.lossy.clear()
-    faults.crashed.clear()
+    faults.crash_lives.clear()
     faults.least_minimum = dict.fromkeys(faults.least_minimum, 1)
     assert not bears(Kind.SEGMENT_DAMAGE, 1), "something may be committed on one broker alone"
 

@@ -16,7 +16,7 @@ from isr_broker.storage.metadata_log import NAME, MetadataLog
 from isr_sim.clients import PATIENCE_MS
 from isr_sim.faults import ALL, Kind
 from isr_sim.histories import Silent, telling
-from isr_sim.simulate import QUICK, Config, Run, finished, simulate
+from isr_sim.simulate import QUICK, Config, Run, finish_run, simulate
 
 pytestmark = pytest.mark.explores
 
@@ -45,7 +45,7 @@ def test_every_process_is_the_runtime_of_the_server_and_one_has_the_controller_w
 
 def test_a_controller_that_tells_of_what_it_has_not_written_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgets(self: Runtime, now: Millis) -> None:
-        self._unwritten = []  # pyright: ignore[reportPrivateUsage]
+        self._write_queue = []  # pyright: ignore[reportPrivateUsage]
         if self.controller is not None and self.controller.durable_offset < self.controller.offset:
             self._tell_controller(Written(self.controller.offset), now)  # pyright: ignore[reportPrivateUsage]
 
@@ -110,7 +110,7 @@ def test_a_request_that_is_never_answered_is_found(monkeypatch: pytest.MonkeyPat
 
 def test_old_segments_go_and_topics_are_made_again() -> None:
     run = Run(Config(kinds=(Kind.RETENTION, Kind.RECREATION)), 1)
-    assert finished(run).promise is None
+    assert finish_run(run).promise is None
     assert max(run.invariants.kept_from.values()) > 0 or run.invariants.topics[TopicPartition("t", 0)] > 9
 
 

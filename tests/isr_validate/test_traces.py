@@ -28,7 +28,7 @@ from isr_broker.snapshot import Json
 from isr_broker.storage.disk_memory import Everything, Fault, MemoryDisk
 from isr_broker.trace_reader import Life, read_lives
 from isr_sim.host import MachineDeath
-from isr_sim.simulate import Config, Run, finished
+from isr_sim.simulate import Config, Run, finish_run
 from isr_sim.traces import TracedWorld
 from isr_sim.world import FAIR
 from isr_validate import Level, Validation, validate
@@ -61,7 +61,7 @@ def test_a_simulated_run_is_a_run_of_the_model(seed: int) -> None:
 
 
 def test_a_run_is_the_same_with_a_trace_and_without() -> None:
-    assert finished(Run(Config(), 3, kind=TracedWorld)) == finished(Run(Config(), 3))
+    assert finish_run(Run(Config(), 3, kind=TracedWorld)) == finish_run(Run(Config(), 3))
 
 
 def test_messages_that_come_twice_are_outside_of_the_model() -> None:

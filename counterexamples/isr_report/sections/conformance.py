@@ -38,7 +38,7 @@ SECTIONS = {
         ("insync kills --json kills.json", "insync report --include kills.json"),
     ),
 }
-UNSAID = '<span class="quiet">not said</span>'
+NOT_SAID = '<span class="quiet">not said</span>'
 
 
 def is_conformance(report: Json) -> bool:
@@ -67,7 +67,7 @@ def number(report: Json, *path: str) -> str:
     here: object = report
     for key in path:
         here = _under(here, key)
-    return f"{here:,}" if isinstance(here, int) else f"{here:,.1f}" if isinstance(here, float) else UNSAID
+    return f"{here:,}" if isinstance(here, int) else f"{here:,.1f}" if isinstance(here, float) else NOT_SAID
 
 
 def _under(value: object, key: str) -> object:
@@ -78,7 +78,7 @@ def bounds_of(report: Json) -> str:
     """Bounds and settings of a report, as one types them; those that are off or zero are left out."""
     given = report.get("bounds")
     if not isinstance(given, Mapping):
-        return UNSAID
+        return NOT_SAID
     shown = {k: v for k, v in cast("Json", given).items() if v not in (False, 0)}
     words = [f"{k.replace('_', '-')} {'on' if v is True else v}" for k, v in shown.items()]
     return escape(", ".join(words)) or "the defaults"
@@ -179,12 +179,12 @@ def _validations(reports: Sequence[IncludedReport]) -> str:
         rows.append(
             (
                 link(i["file"], escape(i["file"].rpartition("/")[2])),
-                word if "rejected" in r else UNSAID,
+                word if "rejected" in r else NOT_SAID,
                 number(r, "lives"),
                 number(r, "events"),
                 f"{total(r, 'steps'):,}",
                 f"{total(r, 'stutters'):,}",
-                f"{len(cast('list[object]', outside)):,}" if isinstance(outside, list) else UNSAID,
+                f"{len(cast('list[object]', outside)):,}" if isinstance(outside, list) else NOT_SAID,
                 number(r, "unchecked"),
             )
         )

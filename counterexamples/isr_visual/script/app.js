@@ -11,7 +11,7 @@ class App {
     const texts = read("itf");
     this.traces = read("document").map((about, n) => new Trace(/** @type {About} */ (about), String(texts[n])));
     /** @type {Trace | null} */
-    this.shown = null;
+    this.openTrace = null;
     this.trace = this.traces[0];
     /** @type {View} */
     this.view = {
@@ -37,7 +37,7 @@ class App {
       this.open(n, at);
       scrollTo(0, 0);
     });
-    this.rushed = false;
+    this.inHaste = false;
     this.timers = { calm: 0, frame: 0, address: 0, playing: 0 };
     /** The link that led here. @type {Link | null} */
     this.arrival = null;
@@ -47,11 +47,11 @@ class App {
     addEventListener("keydown", (event) => keyPressed(this, event));
     // by the time that this is handled the address may be another
     addEventListener("hashchange", (event) => {
-      const gallery = !this.shown;
+      const gallery = !this.openTrace;
       if (this.follow(new URL(event.newURL).hash) && gallery) scrollTo(0, 0);
     });
-    addEventListener("beforeprint", () => this.shown && this.sheet.replaceChildren(contactSheet(this.shown)));
-    addEventListener("resize", () => this.resized());
+    addEventListener("beforeprint", () => this.openTrace && this.sheet.replaceChildren(contactSheet(this.openTrace)));
+    addEventListener("resize", () => this.fitWindow());
     if (this.follow()) return;
     if (this.gathers) this.openGallery();
     else this.open(0);
@@ -64,7 +64,7 @@ class App {
     this.stop();
     document.body.classList.add("opened");
     this.trace = this.traces[n];
-    this.shown = this.trace;
+    this.openTrace = this.trace;
     const property = this.trace.about.property || null;
     const fresh = { trail: [], asked: null, allWays: false, hidden: new Set(), pinned: new Set() };
     Object.assign(this.view, { at: at ?? this.trace.opensAt, property, ...fresh });
@@ -82,13 +82,13 @@ class App {
     document.body.classList.remove("opened");
     // or a link of the overview to where the address still points would open nothing
     if (location.hash) history.replaceState(null, "", "#");
-    this.shown = null;
+    this.openTrace = null;
     this.root.replaceChildren(this.gallery.draw());
   }
 
   /** @type {(step: number) => void} */
   go(step) {
-    if (!this.shown) return;
+    if (!this.openTrace) return;
     const { view, trace } = this;
     const to = Math.max(0, Math.min(step, trace.last));
     const onward = to === view.at + 1 && !view.trail.length;
@@ -106,10 +106,10 @@ class App {
 
   /** As long as a key is held or the scrubber moves: what is out of sight, and code that nobody could read, waits. */
   rush() {
-    this.rushed = true;
+    this.inHaste = true;
     clearTimeout(this.timers.calm);
     this.timers.calm = setTimeout(() => {
-      this.rushed = false;
+      this.inHaste = false;
       this.draw();
     }, CALM);
   }
@@ -127,7 +127,7 @@ class App {
   stop() {
     clearInterval(this.timers.playing);
     this.timers.playing = 0;
-    if (this.shown) this.controls.update();
+    if (this.openTrace) this.controls.update();
   }
 
   /** @type {(way: Way) => void} */
@@ -186,7 +186,7 @@ class App {
 
   draw() {
     const { panels, timers, view } = this;
-    if (!this.shown || !panels) return;
+    if (!this.openTrace || !panels) return;
     const focus = focusBelow(this.root);
     view.here = hereOf(this.trace, view);
     panels.draw();
@@ -196,7 +196,7 @@ class App {
     cancelAnimationFrame(timers.frame);
     timers.frame = requestAnimationFrame(() => panels.showColumn());
     clearTimeout(timers.address); // a browser takes only so many new addresses per second
-    timers.address = setTimeout(() => this.shown && history.replaceState(null, "", this.link()), 200);
+    timers.address = setTimeout(() => this.openTrace && history.replaceState(null, "", this.link()), 200);
   }
 
   /** To what is shown. */
@@ -242,7 +242,7 @@ class App {
     this.draw();
   }
 
-  resized() {
+  fitWindow() {
     cancelAnimationFrame(this.timers.frame);
     if (this.panels) this.panels.room = null;
     this.timers.frame = requestAnimationFrame(() => this.draw());

@@ -24,7 +24,7 @@ function caption(trace, here, back) {
       here.parameters ? h("code", {}, here.parameters) : null,
     ),
     here.lost.map((line) =>
-      h("p", { class: marked("loss", false) + (line.startsWith("LOST") ? "" : " unavailable") }, line),
+      h("p", { class: litClass("loss", false) + (line.startsWith("LOST") ? "" : " unavailable") }, line),
     ),
     here.broken.length ? h("p", { class: "broken" }, "Broken by this step: ", here.broken.join(", ")) : null,
   ];

@@ -95,7 +95,7 @@ class Against {
     if (!other) return null;
     const { at } = this.view;
     const turn = other.turns[at];
-    const scene = this.trace.drawn(this.trace.otherValues[at], {
+    const scene = this.trace.drawScene(this.trace.otherValues[at], {
       before: at ? this.trace.otherValues[at - 1] : null,
       changes: turn.apart,
       width: this.view.width,

@@ -1,6 +1,6 @@
 // Taking something along: the scene as SVG, the trace as ITF, diagrams as text, a link, a printed sheet.
 
-const STYLED = [
+const STYLE_NAMES = [
   "fill",
   "stroke",
   "stroke-width",
@@ -23,7 +23,7 @@ function svgText(svg, background) {
     to = [copy, ...copy.querySelectorAll("*")];
   from.forEach((node, i) => {
     const looks = getComputedStyle(node);
-    for (const name of node === svg ? [] : STYLED) {
+    for (const name of node === svg ? [] : STYLE_NAMES) {
       const pattern = to[i].getAttribute(name)?.startsWith("url(");
       if (!pattern) to[i].setAttribute(name, looks.getPropertyValue(name));
     }

@@ -157,7 +157,11 @@ function control(trace, open) {
   return h("article", { class: "thumb control" }, [
     h("h3", {}, button(`${against.label}: ${trace.title}`, { class: "open", onclick: open })),
     about.property ? h("p", { class: fails ? "broken" : "kept" }, h("code", {}, about.property), kept) : null,
-    h("div", { class: "picture", "aria-hidden": "true" }, trace.drawn(trace.otherValues[trace.last], { width: THUMB })),
+    h(
+      "div",
+      { class: "picture", "aria-hidden": "true" },
+      trace.drawScene(trace.otherValues[trace.last], { width: THUMB }),
+    ),
     h("p", {}, parts),
   ]);
 }

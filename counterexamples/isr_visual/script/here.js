@@ -68,7 +68,7 @@ function offTheTrace(trace, { at, trail }) {
     values,
     before,
     changes: changesBetween(before, values),
-    lost: new Roles(trace.about.roles, values).lost(),
+    lost: new Roles(trace.about.roles, values).losses(),
     broken: way.breaks,
     action: way.action,
     parameters: way.parameters,

@@ -41,7 +41,7 @@ function keysHelp() {
 
 /** @type {(app: App, event: KeyboardEvent) => void} */
 function keyPressed(app, event) {
-  if (!app.shown || event.ctrlKey || event.metaKey || event.altKey || app.help.open) return;
+  if (!app.openTrace || event.ctrlKey || event.metaKey || event.altKey || app.help.open) return;
   const target = /** @type {HTMLElement} */ (event.target);
   const type = target instanceof HTMLInputElement ? target.type : "";
   const typing = target.matches?.("input, textarea, select");

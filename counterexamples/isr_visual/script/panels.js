@@ -87,11 +87,11 @@ class Panels {
       "caption",
       caption(trace, here, () => app.go(view.at)),
     );
-    this.put("scene", trace.drawn(here.values, { before: here.before, changes: here.changes, width }));
+    this.put("scene", trace.drawScene(here.values, { before: here.before, changes: here.changes, width }));
     this.put("story", new StoryPanel(trace, view, go).draw());
     this.drawTimeline();
     this.put("reason", promiseBox(trace, view));
-    this.put("step", question(trace, view, go) || new StepPanel(trace, view, !app.rushed).draw());
+    this.put("step", question(trace, view, go) || new StepPanel(trace, view, !app.inHaste).draw());
     if (!this.waits("lanes")) this.drawLanes(this.room.lanes);
     const acts = app.acts();
     if (!this.waits("variables")) this.put("variables", new VariableTable(trace, view, acts).draw());
@@ -102,7 +102,7 @@ class Panels {
   /** Whether a part can wait: it is not on this page, or it is out of sight while a key is held. */
   waits(/** @type {string} */ name) {
     const box = this.boxes[name];
-    return !box || (this.app.rushed && box.getBoundingClientRect().top > innerHeight);
+    return !box || (this.app.inHaste && box.getBoundingClientRect().top > innerHeight);
   }
 
   /** @type {(name: string, content: Content) => void} */

@@ -10,38 +10,38 @@ class Roles {
     this.table = table;
     this.values = values;
     /** @type {{ [role: string]: Plain }} */
-    this.found = {};
+    this.parts = {};
     /** @type {{ [role: string]: string }} */
     this.names = {};
     for (const [role, [shape, names]] of Object.entries(table.scene)) {
       const name = names.find((n) => n in values && fits(shape, plainOf(values[n])));
       if (name === undefined) continue;
-      this.found[role] = plainOf(values[name]);
+      this.parts[role] = plainOf(values[name]);
       this.names[role] = name;
     }
-    const logs = this.found.log;
+    const logs = this.parts.log;
     const drawable = isObject(logs) && Object.values(logs).length > 0 && Object.values(logs).every(Array.isArray);
     this.replicas = drawable ? Object.keys(logs) : [];
     const seen = table.seen in values ? plainOf(values[table.seen]) : null;
     /** What each leader knows of each follower's log end. */
-    this.seen = isObject(seen) ? seen : null;
+    this.seenEnds = isObject(seen) ? seen : null;
   }
 
   /** @type {(role: string, replica: string) => Plain | undefined} */
   of(role, replica) {
-    const each = this.found[role];
+    const each = this.parts[role];
     return isObject(each) ? each[replica] : undefined;
   }
 
   /** @type {(role: string) => string[]} */
   many(role) {
-    const value = this.found[role];
+    const value = this.parts[role];
     return Array.isArray(value) ? value.filter((x) => typeof x === "string") : [];
   }
 
   /** @type {(role: string) => boolean} */
   has(role) {
-    return role in this.found;
+    return role in this.parts;
   }
 
   /** @type {(r: string) => string[]} */
@@ -60,12 +60,12 @@ class Roles {
    * @type {(r: string) => boolean}
    */
   leads(r) {
-    return !this.down(r) && (this.of("follows", r) ?? this.found.leader) === r;
+    return !this.down(r) && (this.of("follows", r) ?? this.parts.leader) === r;
   }
 
   /** @type {(r: string) => boolean} */
   elected(r) {
-    return this.found.leader === r;
+    return this.parts.leader === r;
   }
 
   /** @type {(record: string) => string | undefined} */
@@ -86,10 +86,10 @@ class Roles {
 
   /** Whether whoever was elected acts as leader of that epoch already; until then it can still be replaced. */
   acting() {
-    const elected = this.found.leader;
+    const elected = this.parts.leader;
     if (typeof elected !== "string" || !this.replicas.includes(elected)) return false;
     const own = this.of("epoch", elected);
-    const epoch = this.found["controller epoch"];
+    const epoch = this.parts["controller epoch"];
     return this.leads(elected) && (own === undefined || epoch === undefined || own === epoch);
   }
 
@@ -97,9 +97,9 @@ class Roles {
    * In words: what was acknowledged or committed, and is where nobody can serve it (as isr_trace.scene says it).
    * @returns {string[]}
    */
-  lost() {
+  losses() {
     const acked = this.many("acked");
-    const leader = String(this.found.leader);
+    const leader = String(this.parts.leader);
     const lines = [];
     for (const record of new Set([...acked, ...this.many("committed")])) {
       const was = `record ${record} was ${acked.includes(record) ? "acknowledged" : "committed"}`;

@@ -25,19 +25,19 @@ const STANDING = {
 const shape = (tag, attributes, ...parts) => ({ tag, attributes, parts: parts.flat().filter((part) => part !== null) });
 
 /** @type {(kind: string, changed: unknown) => string} */
-const marked = (kind, changed) => (changed ? `${kind} lit` : kind);
+const litClass = (kind, changed) => (changed ? `${kind} lit` : kind);
 
 /** @type {(x: number, y: number, kind: string, words: string) => Shape} */
 const label = (x, y, kind, words) => shape("text", { x, y, class: kind }, words);
 
 /** @type {(names: string[]) => string} */
-const braced = (names) => `{${names.join(", ")}}`;
+const inBraces = (names) => `{${names.join(", ")}}`;
 
 /**
  * Which cells of which variables a list of changes touches: `log[r1]`, `acked`.
  * @type {(changes: Change[]) => Set<string>}
  */
-function touched(changes) {
+function touchedPaths(changes) {
   /** @type {Set<string>} */
   const found = new Set();
   for (const { path } of changes) {
@@ -50,7 +50,7 @@ function touched(changes) {
 
 class Scene {
   /** How many were drawn: each has patterns of its own, for a hidden picture lends nothing. */
-  static drawn = 0;
+  static drawings = 0;
 
   /**
    * @param {RoleTable} table
@@ -61,24 +61,24 @@ class Scene {
     this.table = table;
     this.roles = new Roles(table, values);
     this.before = before ? new Roles(table, before) : null;
-    this.touched = touched(changes);
+    this.touchedPaths = touchedPaths(changes);
     this.narrow = width < 520;
     this.width = Math.round(Math.min(Math.max(width, 330), 860));
     this.label = label;
     this.messages = this.roles.messages();
     this.gutter = this.narrow || !table.mail.some((m) => m.variable in values) ? 0 : GUTTER;
     this.card = this.width - this.gutter;
-    this.left = this.narrow ? 16 : Math.min(182, 182 - Math.max(0, 640 - this.width) / 2);
+    this.logX = this.narrow ? 16 : Math.min(182, 182 - Math.max(0, 640 - this.width) / 2);
     const end = this.roles.longest();
     /** How many offsets there is room for; `first`: the first that is shown, all before share one place. */
-    this.room = Math.min(Math.max(cells, end), Math.max(2, Math.floor((this.card - this.left - 62) / CELL)));
+    this.room = Math.min(Math.max(cells, end), Math.max(2, Math.floor((this.card - this.logX - 62) / CELL)));
     this.first = end > this.room ? end - this.room + 1 : 0;
-    this.end = this.left + this.room * CELL + 10;
+    this.end = this.logX + this.room * CELL + 10;
     this.y = 0;
     /** Where messages to and from somebody begin and end. @type {Map<string, number>} */
     this.middle = new Map();
-    Scene.drawn += 1;
-    this.hatch = `hatch-${Scene.drawn}`;
+    Scene.drawings += 1;
+    this.hatch = `hatch-${Scene.drawings}`;
   }
 
   /**
@@ -86,13 +86,13 @@ class Scene {
    * @type {(offset: number) => number}
    */
   x(offset) {
-    return this.left + (this.first ? Math.max(0, offset - this.first + 1) : offset) * CELL;
+    return this.logX + (this.first ? Math.max(0, offset - this.first + 1) : offset) * CELL;
   }
 
   /** @type {(role: string, replica?: string) => boolean} */
-  changed(role, replica) {
+  hasChanged(role, replica) {
     const name = this.roles.names[role] ?? role;
-    return this.touched.has(replica === undefined ? name : `${name}[${replica}]`);
+    return this.touchedPaths.has(replica === undefined ? name : `${name}[${replica}]`);
   }
 
   /**
@@ -114,7 +114,7 @@ class Scene {
       const what = this.roles.down(r) ? "is down" : this.roles.leads(r) ? "leads" : "follows";
       return `${r} ${what}, log [${this.roles.log(r).join(" ")}], watermark ${this.roles.watermark(r) ?? "unknown"}`;
     });
-    return [...rows, `in sync ${braced(this.roles.many("isr"))}`].join("; ");
+    return [...rows, `in sync ${inBraces(this.roles.many("isr"))}`].join("; ");
   }
 
   /** @type {(y: number, height: number, kind: string) => Shape} */
@@ -130,14 +130,14 @@ class Scene {
     const height = compact && roles.has("isr") ? 72 : 46;
     this.y += height + 12;
     this.middle.set("controller", y + height / 2);
-    const leader = roles.found.leader;
+    const leader = roles.parts.leader;
     const facts = [];
     if (leader !== undefined) facts.push(leader === "none" ? "no leader" : `leader ${leader}`);
-    if (roles.has("controller epoch")) facts.push(`epoch ${roles.found["controller epoch"]}`);
-    const lit = this.changed("leader") || this.changed("controller epoch");
+    if (roles.has("controller epoch")) facts.push(`epoch ${roles.parts["controller epoch"]}`);
+    const lit = this.hasChanged("leader") || this.hasChanged("controller epoch");
     const lines = [
       label(16, y + 28, "t-name", "Controller"),
-      label(112, y + 28, marked("t-fact", lit), facts.join("  ·  ")),
+      label(112, y + 28, litClass("t-fact", lit), facts.join("  ·  ")),
     ];
     const [x, chips] = compact ? [52, y + 40] : [306, y + 12];
     if (roles.has("isr")) {
@@ -146,7 +146,7 @@ class Scene {
     }
     const elr = roles.many("elr");
     if (elr.length) {
-      const words = `ELR ${braced(elr)}`;
+      const words = `ELR ${inBraces(elr)}`;
       const after = x + roles.replicas.length * 66 + 4;
       const [atX, atY] = after + words.length * 6.4 < this.card ? [after, chips + 15] : [this.card - 90, y + 18];
       lines.push(label(atX, atY, "t-small", words));
@@ -160,13 +160,13 @@ class Scene {
    */
   chip(r, x, y) {
     const [inside, eligible, fenced] = ["isr", "elr", "fenced"].map((role) => this.roles.many(role).includes(r));
-    const lit = this.changed("isr") && this.before && this.before.many("isr").includes(r) !== inside;
+    const lit = this.hasChanged("isr") && this.before && this.before.many("isr").includes(r) !== inside;
     const kind = inside ? "in" : eligible ? "eligible" : "out";
     const about = inside ? "in the ISR" : eligible ? "in the ELR" : "not in the ISR";
     const struck = fenced ? "line-through" : null;
     return shape(
       "g",
-      { class: marked(`chip ${kind}`, lit) },
+      { class: litClass(`chip ${kind}`, lit) },
       shape("rect", { x, y, width: 58, height: 22, rx: 11 }),
       shape("text", { x: x + 29, y: y + 15, "text-anchor": "middle", "text-decoration": struck }, r),
       shape("title", {}, `${r} is ${about}${fenced ? ", and fenced" : ""}`),
@@ -181,7 +181,7 @@ class Scene {
     const logY = y + (this.narrow ? 70 : 38);
     const parts = [...this.head(r, y, leads, down), ...this.log(r, logY)];
     let below = logY + CELL_HEIGHT + 8;
-    const seen = leads && this.roles.seen ? this.roles.seen[r] : null;
+    const seen = leads && this.roles.seenEnds ? this.roles.seenEnds[r] : null;
     if (isObject(seen)) {
       parts.push(...this.seenMarks(r, seen, logY + CELL_HEIGHT));
       below += 18;
@@ -189,7 +189,7 @@ class Scene {
     const own = this.messages.filter((m) => m.key === r).map((m) => this.letter(m));
     for (const line of [leads ? this.formula(r) : null, ...own]) {
       if (!line) continue;
-      parts.push(shape("text", { x: this.left, y: below + 12, class: "t-small" }, line));
+      parts.push(shape("text", { x: this.logX, y: below + 12, class: "t-small" }, line));
       below += 20;
     }
     const height = below - y + 8;
@@ -205,10 +205,10 @@ class Scene {
    */
   letter(m) {
     const arrow = m.asks ? `${m.text} → ${m.other}` : `${m.other || "?"} → ${m.key}: ${m.text}`;
-    const room = Math.floor((this.card - this.left - arrow.length * 6.6) / 6.2);
+    const room = Math.floor((this.card - this.logX - arrow.length * 6.6) / 6.2);
     let said = m.said.join(", ");
     if (said.length > room) said = `${said.slice(0, Math.max(0, room - 1))}…`;
-    const kind = marked(`mail ${m.kind}`, this.touched.has(`${m.kind}[${m.key}]`));
+    const kind = litClass(`mail ${m.kind}`, this.touchedPaths.has(`${m.kind}[${m.key}]`));
     return shape("tspan", { class: kind }, arrow, shape("tspan", { class: "quiet" }, `  ${said}`));
   }
 
@@ -218,8 +218,8 @@ class Scene {
     const deposed = leads && roles.has("leader") && !roles.elected(r);
     const what = down ? "down" : deposed ? "thinks it leads" : leads ? "leader" : "follower";
     const epoch = roles.of("epoch", r);
-    const fell = this.changed("alive") && before !== null && before.down(r) !== down;
-    const lit = this.changed("follows", r) || this.changed("epoch", r) || fell;
+    const fell = this.hasChanged("alive") && before !== null && before.down(r) !== down;
+    const lit = this.hasChanged("follows", r) || this.hasChanged("epoch", r) || fell;
     const wide = what.length * 6.4 + 18;
     const kind = down ? "down" : leads ? "leads" : "follows";
     const badge = shape(
@@ -232,11 +232,11 @@ class Scene {
     if (epoch !== undefined && !down) facts.push(`epoch ${epoch}`);
     if (roles.many("isr").includes(r)) facts.push("in sync");
     else if (roles.has("isr")) facts.push("not in sync");
-    const name = label(16, y + 28, marked("t-name", lit), r);
+    const name = label(16, y + 28, litClass("t-name", lit), r);
     const said = facts.join("  ·  ");
     if (this.narrow) return [name, badge, label(66 + what.length * 6.4 + 12, y + 28, "t-small", said)];
     // side by side where there is room before the log, else one below the other
-    const lines = 16 + said.length * 6.2 < this.left - 8 ? [said] : facts;
+    const lines = 16 + said.length * 6.2 < this.logX - 8 ? [said] : facts;
     return [name, badge, ...lines.map((words, k) => label(16, y + 54 + 17 * k, "t-small", words))];
   }
 
@@ -257,8 +257,8 @@ class Scene {
     return shape(
       "g",
       { class: "cell hole before" },
-      outline(this.left, y),
-      cellText(this.left, y + 22, "t-epoch", `${count} before`),
+      outline(this.logX, y),
+      cellText(this.logX, y + 22, "t-epoch", `${count} before`),
       shape("title", {}, `${count} earlier, for which there is no room`),
     );
   }
@@ -268,14 +268,14 @@ class Scene {
     const log = this.roles.log(r);
     const watermark = this.roles.watermark(r);
     const old = this.before?.log(r) ?? [];
-    const lit = this.changed("log", r);
+    const lit = this.hasChanged("log", r);
     const parts = this.places(y, log.length, (o) =>
       log[o] === undefined
         ? this.hole(r, o, y, lit ? old[o] : undefined)
         : this.cell(log[o], o, y, this.standing(r, o, watermark), lit && old[o] !== log[o]),
     );
     if (watermark !== null) parts.push(this.flag(this.x(watermark) - 3, y, watermark, r));
-    return [...parts, label(this.end, y + 23, marked("t-small", lit), `LEO ${log.length}`)];
+    return [...parts, label(this.end, y + 23, litClass("t-small", lit), `LEO ${log.length}`)];
   }
 
   /**
@@ -305,7 +305,7 @@ class Scene {
     const ring = { width: CELL - 2, height: CELL_HEIGHT + 6, rx: 8, class: "ring" };
     return shape(
       "g",
-      { class: marked(`cell ${tone} ${standing}`, lit) },
+      { class: litClass(`cell ${tone} ${standing}`, lit) },
       shape("rect", { x: x + 2, y, width: CELL - 8, height: CELL_HEIGHT, rx: 6, class: "fill" }),
       fill ? shape("rect", { x: x + 3, y: y + 1, ...inner, fill }) : null,
       lit ? shape("rect", { x: x - 1, y: y - 3, ...ring }) : null,
@@ -349,7 +349,7 @@ class Scene {
   flag(x, y, watermark, r) {
     return shape(
       "g",
-      { class: marked("flag", this.changed("high watermark", r)) },
+      { class: litClass("flag", this.hasChanged("high watermark", r)) },
       shape("line", { x1: x, y1: y - 12, x2: x, y2: y + CELL_HEIGHT + 5 }),
       shape("text", { x: x + 5, y: y - 6 }, `HW ${watermark}`),
       shape("title", {}, `${r} knows that all before offset ${watermark} is committed`),
@@ -367,11 +367,11 @@ class Scene {
     const marks = [...at].sort((a, b) => a[0] - b[0]);
     return marks.map(([end, followers], k) => {
       const x = this.x(end) - 3;
-      const lit = followers.some((f) => this.touched.has(`${this.table.seen}[${r}][${f}]`));
+      const lit = followers.some((f) => this.touchedPaths.has(`${this.table.seen}[${r}][${f}]`));
       const last = k === marks.length - 1 ? ` seen at ${end}` : "";
       return shape(
         "g",
-        { class: marked("seen", lit) },
+        { class: litClass("seen", lit) },
         shape("path", { d: `M${x} ${y + 4} l4 7 h-8 z` }),
         shape("text", { x: x + 8, y: y + 13 }, `${followers.join(", ")}${last}`),
         shape("title", {}, `the leader has seen ${followers.join(", ")} at offset ${end}`),
@@ -385,17 +385,17 @@ class Scene {
    */
   formula(r) {
     const own = this.roles.of("own isr", r);
-    const seen = this.roles.seen?.[r];
+    const seen = this.roles.seenEnds?.[r];
     if (!Array.isArray(own) || !own.length || !isObject(seen)) return null;
     const pending = this.roles.of("pending isr", r);
     const group = [...new Set([...own, ...(Array.isArray(pending) ? pending : [])].map(String))].sort();
     const ends = group.map((m) => (m === r ? this.roles.log(r).length : /^\d+$/.test(seen[m]) ? Number(seen[m]) : 0));
-    const lit = this.changed("own isr", r) || this.changed("pending isr", r);
+    const lit = this.hasChanged("own isr", r) || this.hasChanged("pending isr", r);
     const least = Math.min(...ends);
-    const whose = `${Array.isArray(pending) && pending.length ? "maximal ISR" : "ISR"} ${braced(group)}`;
+    const whose = `${Array.isArray(pending) && pending.length ? "maximal ISR" : "ISR"} ${inBraces(group)}`;
     const wordings = [`${whose}: min LEO = min(${ends.join(", ")}) = ${least}`, `${whose}: min LEO = ${least}`];
-    const said = wordings.find((words) => words.length * 7.4 < this.card - this.left) ?? `min LEO = ${least}`;
-    return shape("tspan", { class: marked("rule", lit) }, said);
+    const said = wordings.find((words) => words.length * 7.4 < this.card - this.logX) ?? `min LEO = ${least}`;
+    return shape("tspan", { class: litClass("rule", lit) }, said);
   }
 
   // beside and below the replicas
@@ -407,7 +407,7 @@ class Scene {
     const committed = roles.many("committed");
     const logY = y + (this.narrow ? 40 : 14);
     const was = this.before?.many("committed") ?? [];
-    const lit = this.changed("committed");
+    const lit = this.hasChanged("committed");
     const parts = [label(16, y + (this.narrow ? 28 : 37), "t-name", "Committed")];
     parts.push(
       ...this.places(logY, committed.length, (o) =>
@@ -416,12 +416,12 @@ class Scene {
           : this.cell(committed[o], o, logY, "committed", lit && was[o] !== committed[o]),
       ),
     );
-    const told = [`acknowledged ${braced(roles.many("acked"))}`];
+    const told = [`acknowledged ${inBraces(roles.many("acked"))}`];
     if (roles.has("consumed")) told.push(`read [${roles.many("consumed").join(" ")}]`);
     const line = told.join("  ·  ");
     const beside = this.end + line.length * 6.2 < this.card; // else it has a line of its own
-    const [x, lineY] = beside ? [this.end, logY + 23] : [this.left, logY + CELL_HEIGHT + 18];
-    parts.push(label(x, lineY, marked("t-small", this.changed("acked") || this.changed("consumed")), line));
+    const [x, lineY] = beside ? [this.end, logY + 23] : [this.logX, logY + CELL_HEIGHT + 18];
+    parts.push(label(x, lineY, litClass("t-small", this.hasChanged("acked") || this.hasChanged("consumed")), line));
     const height = logY + CELL_HEIGHT + 14 + (beside ? 0 : 20) - y;
     this.y += height;
     return shape("g", {}, this.box(y, height, "card-box outer"), parts);
@@ -455,7 +455,7 @@ class Scene {
     const kind = `wire ${m.kind}${m.asks ? "" : " answer"}`;
     return shape(
       "g",
-      { class: marked(kind, this.touched.has(`${m.kind}[${m.key}]`)) },
+      { class: litClass(kind, this.touchedPaths.has(`${m.kind}[${m.key}]`)) },
       shape("path", { d: `M${edge} ${a} H${x - 8} ${bend}` }),
       shape("path", { class: "head", d: `M${edge + 2} ${b} l8 -4.5 v9 z` }),
       shape("circle", { class: "tail", cx: edge + 2, cy: a, r: 3 }),

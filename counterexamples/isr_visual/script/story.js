@@ -44,7 +44,7 @@ function heading(app, trace) {
   );
   const facts = [
     about.verdict
-      ? h("span", { class: marked("verdict", false) + (trace.violates ? " bad" : "") }, about.verdict)
+      ? h("span", { class: litClass("verdict", false) + (trace.violates ? " bad" : "") }, about.verdict)
       : null,
     about.design ? h("span", {}, "design ", h("b", {}, about.design)) : null,
     about.property ? h("span", {}, "promise ", h("b", {}, about.property)) : null,

@@ -218,7 +218,7 @@ class Timeline {
         const end = roles.log(r).length;
         const watermark = roles.watermark(r) ?? "–";
         const leads = roles.leads(r);
-        const waits = leads && group.length ? `, it waits for ${braced([...new Set(group)].sort())}` : "";
+        const waits = leads && group.length ? `, it waits for ${inBraces([...new Set(group)].sort())}` : "";
         const about = `${r}${roles.down(r) ? " is down" : leads ? " leads" : " follows"}: LEO ${end}, watermark ${watermark}${waits}`;
         return [`${end}·${watermark}`, `derived ${roles.down(r) ? "down" : leads ? "leads" : ""}`, about];
       }),

@@ -18,14 +18,14 @@ class Trace {
     this.drawable = this.rolesAt(0).replicas.length > 0;
     this.otherValues = unrolled(about.against);
     /** @type {Model | null} */
-    this.made = null;
+    this.cachedModel = null;
     this.longest = 0;
   }
 
   /** The model, made when somebody asks for it; null where it is not in the file. */
   get model() {
-    if (!this.made && this.about.model) this.made = MODELS[this.about.model]();
-    return this.made;
+    if (!this.cachedModel && this.about.model) this.cachedModel = MODELS[this.about.model]();
+    return this.cachedModel;
   }
 
   /** @type {(step: number) => Values} */
@@ -87,11 +87,11 @@ class Trace {
    */
   picture(i, width) {
     const before = i ? this.values(i - 1) : null;
-    return this.drawn(this.values(i), { before, changes: this.step(i)?.changes ?? [], width });
+    return this.drawScene(this.values(i), { before, changes: this.step(i)?.changes ?? [], width });
   }
 
   /** @type {(values: Values, options: SceneOptions) => Element} */
-  drawn(values, options) {
+  drawScene(values, options) {
     const scene = new Scene(this.about.roles, values, { cells: this.cells(), ...options }).draw();
     return scene ? drawnAs(scene) : genericScene(values, options.changes ?? []);
   }
@@ -119,7 +119,7 @@ function unrolled(against) {
  * @type {(values: Values, changes: Change[]) => Element}
  */
 function genericScene(values, changes) {
-  const lit = touched(changes);
+  const lit = touchedPaths(changes);
   return h(
     "dl",
     { class: "plain-scene" },
@@ -134,14 +134,14 @@ function genericScene(values, changes) {
               cells.map(([key, x]) =>
                 h(
                   "span",
-                  { class: marked("plain-cell", lit.has(name + key)) },
+                  { class: litClass("plain-cell", lit.has(name + key)) },
                   h("small", {}, labelOf(key)),
                   textOf(x),
                 ),
               ),
             )
           : textOf(value);
-      return h("div", { class: marked("plain-variable", lit.has(name)) }, h("dt", {}, name), h("dd", {}, shown));
+      return h("div", { class: litClass("plain-variable", lit.has(name)) }, h("dt", {}, name), h("dd", {}, shown));
     }),
   );
 }

@@ -90,12 +90,12 @@ function watchExpression(text) {
       const op = tokens[i++],
         a = left,
         b = item();
-      left = (e) => combined(op, a(e), b(e));
+      left = (e) => combine(op, a(e), b(e));
     }
     return left;
   }
   /** @type {(op: string, x: Watched, y: Watched) => Watched} */
-  function combined(op, x, y) {
+  function combine(op, x, y) {
     if (Array.isArray(x) && Array.isArray(y)) {
       /** @type {(m: Watched) => boolean} */
       const inBoth = (m) => y.some((z) => same(z, m));

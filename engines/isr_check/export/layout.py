@@ -90,7 +90,7 @@ def lines(term: Term, width: int, force: bool = False) -> list[str]:
     if term.bullet:
         for item in term.parts:
             if isinstance(item, Term):
-                block += hung(f"{term.bullet} ", lines(item, width - len(term.bullet) - 1, force=True))
+                block += hang(f"{term.bullet} ", lines(item, width - len(term.bullet) - 1, force=True))
         return block
     block.append("")
     for part in term.parts:
@@ -104,11 +104,11 @@ def lines(term: Term, width: int, force: bool = False) -> list[str]:
                 room = width - len(block[-1])
                 if isinstance(part, Loose) and len(inner.flat) > room:
                     inner = Term(("(", inner, ")"))
-                block[-1:] = hung(block[-1], lines(inner, room))
+                block[-1:] = hang(block[-1], lines(inner, room))
     return block
 
 
-def hung(prefix: str, block: Sequence[str]) -> list[str]:
+def hang(prefix: str, block: Sequence[str]) -> list[str]:
     """The block with the prefix before its first line, and all other lines indented by the prefix's width."""
     return [prefix + block[0], *(" " * len(prefix) + line for line in block[1:])]
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from inspect import cleandoc
 
-from isr_check.export.layout import WIDTH, Term, hung, lines, paragraphs, wrapped_list
+from isr_check.export.layout import WIDTH, Term, hang, lines, paragraphs, wrapped_list
 
 
 def argument_list(names: Sequence[str]) -> str:
@@ -18,7 +18,7 @@ def comment(doc: str) -> list[str]:
 
 
 def tuple_of(name: str, members: Sequence[str]) -> list[str]:
-    block = hung(f"{name} == <<", wrapped_list(members, WIDTH - len(name) - 8))
+    block = hang(f"{name} == <<", wrapped_list(members, WIDTH - len(name) - 8))
     return [*block[:-1], block[-1] + ">>"]
 
 
@@ -28,7 +28,7 @@ def bullets(items: Sequence[Term]) -> list[str]:
     for item in items:
         for conjunct in item.parts if item.bullet == "/\\" else (item,):
             if isinstance(conjunct, Term):
-                block += hung("/\\ ", lines(conjunct, WIDTH - 7, force=True))
+                block += hang("/\\ ", lines(conjunct, WIDTH - 7, force=True))
     return block
 
 

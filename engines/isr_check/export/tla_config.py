@@ -24,7 +24,7 @@ def cfg(
     With `symmetry` TLC explores one state per orbit. That is faster, but TLC's counts then differ from ours, and for a
     liveness property its verdict would be wrong.
     """
-    instance, module = Instance(design, constants), _rendered(design)
+    instance, module = Instance(design, constants), _render_module(design)
     promised = property not in instance.off_properties
     stated = None if property == TYPE_OK else design.property_named(property)
     specification = module.fair[property] if stated is not None and stated.kind == "eventually" else "Spec"
@@ -33,7 +33,7 @@ def cfg(
     return _text(instance, module, remark, specification, asked, symmetry)
 
 
-def _rendered(design: Design) -> Module:
+def _render_module(design: Design) -> Module:
     module = Module(design)
     module.text()  # which decides whether None is a constant of the module
     return module

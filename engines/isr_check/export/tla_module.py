@@ -17,7 +17,7 @@ from isr_check.export.layout import (
     Break,
     Term,
     at_least,
-    hung,
+    hang,
     junction,
     lines,
     paragraphs,
@@ -141,7 +141,7 @@ class Module:
             members = [f'"{member(c, i)}"' for i in range(len(c.members))]
             block += [
                 *comment(c.doc),
-                *hung(f"{self.values.type_names[c]} == {{", wrapped_list(members, WIDTH - 30)),
+                *hang(f"{self.values.type_names[c]} == {{", wrapped_list(members, WIDTH - 30)),
             ]
             block[-1:] = [block[-1] + "}", ""]
         if any(_has_sequence(v.type) for v in self.design.variables):
@@ -223,8 +223,8 @@ class Module:
         items += [self.update(u, scope, True, guards) for u in a.updates]
         body = bullets(items) + self.unchanged({u.variable for u in a.updates})
         if lets:
-            named = [hung(f"{name} == ", lines(value, WIDTH - 12 - len(name))) for name, value in lets]
-            body = hung("LET ", [line for block in named for line in block]) + hung("IN  ", body)
+            named = [hang(f"{name} == ", lines(value, WIDTH - 12 - len(name))) for name, value in lets]
+            body = hang("LET ", [line for block in named for line in block]) + hang("IN  ", body)
         head = f"{self.actions[a.name]}{argument_list(formals)} =="
         return [*comment(a.doc), head, *("    " + line for line in body)]
 
@@ -245,7 +245,7 @@ class Module:
         names = dict.fromkeys(
             self.groups[v] if changed_variables.isdisjoint(self._members(v)) else self.variables[v] for v in kept
         )
-        block = hung("/\\ UNCHANGED <<", wrapped_list(list(names), WIDTH - 24))
+        block = hang("/\\ UNCHANGED <<", wrapped_list(list(names), WIDTH - 24))
         return [*block[:-1], block[-1] + ">>"]
 
     def _members(self, variable: str) -> set[str]:

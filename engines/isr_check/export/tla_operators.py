@@ -64,14 +64,14 @@ class Writer:
         return chosen, scope.binding(what, chosen)
 
     def sharing(
-        self, roots: Iterable[Node], scope: Scope, updated: Mapping[Node, str]
+        self, roots: Iterable[Node], scope: Scope, update_names: Mapping[Node, str]
     ) -> tuple[list[tuple[str, Term]], Scope]:
         """The LET definitions of long subexpressions that occur twice, and the scope in which their names stand."""
         definitions: list[tuple[str, Term]] = []
         for node in shared(roots):
             term = self.term(node, scope)
             if len(term.flat) >= LONG:
-                name, scope = self.bind(scope, node, wanted_name(node, updated))
+                name, scope = self.bind(scope, node, wanted_name(node, update_names))
                 definitions.append((name, term))
         return definitions, scope
 

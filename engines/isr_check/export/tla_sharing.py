@@ -49,10 +49,10 @@ def shared(roots: Iterable[Node]) -> list[Node]:
     return [n for n in order if uses[n] > 1 and n.args and not free[n]]
 
 
-def wanted_name(node: Node, updated: Mapping[Node, str]) -> str:
+def wanted_name(node: Node, update_names: Mapping[Node, str]) -> str:
     """A name for a shared value: of the variable that gets it, of the definition that it calls, or of its operator."""
-    if node in updated:
-        return f"new_{updated[node]}"
+    if node in update_names:
+        return f"new_{update_names[node]}"
     if node.op == "call":
         return cast("str", node.attr[0].name)
     if isinstance(node.type, BoolType):

@@ -216,7 +216,7 @@ class Roots:
         code.effect("ret i64 0")
         return code.text()
 
-    def _claimed(self, code: Code, h: str, root: str, stage: str, table: str, buckets: str, shape: str) -> str:
+    def _claim_call(self, code: Code, h: str, root: str, stage: str, table: str, buckets: str, shape: str) -> str:
         """The instruction that enters a root."""
         segment, roots = code.load(shape, Shape.SEGMENT), code.load(shape, Shape.ROOTS)
         arguments = f"i64 {stage}, ptr {table}, i64 {buckets}, i64 {segment}, i64 {roots}"
@@ -247,7 +247,7 @@ class Roots:
         with code.loop(0, "%n") as (k, _):
             pair = code.element("%pairs", code.raw("mul", k, 2))
             h, root = code.load(pair, 0), code.load(pair, 1)
-            new = self._claimed(code, h, root, stage, "%table", "%buckets", "%shape")
+            new = self._claim_call(code, h, root, stage, "%table", "%buckets", "%shape")
             code.store(count, 0, code.raw("add", code.load(count, 0), new))
         code.effect(f"ret i64 {code.load(count, 0)}")
         return code.text()
@@ -364,7 +364,7 @@ class Roots:
                                for m in (roots, code.load(shape, Shape.ROOTS)))  # fmt: skip
                 level = code.raw("lshr", code.raw("and", entry, EXPANDED_BIT - 1), bits)
                 stage = code.raw("or", code.raw("shl", level, newer), code.raw("and", entry, -EXPANDED_BIT))
-                self._claimed(code, self.hash(code, words), root, stage, task[Task.TABLE], task[Task.BUCKETS], shape)
+                self._claim_call(code, self.hash(code, words), root, stage, task[Task.TABLE], task[Task.BUCKETS], shape)
         code.effect("ret void")
         return code.text()
 

@@ -146,7 +146,7 @@ class Renaming:
             start = 0
             for i in range(size):
                 if i == size - 1 or not pattern >> base + i & 1:
-                    walk = woven(walk, [base + start + m for m in exchanges(i + 1 - start)])
+                    walk = weave(walk, [base + start + m for m in exchanges(i + 1 - start)])
                     start = i + 1
             base += size - 1
         return walk
@@ -231,7 +231,7 @@ def exchanges(size: int) -> list[int]:
     return walk
 
 
-def woven(one: Sequence[int], other: Sequence[int]) -> list[int]:
+def weave(one: Sequence[int], other: Sequence[int]) -> list[int]:
     """A walk through all pairs of places: `one` forwards, a step of `other`, `one` backwards, a step of `other`..."""
     walk = list(one)
     for turn, move in enumerate(other):

@@ -83,7 +83,7 @@ class Sharding(Kernels):
 KERNELS = ("absorb", "tally", "deal", "locate")
 
 
-def sharded(program: Program) -> Program:
+def shard_program(program: Program) -> Program:
     """The module of an exploration with these kernels added."""
     writer = Sharding(program.layout, program.most, Marks(None, None), None)
     text = "\n".join([program.text, writer.absorb(), writer.tally(), writer.deal(), writer.locate()])

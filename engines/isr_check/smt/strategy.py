@@ -198,7 +198,7 @@ class Strategy:
         where = f"{obligation.kind} {obligation.conjunct} / {obligation.action or obligation.kind}"
         return f"{','.join(map(str, sizes))}: {where}({query.choice.text()})"
 
-    def unlearnt(self, obligation: Obligation) -> tuple[int, int]:
+    def count_unlearnt(self, obligation: Obligation) -> tuple[int, int]:
         """How long an obligation takes: the parts of which no core is known, and all parts."""
         parts = [len(conjuncts(q.goal)) for q in obligation.queries]
         asked = zip(obligation.queries, parts, strict=True)

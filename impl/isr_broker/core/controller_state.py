@@ -29,7 +29,7 @@ from isr_broker.core.messages import (
     Millis,
     PartitionMetadata,
     TopicPartition,
-    removed,
+    removed_partition,
     unregistration,
 )
 from isr_broker.settings import Settings
@@ -241,7 +241,7 @@ def news_since(controller: Controller, since: int) -> Metadata:
             for b in sorted(k for k in new if not isinstance(k, TopicPartition))
         ),
         partitions=tuple(
-            controller.partitions.get(tp) or removed(tp)
+            controller.partitions.get(tp) or removed_partition(tp)
             for tp in sorted(k for k in new if isinstance(k, TopicPartition))
         ),
     )

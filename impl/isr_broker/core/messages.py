@@ -437,7 +437,7 @@ def peer_address(broker: BrokerMetadata | RegisterBroker) -> tuple[str, int]:
     return (broker.peer_host, broker.peer_port) if broker.peer_host else (broker.host, broker.port)
 
 
-def removed(tp: TopicPartition) -> PartitionMetadata:
+def removed_partition(tp: TopicPartition) -> PartitionMetadata:
     """The record of a partition that is no more."""
     return PartitionMetadata(partition=tp, replicas=(), isr=frozenset(), leader=None)
 

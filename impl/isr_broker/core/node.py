@@ -72,7 +72,7 @@ from isr_broker.core.messages import (
     RegisterBroker,
     TopicPartition,
     lost_metadata,
-    removed,
+    removed_partition,
     unregistration,
 )
 from isr_broker.core.replica_state import Replica
@@ -294,8 +294,8 @@ def _add_replica(node: Node, opened_log: LogOpened, now: Millis) -> NodeStep:
     )
     metadata = node.partitions.get(opened_log.partition)
     if node.phase is not Phase.LOADING and (metadata is None or not _may_be_here(node, metadata)):
-        deleted = opened_log.log.start == opened_log.log.end
-        return _opens(_drops(node, opened_log.partition, deleted), [metadata] if metadata is not None else [])
+        is_deleted = opened_log.log.start == opened_log.log.end
+        return _opens(_drops(node, opened_log.partition, is_deleted), [metadata] if metadata is not None else [])
     return NodeStep(node) if metadata is None else _tell_replica(node, opened_log.partition, _news(node, metadata), now)
 
 
@@ -318,13 +318,13 @@ def _is_deleted(node: Node, before: PartitionMetadata | None) -> bool:
     return before is not None and node.topic_ids.get(before.partition, 0) in (0, before.topic_id)
 
 
-def _drops(node: Node, tp: TopicPartition, deleted: bool) -> NodeStep:
+def _drops(node: Node, tp: TopicPartition, is_deleted: bool) -> NodeStep:
     """The topic is no more: whoever waits is told, and the log is removed (ReplicaManager.stopPartitions) or set aside.
 
-    It is removed only where it is known to be `deleted`.
+    It is removed only where it is known to be deleted (`is_deleted`).
     """
     step = _leaves(node, tp)
-    return _also(step, NodeStep(step.core, (DeleteLog(tp) if deleted else SetAside(tp),)))
+    return _also(step, NodeStep(step.core, (DeleteLog(tp) if is_deleted else SetAside(tp),)))
 
 
 def _leaves(node: Node, tp: TopicPartition) -> NodeStep:
@@ -386,14 +386,14 @@ def _compares_log(node: Node, metadata: PartitionMetadata, before: PartitionMeta
     if replica is not None and metadata.replicas and node.me not in metadata.replicas:
         step = _drops(node, tp, _is_deleted(node, before) or node.topic_ids.get(tp, 0) == metadata.topic_id)
     elif replica is not None and (not metadata.replicas or _is_of_another_topic(node, metadata)):
-        deleted = _is_deleted(node, before)
-        if not deleted and tp not in node.certain_ids and node.me in metadata.isr | metadata.elr:
+        is_deleted = _is_deleted(node, before)
+        if not is_deleted and tp not in node.certain_ids and node.me in metadata.isr | metadata.elr:
             # The file that says the topic has no checksum, and this broker is in sync: so the file may be damaged, and
             # the log of this topic. With a checksum it is another topic's: a broker is in the first in-sync set of a
             # topic before it hears of it, and has then no record of it.
             step = _alarms(_goes_offline(node, tp, behind), tp, "it says another topic")
         else:
-            step = _drops(node, tp, deleted)
+            step = _drops(node, tp, is_deleted)
     elif replica is not None and replica.log.epochs.latest() > metadata.leader_epoch:
         # It has records of an epoch that there never was: one of them is damaged, or the metadata are too old.
         epoch = replica.log.epochs.latest()
@@ -535,7 +535,7 @@ def _learns(node: Node, news: Metadata, now: Millis) -> NodeStep:
         away = set(node.brokers) - {b.broker for b in news.brokers}
         news = attrs.evolve(
             news,
-            partitions=(*news.partitions, *map(removed, sorted(gone))),
+            partitions=(*news.partitions, *map(removed_partition, sorted(gone))),
             brokers=(*news.brokers, *map(unregistration, sorted(away))),
         )
     behind = node.metadata_offset < node.broker_epoch

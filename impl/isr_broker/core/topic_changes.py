@@ -22,7 +22,7 @@ from isr_broker.core.messages import (
     Error,
     PartitionMetadata,
     TopicPartition,
-    removed,
+    removed_partition,
 )
 from isr_broker.core.reassignments import target_replicas
 from isr_broker.core.topics import may_be_called
@@ -206,7 +206,7 @@ def deletes_topic(controller: Controller, source: BrokerId, request: DeleteTopic
     )
     return decides(
         controller,
-        map(removed, deleted_partitions),
+        map(removed_partition, deleted_partitions),
         (),
         (Send(source, AdminAnswer(request=request.request, error=error)),),
     )

@@ -44,7 +44,7 @@ def new_id(bits: Callable[[int], int] = secrets.randbits) -> str:
             return text
 
 
-def claimed(disk: Disk) -> Claim | None:
+def read_claim(disk: Disk) -> Claim | None:
     """Whose data there are; None if nobody has said."""
     found = contents(disk, META_PROPERTIES)
     if found is None:
@@ -66,7 +66,7 @@ def cluster_in(disk: Disk, cluster: str | None, begins: bool) -> str:
     `cluster` is the id that was asked for, if one was. Without it the folder says it, and who `begins` a cluster, the
     broker with the controller, draws one. A folder of an older run may have a name in its place, and keeps it.
     """
-    existing_claim = claimed(disk)
+    existing_claim = read_claim(disk)
     if existing_claim is not None:
         return existing_claim.cluster if cluster is None else cluster
     if cluster is None and not begins:
@@ -84,7 +84,7 @@ def claim(disk: Disk, mine: Claim) -> Claim:
 
     A directory without an id gets that of `mine`, or else a new one.
     """
-    existing_claim = claimed(disk)
+    existing_claim = read_claim(disk)
     signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
     if existing_claim is None and signs:
         raise NotOurs(

@@ -278,7 +278,7 @@ class AdminRequests:
             said = iter(answers)
             rows: dict[str, Answer] = {}
             for topic, refusal in zip(topics, refusals, strict=True):
-                row = _created(topic, next(said), settings) if refusal is None else refusal.fields()
+                row = _created_topic(topic, next(said), settings) if refusal is None else refusal.fields()
                 rows[topic.text("name")] = {"name": topic.text("name"), **row}
             reply({"topics": list(rows.values())})
 
@@ -420,7 +420,7 @@ def _with_number(request: Admin, number: int) -> Admin:
 _ERROR_NAMES: Final = {error.value: error.name for error in Error}
 
 
-def _created(topic: Fields, answer: AdminAnswer, settings: Settings) -> Answer:
+def _created_topic(topic: Fields, answer: AdminAnswer, settings: Settings) -> Answer:
     """What CreateTopics says of a topic: since version 5 how many partitions, and its settings (KIP-525)."""
     if answer.error is not Error.NONE:
         return _error(answer.error.value)

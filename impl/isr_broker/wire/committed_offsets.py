@@ -79,11 +79,11 @@ class CommittedOffsets:
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
-        return 0 if not self.loaded or (self.long and not self.commits) else None
+        return 0 if not self.is_loaded or (self.long and not self.commits) else None
 
     def tick(self, now: Millis) -> None:
         """Some more is read, or written once more; OSError or BadBatch where the disk does not give it back."""
-        if not self.loaded:
+        if not self.is_loaded:
             self._reads()
         elif self.long and not self.commits:
             self._writes_again(now)
@@ -97,7 +97,7 @@ class CommittedOffsets:
     # Reading
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether the log has been read."""
         return self.read >= self.end
 
@@ -108,7 +108,7 @@ class CommittedOffsets:
         if not found:
             raise BadBatch(f"{self.partition} has nothing at offset {self.read}, though it ends at {self.end}")
         self.read = learn(self.committed, found)
-        if self.loaded:
+        if self.is_loaded:
             self.count = sum(map(len, self.committed.values()))
             self._looks_how_long()
 

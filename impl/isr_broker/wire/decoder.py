@@ -51,28 +51,28 @@ def shape(cls: Hashable) -> tuple[Field, ...]:
         if name.startswith("__"):
             continue
         options = [hints[name], *get_args(hints[name])]
-        nested = [o for o in (*options, *(a for o in options for a in get_args(o))) if dataclasses.is_dataclass(o)]
+        entities = [o for o in (*options, *(a for o in options for a in get_args(o))) if dataclasses.is_dataclass(o)]
         array = any(getattr(o, "__origin__", None) is tuple for o in options)
         metadata = cast("Mapping[str, object]", field.metadata)
         entity_fields.append(
             Field(
                 name=name,
                 kind=cast("str | None", metadata.get("kafka_type")),
-                holds=cast("type[Entity]", nested[0]) if nested else None,
+                holds=cast("type[Entity]", entities[0]) if entities else None,
                 array=array,
                 nullable=NoneType in options,
                 tag=cast("int | None", metadata.get("tag")),
-                default=() if array and field.default is dataclasses.MISSING else _default(field, bool(nested)),
+                default=() if array and field.default is dataclasses.MISSING else _default(field, bool(entities)),
             )
         )
     return tuple(entity_fields)
 
 
-def _default(field: dataclasses.Field[object], nested: bool) -> object:
+def _default(field: dataclasses.Field[object], is_entity: bool) -> object:
     """The default of the schema; else nothing, in the form in which it can be written."""
     if field.default is not dataclasses.MISSING:
         return field.default
-    return {} if nested else _NOTHING.get(cast("str", field.metadata.get("kafka_type")), 0)
+    return {} if is_entity else _NOTHING.get(cast("str", field.metadata.get("kafka_type")), 0)
 
 
 _NOTHING: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None, "uuid": None, "datetime_i64": None}

@@ -133,7 +133,7 @@ class GroupRequests:
         """
         self._drop_lost()
         led = [r for tp, r in self.runtime.node.replicas.items() if tp.topic == TOPIC and isinstance(r.role, Leading)]
-        loading = COORDINATOR_LOAD_IN_PROGRESS in [self._loaded(replica, now) for replica in led]
+        loading = COORDINATOR_LOAD_IN_PROGRESS in [self._load_groups(replica, now) for replica in led]
         states = {state.lower() for state in body.texts("states_filter")}
         kinds = {kind.lower() for kind in body.texts("types_filter")}
         rows: dict[str, Answer] = {}
@@ -181,9 +181,9 @@ class GroupRequests:
         self._drop_lost()
         if replica is None or not isinstance(replica.role, Leading):
             return NOT_COORDINATOR
-        return self._loaded(replica, now)
+        return self._load_groups(replica, now)
 
-    def _loaded(self, replica: Replica, now: Millis) -> Groups | int:
+    def _load_groups(self, replica: Replica, now: Millis) -> Groups | int:
         """The groups of a partition that this broker leads; it begins to read its log when first asked."""
         tp = replica.partition
         if tp not in self.parts:
@@ -204,7 +204,7 @@ class GroupRequests:
                 return COORDINATOR_NOT_AVAILABLE
             self.parts[tp] = CoordinatedGroups(offsets, groups)
         part = self.parts[tp]
-        return part.groups if part.offsets.loaded else COORDINATOR_LOAD_IN_PROGRESS
+        return part.groups if part.offsets.is_loaded else COORDINATOR_LOAD_IN_PROGRESS
 
     def _drop_lost(self) -> None:
         held = self.runtime.node.replicas

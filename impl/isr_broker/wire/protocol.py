@@ -182,7 +182,7 @@ class Response:
 
 
 @attrs.frozen
-class Unsupported:
+class UnsupportedRequest:
     """A request of an API or version that is not served; ApiVersions gets an answer, others a closed connection."""
 
     key: int
@@ -196,14 +196,14 @@ _request_schema = cache(load_request_schema)
 _response_schema = cache(load_response_schema)
 
 
-def parse(frame: bytes) -> Request | Unsupported:
+def parse(frame: bytes) -> Request | UnsupportedRequest:
     """A frame without its length; BadFrame if it cannot be read."""
     if len(frame) < _HEAD.size:
         raise BadFrame(f"{len(frame)} bytes are less than a request header")
     key, version, correlation = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
     low, high = SERVED_VERSIONS.get(key, (0, -1))
     if not low <= version <= high:
-        return Unsupported(key, version, correlation)
+        return UnsupportedRequest(key, version, correlation)
     schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size, MOST_ITEMS)
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
@@ -251,7 +251,7 @@ def _frame(head: bytes, header: type[Entity], schema: type[Entity], fields: Answ
     return bytes(out)
 
 
-def unsupported(request: Unsupported) -> bytes | None:
+def answer_to_unsupported(request: UnsupportedRequest) -> bytes | None:
     """ApiVersions in an unknown version is answered in version 0 (KIP-511); nothing else is."""
     if request.key != API_VERSIONS:
         return None

@@ -10,7 +10,7 @@ import attrs
 from insync_cli import options
 from insync_cli.clusters.settings import BrokerSettings, address
 from insync_cli.exits import Exit, UsageError
-from insync_cli.options import Usage, group, option, positive, required
+from insync_cli.options import Usage, group, option, positive, required_option
 from insync_cli.terminal import Output
 from isr_broker.server import run as run_broker
 from isr_broker.settings import BadSetting, Settings
@@ -26,10 +26,10 @@ USAGE = Usage("broker", "One broker for Kafka's clients; Ctrl-C stops it in orde
 
 @attrs.frozen(kw_only=True)
 class Options:
-    id: int = required("N", "the broker's number", positive)
+    id: int = required_option("N", "the broker's number", positive)
     host: str = option("HOST", "the address to listen on and to advertise", str, "127.0.0.1")
-    port: int = required("N", "the port to listen on", positive)
-    data: str = required("DIR", "the data directory", str)
+    port: int = required_option("N", "the port to listen on", positive)
+    data: str = required_option("DIR", "the data directory", str)
     cluster: str | None = option("ID", "the cluster that the data belong to; a new one without it", str)
     controller: str | None = option("HOST:PORT", "the broker that has the controller; without it, this one", str)
     settings: BrokerSettings = group(BrokerSettings)

@@ -15,7 +15,7 @@ from insync_cli import options, terminal
 from insync_cli.clusters.settings import BrokerSettings
 from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError
-from insync_cli.options import Usage, argument, group, option, positive, required
+from insync_cli.options import Usage, argument, group, option, positive, required_option
 from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
 from isr_broker.storage.meta_properties import new_id
@@ -51,7 +51,7 @@ USAGE = Usage(
 class Options:
     what: str = argument("up", "start the brokers, and stay until they are stopped", str, choices=("up",))
     brokers: int = option("N", "how many", positive, 3)
-    data: Path = required("DIR", "the folder for their data, one folder per broker", Path)
+    data: Path = required_option("DIR", "the folder for their data, one folder per broker", Path)
     base_port: int = option("N", "the first broker's port", positive, 9092)
     settings: BrokerSettings = group(BrokerSettings)
     under_test: UnderTest = group(UnderTest)

@@ -79,16 +79,16 @@ def run(argv: Sequence[str]) -> int:
     began = time.perf_counter()
     outcomes, stopped = simulate_seeds(invocation, seeds, scenario, config)
     seconds = time.perf_counter() - began
-    unmet = _unmet(scenario, outcomes)
-    output.write(_report(outcomes, unmet, seconds))
+    unmet_expectations = _unmet_expectations(scenario, outcomes)
+    output.write(_report(outcomes, unmet_expectations, seconds))
     if output.for_people:
         out = output.console()
-        for line in unmet:
+        for line in unmet_expectations:
             out.print(line, soft_wrap=True)
         _sum_up(out, outcomes, seconds, stopped)
-        if scenario is not None and not unmet and not stopped:
+        if scenario is not None and not unmet_expectations and not stopped:
             out.print(f"as expected with every seed: {', '.join(map(str, scenario.expectations))}", soft_wrap=True)
-    return exit_code(outcomes, unmet, scenario=scenario is not None, stopped=bool(stopped))
+    return exit_code(outcomes, unmet_expectations, scenario=scenario is not None, stopped=bool(stopped))
 
 
 def simulate_seeds(
@@ -115,9 +115,9 @@ def simulate_seeds(
     return outcomes, ""
 
 
-def exit_code(outcomes: Sequence[Outcome], unmet: Sequence[str], *, scenario: bool, stopped: bool) -> Exit:
+def exit_code(outcomes: Sequence[Outcome], unmet_expectations: Sequence[str], *, scenario: bool, stopped: bool) -> Exit:
     """The answer as a number; what was stopped is no success."""
-    if scenario and unmet:
+    if scenario and unmet_expectations:
         return Exit.UNEXPECTED
     broken = [o.promise for o in outcomes if o.promise is not None and not scenario]
     if broken:
@@ -206,7 +206,7 @@ def _moving_run(config: Config, seed: int) -> Outcome:
     return finished(MovingRun(config, seed))
 
 
-def _unmet(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
+def _unmet_expectations(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
     """The expectations of a scenario that were not met, each with its seed."""
     if scenario is None:
         return []
@@ -244,7 +244,7 @@ def _sum_up(out: Console, outcomes: list[Outcome], seconds: float, stopped: str)
         out.print(f"{terminal.count(stranded, 'partition')} left to an operator: nobody who came back may lead")
 
 
-def _report(outcomes: list[Outcome], unmet: list[str], seconds: float) -> dict[str, object]:
+def _report(outcomes: list[Outcome], unmet_expectations: list[str], seconds: float) -> dict[str, object]:
     return {
         "schema": "insync/simulate/1",
         "seeds": len(outcomes),
@@ -253,7 +253,7 @@ def _report(outcomes: list[Outcome], unmet: list[str], seconds: float) -> dict[s
         "violations": [
             {"seed": o.seed, "promise": o.promise, "violation": o.violation} for o in outcomes if o.promise is not None
         ],
-        "unmet": unmet,
+        "unmet": unmet_expectations,
         "steps": sum(o.steps for o in outcomes),
         "acked": sum(o.acked for o in outcomes),
         "stranded": sum(o.stranded_partitions for o in outcomes),

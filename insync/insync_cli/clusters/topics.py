@@ -11,7 +11,7 @@ import attrs
 from insync_cli import options, terminal
 from insync_cli.clusters.settings import address, pairs
 from insync_cli.exits import Exit, UsageError, did_you_mean
-from insync_cli.options import Usage, group, option, positive, repeated_option, required
+from insync_cli.options import Usage, group, option, positive, repeated_option, required_option
 from insync_cli.terminal import Output
 from isr_cluster.admin import Admin, PartitionSeen, RequestRefused
 
@@ -31,7 +31,7 @@ USAGE = Usage("topics", "The topics of a running cluster, through Kafka's own pr
 
 @attrs.frozen(kw_only=True)
 class Options:
-    bootstrap: str = required("HOST:PORT", "any broker of the cluster", str)
+    bootstrap: str = required_option("HOST:PORT", "any broker of the cluster", str)
     create: str | None = option("NAME", "create this topic, then show it", str, rival="what")
     delete: str | None = option("NAME", "delete this topic", str, rival="what")
     topic: str | None = option("NAME", "show only this one", str, rival="what")
@@ -53,7 +53,7 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(str(refused)) from None
     invocation.output.write({"schema": "insync/topics/1", "partitions": [_report(p) for p in partitions]})
     if invocation.output.for_people:
-        _show(invocation.output.console(), partitions, deleted=invocation.delete)
+        _show(invocation.output.console(), partitions, deleted_topic=invocation.delete)
     return Exit.HOLDS
 
 
@@ -94,9 +94,9 @@ def _numbers(numbers: Iterable[int] | None) -> str:
     return "?" if numbers is None else " ".join(map(str, numbers)) or "-"
 
 
-def _show(out: Console, partitions: list[PartitionSeen], *, deleted: str | None) -> None:
-    if deleted is not None:
-        out.print(f"deleted {deleted}")
+def _show(out: Console, partitions: list[PartitionSeen], *, deleted_topic: str | None) -> None:
+    if deleted_topic is not None:
+        out.print(f"deleted {deleted_topic}")
         return
     if not partitions:
         out.print("there are no topics")

@@ -11,7 +11,7 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.options import Usage, flag, group, natural, option, positive, required, seconds
+from insync_cli.options import Usage, flag, group, natural, option, positive, required_option, seconds
 from insync_cli.progress import Brake
 from insync_cli.terminal import QuietOutput
 
@@ -46,7 +46,7 @@ class Drive:
 @attrs.frozen(kw_only=True)
 class Options:
     world: options.TodaysWorld = group(options.TodaysWorld)
-    sut: str = required(
+    sut: str = required_option(
         "COMMAND", "starts the system under test, which speaks JSON lines; or kafka, or kafka=4.4.0", str
     )
     kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)

@@ -65,7 +65,7 @@ def run(argv: Sequence[str]) -> int:
     if invocation.bug not in BUGS:
         hint = did_you_mean(invocation.bug, BUGS)
         raise UsageError(f"there is no bug '{invocation.bug}' here{hint} (insync found lists them)")
-    return reproduced(BUGS[invocation.bug], invocation)
+    return reproduce(BUGS[invocation.bug], invocation)
 
 
 def list_bugs(invocation: Options) -> int:
@@ -86,7 +86,7 @@ def fix_of(bug: KafkaBug, invocation: Options) -> str | None:
     return invocation.fix or (bug.fixes[0] if invocation.fixed else None)
 
 
-def reproduced(bug: KafkaBug, invocation: Options) -> int:
+def reproduce(bug: KafkaBug, invocation: Options) -> int:
     from isr_kafka import Unavailable
 
     fix, on = fix_of(bug, invocation), invocation.on or bug.places[0]

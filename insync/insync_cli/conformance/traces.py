@@ -14,7 +14,7 @@ import attrs
 from insync_cli import on_spark, options, places, registry
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.on_spark import SPARK
-from insync_cli.options import Usage, choice, flag, group, natural, option, positive, required, workers_at_most
+from insync_cli.options import Usage, choice, flag, group, natural, option, positive, required_option, workers_at_most
 from insync_cli.progress import Brake
 from insync_cli.terminal import Output, QuietOutput
 
@@ -50,7 +50,7 @@ class Options:
     steps: int = option("N", "at most in a walk", positive, 20)
     seed: int = option("N", "of the first walk", natural, 1)
     parts: int = option("N", "parts of the dataset", positive, 8)
-    out: Path | Location = required("DIR", "where the dataset goes; may be s3://...", places.place)
+    out: Path | Location = required_option("DIR", "where the dataset goes; may be s3://...", places.place)
     replay: bool = flag("then follow each trace on the broker's cores")
     engine: Engine = group(Engine, "running")
     output: QuietOutput = group(QuietOutput)

@@ -90,16 +90,16 @@ def keep(
         return []
     again = reduce_run(tuple(lives), no, validator_at(level))
     found, rejection = (again.lives, again.rejected) if again else (lives, no)
-    shrunk = reduce_trace(found, rejection, validator_at(level))
-    notes = [f"{shrunk.lines} of {shrunk.before} lines are enough"]
+    reduced_run = reduce_trace(found, rejection, validator_at(level))
+    notes = [f"{reduced_run.lines} of {reduced_run.before} lines are enough"]
     if again is not None:
         kinds = ", ".join(kind.name for kind in again.config.kinds) or "no faults"
         notes.append(f"seed {again.seed} with {kinds} for {again.config.safety_ms} ms is enough")
     if html:
-        terminal.write_text(html, failure_page(validation, lives, shrunk))
+        terminal.write_text(html, failure_page(validation, lives, reduced_run))
         notes.append(f"{html}: the rejection as a page")
     if reproduce:
-        terminal.write_text(reproduce, pytest_file(shrunk.lives, no, level, again))
+        terminal.write_text(reproduce, pytest_file(reduced_run.lives, no, level, again))
         notes.append(f"{reproduce}: a test that fails as long as it is rejected")
     return notes
 

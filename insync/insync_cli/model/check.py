@@ -215,7 +215,7 @@ def exit_code(question: Question, explored: Explored, answer: runfile.Run, *, st
         answer,
         named_properties=question.named_properties,
         strict=strict,
-        uncovered=result.complete and bool(runfile.uncovered(answer)),
+        is_uncovered=result.complete and bool(runfile.uncovered_findings(answer)),
         expected=question.expected,
     )
 

@@ -12,7 +12,7 @@ from insync_cli.families import family_of
 from insync_cli.options import value_text
 from insync_cli.progress import human_size
 from insync_cli.room_line import notice_sentence, options_of, precursor_remark, precursor_sentence, room_sentence
-from insync_cli.runfile import PropertyLine, Run, uncovered
+from insync_cli.runfile import PropertyLine, Run, uncovered_findings
 from insync_cli.terminal import count
 from isr_check.engine import Verdict
 
@@ -78,7 +78,7 @@ def render(out: Console, run: Run, design: Design, about: Notes) -> None:
     if any(names for _, names in off):
         out.print("\nOff at these settings", style="bold")
         terminal.print_table(out, ("", ""), [(kind, ", ".join(names)) for kind, names in off if names])
-    findings = uncovered(run) if about.complete else []
+    findings = uncovered_findings(run) if about.complete else []
     terminal.print_lines(out, "Never exercised at these bounds", findings)
     out.print("\n" + statistics(run))
     for text in estimate_lines(run):

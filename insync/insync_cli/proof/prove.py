@@ -277,7 +277,7 @@ class Proof:
 
 def _size(o: Obligation, strategy: Strategy | None) -> tuple[int, int]:
     """The parts of an obligation of which it is not known what refutes them, and all its parts."""
-    return (0, len(o.queries)) if strategy is None else strategy.unlearnt(o)
+    return (0, len(o.queries)) if strategy is None else strategy.count_unlearnt(o)
 
 
 def _work(size: tuple[int, int]) -> int:

@@ -179,7 +179,7 @@ def gather_material(invocation: Options, read: Inputs, folder: Path) -> Material
         )
     reports = [copy_report(path, report, folder) for path, report in read.included_reports]
     today = registry.design_named(TODAY)
-    played_scenes = [played_scene(s, shelf) for s in scenes.loaded()]
+    played_scenes = [played_scene(s, shelf) for s in scenes.read_scenes()]
     shelf.close()
     return Material(
         matrix=cell_matrix,

@@ -45,7 +45,7 @@ class Options:
 
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
-    all_scenes, name = loaded(invocation.scenes), invocation.scene
+    all_scenes, name = read_scenes(invocation.scenes), invocation.scene
     invocation.output.check()
     if name is None and (invocation.html or invocation.itf):
         raise UsageError(f"which scene? They are {', '.join(s.name for s in all_scenes)}")
@@ -89,7 +89,7 @@ def write_page(s: Scene, trace: Trace, file: Path) -> None:
         raise UsageError(str(problem)) from None
 
 
-def loaded(path: Path = STANDARD) -> tuple[Scene, ...]:
+def read_scenes(path: Path = STANDARD) -> tuple[Scene, ...]:
     try:
         return load_scenes(path)
     except TraceError as problem:

@@ -17,7 +17,7 @@ import attrs
 import pyarrow.parquet as pq
 
 from isr_anomalies import MalformedHistory
-from isr_anomalies.read_json import parsed
+from isr_anomalies.read_json import parse_object
 from isr_pipeline.histories.rows import Row
 from isr_pipeline.locations import Location
 
@@ -25,7 +25,7 @@ SIZE = 16 << 20
 """The approximate size of a piece of JSON lines, in bytes."""
 LOOK = 1 << 16
 """Bytes that are read at a time to find the end of a line."""
-NESTED = frozenset({"records", "ops", "partitions", "rebalanced", "diverged", "unseen", "epochs", "settings"})
+JSON_COLUMNS = frozenset({"records", "ops", "partitions", "rebalanced", "diverged", "unseen", "epochs", "settings"})
 """Columns whose values may be JSON text."""
 
 Object = dict[str, object]
@@ -154,16 +154,16 @@ def objects(chunk: Chunk) -> Iterator[tuple[int, Object]]:
     if not chunk.parquet:
         for line, text in texts(chunk):
             if text.strip():
-                yield line, parsed(line, text)
+                yield line, parse_object(line, text)
         return
     with chunk.file.open_for_reading() as stream:
         rows = _parquet_file(stream).read_row_group(chunk.begin).to_pylist()
     for line, row in enumerate(rows, chunk.line):
-        yield line, {name: _unpacked(line, name, value) for name, value in row.items() if value is not None}
+        yield line, {name: _unpack_cell(line, name, value) for name, value in row.items() if value is not None}
 
 
-def _unpacked(line: int, name: str, value: object) -> object:
-    if name not in NESTED or not isinstance(value, str):
+def _unpack_cell(line: int, name: str, value: object) -> object:
+    if name not in JSON_COLUMNS or not isinstance(value, str):
         return value
     try:
         return json.loads(value)

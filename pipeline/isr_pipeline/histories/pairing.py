@@ -34,7 +34,7 @@ from isr_anomalies.operations import (
     Polled,
     SentRecord,
 )
-from isr_anomalies.read_json import claims_of, item_of, parsed
+from isr_anomalies.read_json import claims_of, item_of, parse_object
 from isr_pipeline.histories import plain
 from isr_pipeline.histories.chunks import Chunk, objects, texts
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
@@ -149,7 +149,7 @@ class Parse:
                 for line, text in texts(chunk):
                     told = plain.line_of(text)
                     if (told is None or not boxes.plainly(line, told)) and text.strip():
-                        boxes.read(line, parsed(line, text))
+                        boxes.read(line, parse_object(line, text))
         except MalformedHistory as problem:
             boxes.whole["problem"] = (problem.line, str(problem))
         boxes.close()

@@ -48,14 +48,14 @@ def may_advance_by_own_on_news(s: Adjusted, leader: Replica, isr: Set[Replica]) 
     return enough_by_own(s, leader, isr)
 
 
-def _overridden() -> Design:
+def _with_own_settings() -> Design:
     wider = KIP_966.in_state(Adjusted, set_everywhere)
     # It speaks of one number, and the producer is promised the leader's.
     return attrs.evolve(wider, properties=tuple(p for p in wider.properties if p.name != acks_meet_minimum.name))
 
 
 KAFKA_16540 = (
-    _overridden()
+    _with_own_settings()
     .replacing(
         "kafka-16540",
         "KIP-966 where a broker may have a min.insync.replicas of its own",

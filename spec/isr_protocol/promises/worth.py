@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
 
 PROMISES = ("always", "step", "eventually")
-UNSEEN = Verdict.BUDGETED
+OUT_OF_TIME = Verdict.BUDGETED
 """The verdict on a premise of which it is not decided whether it is ever met."""
 
 
@@ -56,7 +56,7 @@ def with_every_premise(design: Design) -> Design:
 def without_premises(exploration: Exploration, property_names: Sequence[str]) -> Exploration:
     """The findings on what was wanted: a promise that holds, while its premise has no witness, is vacuous."""
     own = {p.name for p in PREMISES.values()} - set(property_names)
-    unmet = {f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict is not UNSEEN}
+    unmet = {f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict is not OUT_OF_TIME}
     findings = [
         attrs.evolve(f, verdict=Verdict.VACUOUS)
         if f.verdict in (Verdict.HOLDS, Verdict.SAMPLED) and f.name in PREMISES and PREMISES[f.name].name in unmet

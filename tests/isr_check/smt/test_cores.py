@@ -106,7 +106,7 @@ def test_a_proof_begins_with_what_the_last_one_has_learnt(monkeypatch: pytest.Mo
         assert answer.status == "unsat", o.name
         assert all(p.core is not None for p in answer.proofs)
         assert not Learning(again)(o, q, SECONDS, False).learnt
-    assert {again.unlearnt(o)[0] for o in some} == {0}
+    assert {again.count_unlearnt(o)[0] for o in some} == {0}
 
 
 def as_it_is(proof: Proof) -> tuple[Proof, bool]:
