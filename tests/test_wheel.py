@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from tests.support.histories import Story
 
 pytestmark = pytest.mark.processes
@@ -59,7 +61,7 @@ def run(*command: str | Path, cwd: Path) -> tuple[int, str]:
 
 
 def install(folder: Path) -> Path:
-    """An environment with the wheel; what the wheel depends on is found where these tests find it."""
+    """An environment with the wheel and what it requires, and with nothing else that these tests have."""
     environment, wheels = folder / "environment", folder / "wheels"
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     steps: list[tuple[str | Path, ...]] = [
@@ -72,11 +74,29 @@ def install(folder: Path) -> Path:
     step = (*pip, "--python", environment / "bin" / "python", "install", "--no-deps", "--no-index", wheel)
     assert run(*step, cwd=folder)[0] == 0
     (packages,) = environment.glob("lib/python3*/site-packages")
-    # A folder that a .pth file names comes after the environment's own, and the .pth files in it are not read: so the
-    # checkout, which an editable install names in one, is not found.
-    places = [place for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
-    (packages / "dependencies.pth").write_text("\n".join(places), encoding="utf-8")
+    (of_wheel,) = (d for d in metadata.distributions(path=[str(packages)]) if d.name == "insync")
+    for distribution in required_distributions(of_wheel).values():
+        link(distribution, packages)
     return environment / "bin"
+
+
+def required_distributions(distribution: metadata.Distribution) -> dict[str, metadata.Distribution]:
+    """What it requires without extras, and what these require, by name, as it is installed where these tests run."""
+    required, texts = dict[str, metadata.Distribution](), list(distribution.requires or ())
+    while texts:
+        requirement = Requirement(texts.pop())
+        if requirement.name in required or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        required[requirement.name] = metadata.distribution(requirement.name)
+        assert requirement.specifier.contains(required[requirement.name].version, prereleases=True), requirement
+        texts += required[requirement.name].requires or ()
+    return required
+
+
+def link(distribution: metadata.Distribution, packages: Path) -> None:
+    """Its modules and its metadata, where the environment looks for them. An install would ask an index for them."""
+    for name in {path.parts[0] for path in distribution.files or ()} - {"..", "__pycache__"}:
+        (packages / name).symlink_to(Path(str(distribution.locate_file(name))))
 
 
 COMMANDS: dict[str, tuple[int, str]] = {

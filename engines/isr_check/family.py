@@ -229,3 +229,9 @@ class Family:
         """Where somebody finds a system that has this design."""
         del design
         return ()
+
+    # a report
+
+    def omissions(self) -> str:
+        """What the model leaves out, as a paragraph; empty where it does not say."""
+        return ""

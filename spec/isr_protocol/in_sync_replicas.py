@@ -139,6 +139,14 @@ class InSyncReplicas(Family):
     def whereabouts(self, design: Design) -> Lines:
         return (("which Kafka", RELEASES if design.name in self._kafkas() else NO_RELEASE),)
 
+    def omissions(self) -> str:
+        """The paragraph of the model's docstring that lists what is not modelled."""
+        from isr_model import __doc__ as model_text
+
+        text = " ".join((model_text or "").split())
+        start = text.index("Not modelled:")
+        return text[start : text.index(" Rules that", start)]
+
     def _kafkas(self) -> list[str]:
         """The names of the designs that were Kafka's: they are listed from today's on, back to the first."""
         from isr_protocol.designs.history import KAFKA_0_8

@@ -20,7 +20,7 @@ from isr_kafka.system import SOURCES
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.sockets, pytest.mark.processes, pytest.mark.timeout(600)]
 
 LIES = Path(__file__).parent / "lying_agent"
-HONEST = "String thread = quoted(Thread.currentThread().getName());"
+HONEST = "String thread = quote(Thread.currentThread().getName());"
 LYING = f"more = Lie.told(what, more);\n    if (more == null) {{\n      return;\n    }}\n    {HONEST}"
 
 

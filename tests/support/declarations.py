@@ -1,6 +1,7 @@
 """What Java and JavaScript declare, found without a parser of either: types, methods, functions and fields.
 
-Locals and parameters are not among them. Comments, and what stands between quotation marks, are left out first.
+Locals, parameters and the constants of an enum are not among them: the rule of `tests/support/names.py` for Python asks
+less of these, too. Comments, and what stands between quotation marks, are left out first.
 """
 
 import re
@@ -38,12 +39,13 @@ class Declaration:
 
 def of_java(source: str) -> Iterator[Declaration]:
     """What stands in the braces of a type, and the components of a record."""
-    text, types, start = NO_CODE.sub(_blanks, source), [True], 0
+    text, types, start, are_constants = NO_CODE.sub(_blanks, source), [True], 0, False
     text = ANNOTATION.sub(_blanks, text)
     for mark in re.finditer(r"[{};]", text):
         head = text[start : mark.start()]
-        if types[-1] and mark.group() != "}":
+        if types[-1] and mark.group() != "}" and not are_constants:
             yield from _of_head(text, start, head)
+        are_constants = mark.group() == "{" and types[-1] and re.search(r"\benum\b", head) is not None
         if mark.group() == "{":
             types.append(types[-1] and TYPE.search(head) is not None)
         elif mark.group() == "}":

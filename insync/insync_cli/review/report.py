@@ -12,6 +12,7 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.families import family_of
 from insync_cli.model import guards
 from insync_cli.options import Usage, flag, group, option, repeated_option
 from insync_cli.progress import interruptible
@@ -191,7 +192,7 @@ def gather_material(invocation: Options, read: Inputs, folder: Path) -> Material
         included_reports=reports,
         graphs=list(read.graphs),
         redundant=redundant(cell_matrix),
-        assumptions=not_modelled(),
+        assumptions=family_of(today).omissions(),
         bounds={c.doc: bounds_said(cell_matrix, c.name) for c in today.constants() if not c.names and not c.budget},
         version=version(),
         model_hash=today.model_hash(),
@@ -291,15 +292,6 @@ def copy_report(path: Path, report: dict[str, object], folder: Path) -> Included
     name = f"included/{path.parent.name}-{path.name}"
     write_text(folder / name, json.dumps(report, indent=1))
     return IncludedReport(file=name, report=report)
-
-
-def not_modelled() -> str:
-    """The paragraph of the model's docstring that lists what is not modelled."""
-    from isr_model import __doc__ as model_text
-
-    text = " ".join((model_text or "").split())
-    start = text.index("Not modelled:")
-    return text[start : text.index(" Rules that", start)]
 
 
 def bounds_said(cell_matrix: Matrix, name: str) -> str:

@@ -46,7 +46,7 @@ public final class Replica {
   public long learn() {
     long changes =
         controller.log().stream()
-            .skip(broker.seen())
+            .skip(broker.metadataPosition())
             .filter(record -> record instanceof PartitionChangeRecord)
             .count();
     broker.learn(controller);
@@ -61,7 +61,7 @@ public final class Replica {
 
   /** What the last producer was told; null while its request is parked. */
   public Errors answer() {
-    return broker.told.isEmpty() ? null : broker.told.get(broker.told.size() - 1).error();
+    return broker.replies.isEmpty() ? null : broker.replies.get(broker.replies.size() - 1).error();
   }
 
   /**
@@ -115,7 +115,7 @@ public final class Replica {
 
   /** What it has put on its way to the controller is a copy more. */
   private void collect() {
-    if (Messages.asked(machine)) {
+    if (Messages.askController(machine)) {
       copies.add(machine.alter);
     }
   }

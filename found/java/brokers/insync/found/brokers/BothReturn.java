@@ -69,7 +69,7 @@ public final class BothReturn {
       throws Exception {
     DelayingProxy.Hold metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
     metadata.awaitCaught("r1's metadata fetch", 60);
-    int before = ForgottenProposal.heard(cluster);
+    int before = ForgottenProposal.metadataOffset(cluster);
     ofR2.release();
     Story.step(
         "a fetch of r2 comes through, from the watermark on: r1 proposes r2; answer: %s",
@@ -99,6 +99,6 @@ public final class BothReturn {
 
   private static boolean alone(Cluster cluster) throws Exception {
     return Cluster.isr(cluster.node(1).state()).equals(Set.of("1"))
-        && Cluster.ids(cluster.described().isr()).equals(List.of(1));
+        && Cluster.ids(cluster.describe().isr()).equals(List.of(1));
   }
 }

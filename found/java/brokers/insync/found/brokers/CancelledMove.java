@@ -36,7 +36,7 @@ public final class CancelledMove {
     Cluster.await(
         "r3 is no replica",
         60,
-        () -> Set.copyOf(Cluster.ids(cluster.described().replicas())).equals(Set.of(1, 2)));
+        () -> Set.copyOf(Cluster.ids(cluster.describe().replicas())).equals(Set.of(1, 2)));
     RemovedReplica.describe(cluster, "the move is cancelled");
     Cluster.await("r3 has no replica", 60, () -> cluster.node(3).hasNoReplica());
     if (!control) {
@@ -73,6 +73,6 @@ public final class CancelledMove {
     Cluster.await(
         "the ISR is " + members,
         90,
-        () -> Set.copyOf(Cluster.ids(cluster.described().isr())).equals(members));
+        () -> Set.copyOf(Cluster.ids(cluster.describe().isr())).equals(members));
   }
 }

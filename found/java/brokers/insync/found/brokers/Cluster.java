@@ -188,7 +188,7 @@ final class Cluster implements AutoCloseable {
     List<Integer> order = new ArrayList<>(replicas);
     order.add(0, order.remove(order.size() - 1));
     assign(order);
-    await("the last replica is preferred", 60, () -> ids(described().replicas()).equals(order));
+    await("the last replica is preferred", 60, () -> ids(describe().replicas()).equals(order));
     Thread.sleep(1500); // every broker has heard of it
   }
 
@@ -242,7 +242,7 @@ final class Cluster implements AutoCloseable {
   }
 
   /** What the metadata of a broker that runs says. */
-  TopicPartitionInfo described() throws Exception {
+  TopicPartitionInfo describe() throws Exception {
     return admin
         .describeTopics(List.of(PARTITION.topic()))
         .allTopicNames()

@@ -27,7 +27,7 @@ import org.apache.kafka.common.requests.RequestHeader;
  */
 final class DelayingProxy {
   /** An answer that went through. */
-  record Answer(RequestHeader request, AbstractResponse body, boolean heard) {}
+  record Answer(RequestHeader request, AbstractResponse body, boolean isHeard) {}
 
   private final ServerSocket server;
   private final int target;
@@ -124,14 +124,14 @@ final class DelayingProxy {
       while (true) {
         byte[] frame = read(in);
         RequestHeader request = open.remove(ByteBuffer.wrap(frame).getInt());
-        boolean heard = true;
+        boolean isHeard = true;
         try {
           write(out, frame);
         } catch (IOException e) {
-          heard = false;
+          isHeard = false;
         }
         if (request != null && !listeners.isEmpty()) {
-          tell(request, frame, heard);
+          tell(request, frame, isHeard);
         }
       }
     } catch (IOException e) {
@@ -139,9 +139,9 @@ final class DelayingProxy {
     }
   }
 
-  private void tell(RequestHeader request, byte[] frame, boolean heard) {
+  private void tell(RequestHeader request, byte[] frame, boolean isHeard) {
     AbstractResponse body = AbstractResponse.parseResponse(ByteBuffer.wrap(frame), request);
-    listeners.forEach(listener -> listener.accept(new Answer(request, body, heard)));
+    listeners.forEach(listener -> listener.accept(new Answer(request, body, isHeard)));
   }
 
   private static byte[] read(DataInputStream in) throws IOException {
@@ -160,7 +160,7 @@ final class DelayingProxy {
   static final class Hold {
     private final Predicate<RequestHeader> which;
     private final int most;
-    private final AtomicInteger caught = new AtomicInteger();
+    private final AtomicInteger count = new AtomicInteger();
     private final CountDownLatch first = new CountDownLatch(1);
     private final CountDownLatch over = new CountDownLatch(1);
 
@@ -170,7 +170,7 @@ final class DelayingProxy {
     }
 
     private void pass(RequestHeader header) throws InterruptedException {
-      if (over.getCount() > 0 && which.test(header) && caught.incrementAndGet() <= most) {
+      if (over.getCount() > 0 && which.test(header) && count.incrementAndGet() <= most) {
         first.countDown();
         over.await();
       }
@@ -184,8 +184,8 @@ final class DelayingProxy {
     }
 
     /** How many requests have waited. */
-    int caught() {
-      return caught.get();
+    int count() {
+      return count.get();
     }
 
     /** The path heals. */

@@ -79,7 +79,7 @@ public final class ForgottenProposal {
       shrink.awaitCaught("r1's AlterPartition", 30);
       DelayingProxy.Hold metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);
-      int before = heard(cluster);
+      int before = metadataOffset(cluster);
       expansion = cluster.toController(1).holdOne(Requests.of(ApiKeys.ALTER_PARTITION));
       shrink.release();
       Story.step(
@@ -113,7 +113,7 @@ public final class ForgottenProposal {
   /** Metadata that say one change more reach r1. */
   static void hear(Cluster cluster, DelayingProxy.Hold metadata, int before) throws Exception {
     metadata.release();
-    Cluster.await("r1 hears the metadata", 60, () -> heard(cluster) == before + 1);
+    Cluster.await("r1 hears the metadata", 60, () -> metadataOffset(cluster) == before + 1);
     Thread.sleep(200); // from its metadata cache to ReplicaManager.applyDelta
   }
 
@@ -124,7 +124,7 @@ public final class ForgottenProposal {
       BlockingQueue<String> answers,
       boolean acknowledged)
       throws Exception {
-    int before = heard(cluster);
+    int before = metadataOffset(cluster);
     cluster.show();
     proposal.release();
     Story.step(
@@ -132,7 +132,9 @@ public final class ForgottenProposal {
     Cluster.await(
         "r1 hears that r3 is in the ISR",
         60,
-        () -> heard(cluster) == before + 1 && waitsFor(cluster).equals(Set.of("1", "2", "3")));
+        () ->
+            metadataOffset(cluster) == before + 1
+                && waitsFor(cluster).equals(Set.of("1", "2", "3")));
     cluster.show();
     if (!cluster.electPreferred()) {
       throw new NotTried("r3 was not elected");
@@ -149,7 +151,7 @@ public final class ForgottenProposal {
   }
 
   /** The partition epoch in r1's metadata. */
-  static int heard(Cluster cluster) throws Exception {
+  static int metadataOffset(Cluster cluster) throws Exception {
     return Integer.parseInt(cluster.node(1).state("heard"));
   }
 }

@@ -43,7 +43,7 @@ public final class KeptPositions {
   private static final class Scenario {
     private final Cluster cluster;
     private final boolean control;
-    private final CountDownLatch refused = new CountDownLatch(1);
+    private final CountDownLatch refusal = new CountDownLatch(1);
     private DelayingProxy.Hold metadata;
     private DelayingProxy.Hold next;
 
@@ -78,16 +78,16 @@ public final class KeptPositions {
       metadata = cluster.toController(1).hold(Requests.of(ApiKeys.FETCH));
       metadata.awaitCaught("r1's metadata fetch", 60);
       Story.step("r1's metadata fetches are slow from now on; its heartbeats are not");
-      cluster.toBroker1().listen(this::heard);
+      cluster.toBroker1().listen(this::watchAnswer);
     }
 
-    private void heard(DelayingProxy.Answer answered) {
-      if (refused.getCount() > 0
+    private void watchAnswer(DelayingProxy.Answer answered) {
+      if (refusal.getCount() > 0
           && OF_R2.test(answered.request())
           && answered.body().errorCounts().containsKey(Errors.UNKNOWN_LEADER_EPOCH)) {
         long at = System.nanoTime();
         next = cluster.toBroker1().hold(r -> OF_R2.test(r) && System.nanoTime() - at > SOON_NS);
-        refused.countDown();
+        refusal.countDown();
       }
     }
 
@@ -113,7 +113,7 @@ public final class KeptPositions {
       if (control) {
         return;
       }
-      if (!refused.await(60, TimeUnit.SECONDS)) {
+      if (!refusal.await(60, TimeUnit.SECONDS)) {
         throw new NotTried("r2 did not ask r1 in the new epoch");
       }
       Story.detail("r2 asks r1, is told UNKNOWN_LEADER_EPOCH, and waits replica.fetch.backoff.ms");
@@ -127,7 +127,7 @@ public final class KeptPositions {
       Story.step("r1 shuts down in order; r2 is elected, from the ISR. No broker has crashed");
       if (next != null) {
         Story.detail(
-            next.caught() == 0
+            next.count() == 0
                 ? "r1 was gone before r2 fetched again"
                 : "r2's next fetch came earlier and was made to wait until here");
         next.release();

@@ -31,7 +31,7 @@ public final class MovedReplica {
     Cluster.await("r2 is being added", 60, () -> cluster.node(2).state("leader").equals("1"));
     if (control) {
       Cluster.await(
-          "r2 is in the ISR", 60, () -> Cluster.ids(cluster.described().isr()).contains(2));
+          "r2 is in the ISR", 60, () -> Cluster.ids(cluster.describe().isr()).contains(2));
       RemovedReplica.describe(cluster, "(control: moved back, and r2 has caught up)");
     } else {
       RemovedReplica.describe(cluster, "moved back; r2 has yet to catch up");
@@ -61,13 +61,13 @@ public final class MovedReplica {
       cluster.node(broker).awaitEnd();
     }
     Cluster.await(
-        "the ISR is r2", 60, () -> Cluster.ids(cluster.described().isr()).equals(List.of(2)));
+        "the ISR is r2", 60, () -> Cluster.ids(cluster.describe().isr()).equals(List.of(2)));
     RemovedReplica.describe(cluster, "r3 and r4 shut down in order");
     cluster.assign(List.of(1, 3, 4));
     Cluster.await(
         "r2 is replaced by r1",
         90,
-        () -> Set.copyOf(Cluster.ids(cluster.described().replicas())).equals(Set.of(1, 3, 4)));
+        () -> Set.copyOf(Cluster.ids(cluster.describe().replicas())).equals(Set.of(1, 3, 4)));
     RemovedReplica.describe(cluster, "the partition is moved from r2 to r1");
     Cluster.await("r2 has no replica", 60, () -> cluster.node(2).hasNoReplica());
   }

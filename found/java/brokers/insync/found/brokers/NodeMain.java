@@ -80,7 +80,7 @@ public final class NodeMain {
       told.append(";highWatermark=").append(log.highWatermark());
       told.append(";isr=").append(partition.inSyncReplicaIds().mkString(" "));
       told.append(";maximal=").append(numbers(partition.partitionState().maximalIsr()));
-      told.append(";heard=").append(heard(broker));
+      told.append(";heard=").append(metadataOffset(broker));
       for (int other = 1; other <= 4; other++) {
         var replica = partition.getReplica(other);
         if (replica.isDefined()) {
@@ -97,7 +97,7 @@ public final class NodeMain {
   }
 
   /** The partition epoch in its metadata. */
-  private static int heard(BrokerServer broker) {
+  private static int metadataOffset(BrokerServer broker) {
     var topics = broker.metadataCache().currentImage().topics();
     var partitions = topics.getTopic(Cluster.PARTITION.topic()).partitions();
     return partitions.get(Cluster.PARTITION.partition()).partitionEpoch;

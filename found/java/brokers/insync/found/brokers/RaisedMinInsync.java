@@ -60,10 +60,10 @@ public final class RaisedMinInsync {
     Story.step("min.insync.replicas of the topic is raised from 1 to 2");
     cluster.node(2).shutDown();
     Cluster.await(
-        "r2 leaves the ISR", 60, () -> Cluster.ids(cluster.described().isr()).equals(List.of(1)));
+        "r2 leaves the ISR", 60, () -> Cluster.ids(cluster.describe().isr()).equals(List.of(1)));
     Story.step(
         "r2 shuts down in order. Controller: ISR %s, ELR %s",
-        Cluster.ids(cluster.described().isr()), Cluster.ids(cluster.described().elr()));
+        Cluster.ids(cluster.describe().isr()), Cluster.ids(cluster.describe().elr()));
     if (metadata != null) {
       metadata.release();
       Story.step("r1's metadata fetch goes through: both changes come in one answer");

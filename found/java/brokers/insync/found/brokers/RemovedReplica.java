@@ -33,7 +33,7 @@ public final class RemovedReplica {
     Cluster.await(
         "r1 is the only replica",
         60,
-        () -> Cluster.ids(cluster.described().replicas()).equals(List.of(1)));
+        () -> Cluster.ids(cluster.describe().replicas()).equals(List.of(1)));
     describe(cluster, "t-1 is reassigned to r1 alone");
     produceA(cluster);
     cluster.toBroker1().hold(Requests.fetchesOf(2));
@@ -82,7 +82,7 @@ public final class RemovedReplica {
   }
 
   static void describe(Cluster cluster, String what) throws Exception {
-    var partition = cluster.described();
+    var partition = cluster.describe();
     Story.step(
         "%s. Controller: replicas %s, ISR %s, ELR %s",
         what,

@@ -53,7 +53,7 @@ public final class KeptPositions {
     all.show();
     Story.detail("r1 takes r2's log to end at %d; it ends at %d", r1.positionOf(r2), r2.logEnd());
     boolean acknowledged = r1.answer() == Errors.NONE;
-    Story.step("the producer of A %s", told(r1.answer()));
+    Story.step("the producer of A %s", answerText(r1.answer()));
 
     all.controller.heartbeat(r1.id, true);
     r2.learn();
@@ -61,12 +61,12 @@ public final class KeptPositions {
     Story.step("r1 shuts down in order before r2 has fetched; r2 is elected from the ISR");
     all.show();
     if (!acknowledged) {
-      Story.step("the producer of A %s", told(r1.answer()));
+      Story.step("the producer of A %s", answerText(r1.answer()));
     }
     return Story.outcome(acknowledged, r2.values().contains("A"), "the log of the leader, r2");
   }
 
-  private static String told(Errors answer) {
+  private static String answerText(Errors answer) {
     if (answer == null) {
       return "still waits";
     }

@@ -25,7 +25,8 @@ public final class Variations {
             & run("leader, its own ISR changes in one delta: waits", Variations::isrChanges)
             & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed)
             & run(
-                "leader, its shrink answered before a raised minimum: lost", Variations::answered);
+                "leader, its shrink answered before a raised minimum: lost",
+                Variations::shrinkIsAnswered);
     System.exit(good ? 0 : 1);
   }
 
@@ -117,7 +118,7 @@ public final class Variations {
    * r3 lags, r1 asks to take it out of the ISR, and the answer comes before the metadata that raise
    * min.insync.replicas to 3: r1 commits with r2, while r3 is in the ELR. Then r2 and r1 shut down.
    */
-  private static boolean answered(Replicas all) throws Exception {
+  private static boolean shrinkIsAnswered(Replicas all) throws Exception {
     appendA(all);
     all.controller.clock.sleep(31_000);
     all.r2.askAt(all.r1);

@@ -10,7 +10,7 @@ import org.apache.kafka.metadata.PartitionRegistration;
  */
 public final class EpochGap {
   /** True while the thread is in a makeLeader that skips an epoch. */
-  public static final ThreadLocal<Boolean> SKIPPED = ThreadLocal.withInitial(() -> false);
+  public static final ThreadLocal<Boolean> IS_GAP = ThreadLocal.withInitial(() -> false);
 
   private EpochGap() {}
 
@@ -22,13 +22,13 @@ public final class EpochGap {
     @Advice.OnMethodEnter
     public static void enter(
         @Advice.This Partition partition, @Advice.Argument(0) PartitionRegistration registration) {
-      SKIPPED.set(registration.leaderEpoch > partition.getLeaderEpoch() + 1);
+      IS_GAP.set(registration.leaderEpoch > partition.getLeaderEpoch() + 1);
     }
 
     /** Forgets the comparison. */
     @Advice.OnMethodExit(onThrowable = Throwable.class)
     public static void exit() {
-      SKIPPED.set(false);
+      IS_GAP.set(false);
     }
   }
 
@@ -39,7 +39,7 @@ public final class EpochGap {
     /** The leader is as good as new if it skipped an epoch. */
     @Advice.OnMethodEnter
     public static void enter(@Advice.Argument(value = 2, readOnly = false) boolean isNewLeader) {
-      isNewLeader = isNewLeader || SKIPPED.get();
+      isNewLeader = isNewLeader || IS_GAP.get();
     }
   }
 }

@@ -12,13 +12,13 @@ import org.apache.kafka.metadata.PartitionRegistration;
  */
 public final class ProposalKept {
   /** What the thread's makeLeader is told of; null outside of makeLeader. */
-  public static final ThreadLocal<PartitionRegistration> TOLD = new ThreadLocal<>();
+  public static final ThreadLocal<PartitionRegistration> NEWS = new ThreadLocal<>();
 
   private ProposalKept() {}
 
   /** Whether the partition knows the version that it is told of. */
-  public static boolean known(Partition partition) {
-    PartitionRegistration told = TOLD.get();
+  public static boolean isKnown(Partition partition) {
+    PartitionRegistration told = NEWS.get();
     return told != null
         && partition.isLeader()
         && told.leaderEpoch == partition.getLeaderEpoch()
@@ -32,13 +32,13 @@ public final class ProposalKept {
     /** Remembers what it is told of. */
     @Advice.OnMethodEnter
     public static void enter(@Advice.Argument(0) PartitionRegistration registration) {
-      TOLD.set(registration);
+      NEWS.set(registration);
     }
 
     /** Forgets it. */
     @Advice.OnMethodExit(onThrowable = Throwable.class)
     public static void exit() {
-      TOLD.remove();
+      NEWS.remove();
     }
   }
 
@@ -52,7 +52,7 @@ public final class ProposalKept {
         @Advice.This Partition partition,
         @Advice.FieldValue(value = "partitionState", typing = Assigner.Typing.DYNAMIC)
             Object state) {
-      return known(partition) ? state : null;
+      return isKnown(partition) ? state : null;
     }
 
     /** Puts it back. */

@@ -26,7 +26,7 @@ import net.bytebuddy.asm.Advice;
  */
 public final class Proposals {
   private static final Path FILE = Path.of(System.getProperty("insync.watch", "watch"));
-  private static final Map<String, Set<Integer>> FORGOTTEN = new ConcurrentHashMap<>();
+  private static final Map<String, Set<Integer>> MISSING_MEMBERS = new ConcurrentHashMap<>();
   private static final Set<String> COMMITTED = ConcurrentHashMap.newKeySet();
 
   private Proposals() {}
@@ -51,7 +51,7 @@ public final class Proposals {
   public static synchronized void after(Partition partition, Before before) {
     String name = partition.topicPartition().toString();
     if (before == null || before.leaderEpoch != partition.getLeaderEpoch()) {
-      FORGOTTEN.remove(name);
+      MISSING_MEMBERS.remove(name);
       return;
     }
     boolean same = before.partitionEpoch == partition.getPartitionEpoch();
@@ -62,13 +62,13 @@ public final class Proposals {
       missing.removeAll(members);
       if (before.inFlight && !missing.isEmpty()) {
         write("forgets " + name + " " + missing);
-        FORGOTTEN.put(name, missing);
+        MISSING_MEMBERS.put(name, missing);
         COMMITTED.remove(name);
         committed(partition);
       }
       return;
     }
-    Set<Integer> forgotten = FORGOTTEN.remove(name);
+    Set<Integer> forgotten = MISSING_MEMBERS.remove(name);
     if (forgotten != null) {
       forgotten.stream()
           .filter(members::contains)
@@ -79,11 +79,11 @@ public final class Proposals {
 
   /** The watermark may have moved. */
   public static void committed(Partition partition) {
-    if (FORGOTTEN.isEmpty()) {
+    if (MISSING_MEMBERS.isEmpty()) {
       return;
     }
     String name = partition.topicPartition().toString();
-    for (int member : FORGOTTEN.getOrDefault(name, Set.of())) {
+    for (int member : MISSING_MEMBERS.getOrDefault(name, Set.of())) {
       if (lacks(partition, member) > 0 && COMMITTED.add(name)) {
         write("commits " + name + " " + member);
       }

@@ -37,7 +37,7 @@ public final class Conversation<W> {
   }
 
   private final SystemUnderTest<W> system;
-  private final Map<Integer, Place<W>> saved = new HashMap<>();
+  private final Map<Integer, Place<W>> places = new HashMap<>();
   private int tokens;
   private Place<W> here;
 
@@ -78,7 +78,7 @@ public final class Conversation<W> {
       case "hello":
         return hello(request.get("constants"));
       case "reset":
-        saved.clear();
+        places.clear();
         here = new Place<>(system.reset(request.get("state")));
         return Map.of();
       case "step":
@@ -90,10 +90,10 @@ public final class Conversation<W> {
       case "save":
         return Map.of("token", save(here));
       case "restore":
-        here = saved.get(request.get("token").asInt());
+        here = places.get(request.get("token").asInt());
         return Map.of();
       case "forget":
-        saved.remove(request.get("token").asInt());
+        places.remove(request.get("token").asInt());
         return Map.of();
       case "branch":
         return branch(request);
@@ -104,47 +104,47 @@ public final class Conversation<W> {
 
   private Map<String, Object> hello(JsonNode constants) {
     SystemUnderTest.Greeting greeting = system.hello(constants);
-    Map<String, Object> said = new LinkedHashMap<>();
-    said.put("protocol", "insync/conform/1");
-    said.put("name", greeting.name());
-    said.put("saves", true);
-    said.put("forgets", true);
-    said.put("branches", true);
-    said.put("enabled", greeting.enabled());
+    Map<String, Object> answer = new LinkedHashMap<>();
+    answer.put("protocol", "insync/conform/1");
+    answer.put("name", greeting.name());
+    answer.put("saves", true);
+    answer.put("forgets", true);
+    answer.put("branches", true);
+    answer.put("enabled", greeting.enabled());
     if (greeting.variables() != null) {
-      said.put("variables", greeting.variables());
+      answer.put("variables", greeting.variables());
     }
     if (greeting.actions() != null) {
-      said.put("actions", greeting.actions());
+      answer.put("actions", greeting.actions());
     }
-    return said;
+    return answer;
   }
 
   private int save(Place<W> place) {
-    saved.put(++tokens, place);
+    places.put(++tokens, place);
     return tokens;
   }
 
   private Map<String, Object> step(Step step) throws Exception {
     Outcome<W> outcome = after(here, step);
-    if (outcome.refused() == null) {
+    if (outcome.refusal() == null) {
       here = new Place<>(outcome.world());
     }
-    return said(outcome);
+    return answerTo(outcome);
   }
 
-  private static Map<String, Object> said(Outcome<?> outcome) {
-    Refused refused = outcome.refused();
-    Map<String, Object> said = new LinkedHashMap<>();
+  private static Map<String, Object> answerTo(Outcome<?> outcome) {
+    Refused refused = outcome.refusal();
+    Map<String, Object> answer = new LinkedHashMap<>();
     if (refused == null) {
-      said.put("done", true);
+      answer.put("done", true);
     } else if (refused.isUndriven()) {
-      said.put("cannot", refused.getMessage());
+      answer.put("cannot", refused.getMessage());
     } else {
-      said.put("done", false);
-      said.put("why", refused.getMessage());
+      answer.put("done", false);
+      answer.put("why", refused.getMessage());
     }
-    return said;
+    return answer;
   }
 
   private Outcome<W> after(Place<W> place, Step step) throws Exception {
@@ -157,7 +157,7 @@ public final class Conversation<W> {
     List<Step> found = new ArrayList<>();
     place.after.forEach(
         (step, outcome) -> {
-          Refused refused = outcome.refused();
+          Refused refused = outcome.refusal();
           if (refused == null ? system.within(outcome.world()) : refused.isFailure()) {
             found.add(step);
           }
@@ -167,17 +167,17 @@ public final class Conversation<W> {
 
   /** From a saved place: what is enabled there, and what comes of some steps, each from there. */
   private Map<String, Object> branch(JsonNode request) throws Exception {
-    Place<W> place = saved.get(request.get("token").asInt());
-    request.path("forget").forEach(token -> saved.remove(token.asInt()));
-    Map<String, Object> said = new LinkedHashMap<>();
+    Place<W> place = places.get(request.get("token").asInt());
+    request.path("forget").forEach(token -> places.remove(token.asInt()));
+    Map<String, Object> answer = new LinkedHashMap<>();
     if (request.path("enabled").asBoolean()) {
-      said.put("enabled", enabled(place));
+      answer.put("enabled", enabled(place));
     }
     List<Object> all = new ArrayList<>();
     for (JsonNode asked : request.get("steps")) {
       Outcome<W> outcome = after(place, step(asked));
-      Map<String, Object> one = said(outcome);
-      if (outcome.refused() == null) {
+      Map<String, Object> one = answerTo(outcome);
+      if (outcome.refusal() == null) {
         one.put("state", system.snapshot(outcome.world()));
         if (asked.path("save").asBoolean()) {
           one.put("token", save(new Place<>(outcome.world())));
@@ -186,8 +186,8 @@ public final class Conversation<W> {
       all.add(one);
     }
     place.after = Map.of();
-    said.put("after", all);
-    return said;
+    answer.put("after", all);
+    return answer;
   }
 
   private static Step step(JsonNode json) {

@@ -75,5 +75,5 @@ public interface SystemUnderTest<W> {
   record Step(String action, Map<String, Object> parameters) {}
 
   /** The world after a step, or why there is none. */
-  record Outcome<W>(W world, Refused refused) {}
+  record Outcome<W>(W world, Refused refusal) {}
 }

@@ -105,14 +105,14 @@ final class Apis {
   }
 
   /** A response is on its way to whom it is for; null where none is sent. */
-  void answered(RequestHeader header, AbstractResponse response) {
+  void takeResponse(RequestHeader header, AbstractResponse response) {
     Waiting waiting = producers.remove(header.correlationId());
     if (waiting == null) {
       answers.put(header.correlationId(), response);
     } else if (response instanceof ProduceResponse produced) {
       short error =
           produced.data().responses().iterator().next().partitionResponses().get(0).errorCode();
-      broker.told.add(new Broker.Told(waiting.name, waiting.epoch, Errors.forCode(error)));
+      broker.replies.add(new Broker.Reply(waiting.name, waiting.epoch, Errors.forCode(error)));
     }
   }
 
@@ -159,16 +159,16 @@ final class Apis {
   /** A fetch; one that waits is ended. */
   FetchPartitionData fetch(FetchRequest request) {
     Parts parts = broker.parts;
-    parts.parked.last = null;
+    parts.purgatory.last = null;
     int number = handle(request);
     if (!answers.containsKey(number)) {
-      if (parts.parked.last == null) {
+      if (parts.purgatory.last == null) {
         throw Refused.answer("no answer");
       }
-      parts.parked.last.forceComplete();
+      parts.purgatory.last.forceComplete();
       parts.manager.tryCompleteActions();
     }
-    parts.parked.last = null;
+    parts.purgatory.last = null;
     FetchResponse got = (FetchResponse) answers.remove(number);
     if (got == null || got.data().responses().isEmpty()) {
       throw Refused.answer("no answer about the partition");

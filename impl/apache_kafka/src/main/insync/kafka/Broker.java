@@ -55,7 +55,7 @@ final class Broker {
       Fields.method(AbstractFetcherThread.class, "maybeTruncate");
 
   /** A producer's answer: the record, the leader's epoch when it was appended, and the error. */
-  record Told(int name, int epoch, Errors error) {}
+  record Reply(int name, int epoch, Errors error) {}
 
   /** A record of the log. */
   record Row(int name, int epoch) {}
@@ -77,15 +77,15 @@ final class Broker {
   /** The epoch of its registration; -1 until the controller has registered it. */
   long epoch = -1;
 
-  final List<Told> told = new ArrayList<>();
+  final List<Reply> replies = new ArrayList<>();
 
   /** The AlterPartition that it has sent and that nobody has taken to the network yet. */
-  AlterPartitionRequestData sent;
+  AlterPartitionRequestData alterRequest;
 
   RequestCompletionHandler whenAnswered;
 
   /** The answer that the fetcher thread finds when it waits for one. */
-  FetchResponse delivered;
+  FetchResponse fetchAnswer;
 
   /** While it is true, AlterPartitionManager says that it is busy (OPERATION_NOT_ATTEMPTED). */
   boolean busy;
@@ -179,8 +179,8 @@ final class Broker {
   }
 
   /** How many records of metadata it has. */
-  int seen() {
-    return metadata.seen();
+  int metadataPosition() {
+    return metadata.position();
   }
 
   /**
@@ -247,13 +247,13 @@ final class Broker {
       apis.produce(name, at, acks, records);
     } else {
       TopicIdPartition to = new TopicIdPartition(partition().topicId().get(), PARTITION);
-      List<Told> answers = told;
+      List<Reply> answers = replies;
       Release.THIS.append(
           manager(),
           acks,
           AppendOrigin.CLIENT,
           Map.of(to, records),
-          error -> answers.add(new Told(name, at, error)));
+          error -> answers.add(new Reply(name, at, error)));
       manager().tryCompleteActions();
     }
     return log() != null && log().logEndOffset() > before;
@@ -306,7 +306,7 @@ final class Broker {
   private FetchPartitionData fetch(
       FetchParams params, List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> asked) {
     FetchPartitionData[] got = new FetchPartitionData[1];
-    parts.parked.last = null;
+    parts.purgatory.last = null;
     manager()
         .fetchMessages(
             params,
@@ -318,10 +318,10 @@ final class Broker {
             });
     manager().tryCompleteActions();
     if (got[0] == null) {
-      parts.parked.last.forceComplete();
+      parts.purgatory.last.forceComplete();
       manager().tryCompleteActions();
     }
-    parts.parked.last = null;
+    parts.purgatory.last = null;
     return got[0];
   }
 
@@ -340,9 +340,9 @@ final class Broker {
 
   /** The second half: AbstractFetcherThread.processFetchRequest, which finds this answer. */
   void answer(Ask ask, FetchResponse response) {
-    delivered = response;
+    fetchAnswer = response;
     parts.process(ask);
-    delivered = null;
+    fetchAnswer = null;
   }
 
   /**

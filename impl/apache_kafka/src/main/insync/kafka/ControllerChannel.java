@@ -93,7 +93,7 @@ final class ControllerChannel implements NodeToControllerChannelManager {
 
     @Override
     public void send(ClientRequest request, long now) {
-      broker.sent = ((AlterPartitionRequest) request.requestBuilder().build()).data();
+      broker.alterRequest = ((AlterPartitionRequest) request.requestBuilder().build()).data();
       broker.whenAnswered = request.callback();
     }
 

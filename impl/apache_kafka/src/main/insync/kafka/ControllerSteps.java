@@ -165,7 +165,7 @@ final class ControllerSteps {
   }
 
   /** What the controller has for the partition before somebody asks for other replicas. */
-  private static PartitionRegistration asked(World world) {
+  private static PartitionRegistration askedRegistration(World world) {
     within(world.history.reassignments < world.settings.reassignments());
     PartitionRegistration before = world.controller().partition();
     if (before.leader < 0) {
@@ -176,7 +176,7 @@ final class ControllerSteps {
   }
 
   private static void asksFor(World world, Set<Integer> target, int first) {
-    PartitionRegistration before = asked(world);
+    PartitionRegistration before = askedRegistration(world);
     Set<Integer> replicas =
         Arrays.stream(before.replicas).boxed().collect(Collectors.toCollection(TreeSet::new));
     within(target.size() >= world.settings.leastReplicas() && !target.equals(replicas));
@@ -215,7 +215,7 @@ final class ControllerSteps {
   }
 
   private static void cancels(World world, int leader) {
-    PartitionRegistration before = asked(world);
+    PartitionRegistration before = askedRegistration(world);
     if (!world.controller().reassigning()) {
       throw Refused.because("no reassignment is under way");
     }

@@ -80,7 +80,7 @@ final class Copier {
   };
 
   /** What is copied although its name begins as one of those. */
-  private static final String[] COPIED = {
+  private static final String[] COPY_PREFIXES = {
     "org.apache.kafka.image.MetadataDelta",
     "org.apache.kafka.image.loader.MetadataLoader",
     "org.apache.kafka.image.loader.MetadataBatchLoader",
@@ -120,7 +120,7 @@ final class Copier {
    * it, none is.
    */
   static final class Mould<T> {
-    private final Object[] made;
+    private final Object[] originals;
     private final Plan[] plans;
     private final long[] offsets;
     private final int[] owners;
@@ -132,7 +132,7 @@ final class Copier {
       for (int i = 0; i < making.originals.size(); i++) {
         making.fill(i);
       }
-      made = making.twins.toArray();
+      originals = making.twins.toArray();
       plans = making.plans.toArray(Plan[]::new);
       offsets = Arrays.copyOf(making.offsets, making.references);
       owners = Arrays.copyOf(making.owners, making.references);
@@ -141,9 +141,9 @@ final class Copier {
 
     /** A copy of the object as it was when the mould was made. */
     T copy() {
-      Object[] twins = new Object[made.length];
+      Object[] twins = new Object[originals.length];
       for (int i = 0; i < twins.length; i++) {
-        twins[i] = plans[i] == null ? array(made[i]) : object(made[i], plans[i]);
+        twins[i] = plans[i] == null ? array(originals[i]) : object(originals[i], plans[i]);
       }
       for (int i = 0; i < owners.length; i++) {
         UNSAFE.putReference(twins[owners[i]], offsets[i], twins[targets[i]]);
@@ -268,7 +268,7 @@ final class Copier {
     if (name.endsWith("$") && !name.startsWith("insync.")) {
       return true; // a Scala object: there is one
     }
-    return begins(name, SHARED) && !begins(name, COPIED);
+    return begins(name, SHARED) && !begins(name, COPY_PREFIXES);
   }
 
   private static boolean begins(String name, String[] prefixes) {

@@ -86,7 +86,7 @@ final class Machine {
   int leadingSince;
 
   /** Whose fetches it has answered in this epoch, as a bit each. */
-  int heard;
+  int answeredFetchers;
 
   /** The epoch in which its replica was deleted; 0 if none was. */
   int deletedIn;
@@ -115,7 +115,7 @@ final class Machine {
     fetch = new Fetch(of.fetch);
     alter = new Alter(of.alter);
     leadingSince = of.leadingSince;
-    heard = of.heard;
+    answeredFetchers = of.answeredFetchers;
     deletedIn = of.deletedIn;
     minimum = of.minimum;
     late = of.late;

@@ -27,7 +27,7 @@ public final class Main implements SystemUnderTest<World> {
       problem.printStackTrace();
       System.exit(1);
     }
-    System.err.println("expansions in which the leader's view was set: " + Steering.overridden);
+    System.err.println("expansions in which the leader's view was set: " + Steering.overrides);
     System.exit(0);
   }
 
@@ -91,7 +91,8 @@ public final class Main implements SystemUnderTest<World> {
     Outcome<World> not;
     String is = "";
     try {
-      Steps.Became became = attempt.tried().take(draft, new Steps.Given(same.get(0).parameters()));
+      Steps.Became became =
+          attempt.trial().take(draft, new Steps.Parameters(same.get(0).parameters()));
       draft.settle();
       is = became.action();
       not = new Outcome<>(null, Refused.because(became.why()));

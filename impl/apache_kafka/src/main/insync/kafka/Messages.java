@@ -128,7 +128,7 @@ final class Messages {
     if (got.divergingEpoch.isPresent()) {
       return DIVERGES;
     }
-    at.heard |= 1 << follower;
+    at.answeredFetchers |= 1 << follower;
     return AGREES;
   }
 
@@ -209,14 +209,14 @@ final class Messages {
   // AlterPartition
 
   /** The leader has put an AlterPartition on its way, for this in-sync set; false if it has not. */
-  static boolean asked(Machine leader) {
+  static boolean askController(Machine leader) {
     Broker process = leader.process;
-    if (process.sent == null) {
+    if (process.alterRequest == null) {
       return false;
     }
     Machine.Alter alter = new Machine.Alter();
     alter.kind = "requested";
-    alter.request = process.sent;
+    alter.request = process.alterRequest;
     alter.whenAnswered = process.whenAnswered;
     Set<Integer> members = process.isr();
     for (AlterPartitionRequestData.BrokerState proposed : alter.partition().newIsrWithEpochs()) {
@@ -225,7 +225,7 @@ final class Messages {
       }
     }
     leader.alter = alter;
-    process.sent = null;
+    process.alterRequest = null;
     process.whenAnswered = null;
     return true;
   }
@@ -249,7 +249,7 @@ final class Messages {
       return;
     }
     alter.whenAnswered.onComplete(response(false, new AlterPartitionResponse(alter.answer)));
-    asked(leader);
+    askController(leader);
   }
 
   /**
@@ -260,7 +260,7 @@ final class Messages {
   static boolean sentAgain(Machine leader) {
     leader.alter.whenAnswered.onComplete(response(true, null));
     leader.process.sendAgain();
-    return asked(leader);
+    return askController(leader);
   }
 
   private static ClientResponse response(boolean disconnected, AlterPartitionResponse answer) {

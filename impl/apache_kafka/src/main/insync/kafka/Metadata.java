@@ -66,9 +66,9 @@ final class Metadata {
   private final MetadataLoader loader;
   private final KafkaEventQueue queue;
   private final BrokerMetadataPublisher publisher;
-  private boolean installed;
+  private boolean isInstalled;
   private MetadataImage image = MetadataImage.EMPTY;
-  private int seen;
+  private int position;
   private long committed;
 
   Metadata(Broker broker, Parts parts) throws Exception {
@@ -113,30 +113,30 @@ final class Metadata {
   }
 
   /** How many records it has. */
-  int seen() {
-    return seen;
+  int position() {
+    return position;
   }
 
   /** What is committed by now, up to so many records. */
   void learn(HeldController controller, int end) {
     committed = end;
-    if (committed <= seen) {
+    if (committed <= position) {
       return;
     }
     List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
-    for (List<ApiMessage> records : controller.batches(seen)) {
-      if (seen >= end) {
+    for (List<ApiMessage> records : controller.batches(position)) {
+      if (position >= end) {
         break;
       }
       List<ApiMessageAndVersion> all =
           records.stream().map(record -> new ApiMessageAndVersion(record, (short) 0)).toList();
-      batches.add(Batch.data(seen, 1, clock.now, 0, all));
-      seen += all.size();
+      batches.add(Batch.data(position, 1, clock.now, 0, all));
+      position += all.size();
     }
     switch (Steering.METADATA) {
       case COALESCED -> read(batches);
       case BATCHES -> {
-        if (installed) {
+        if (isInstalled) {
           batches.forEach(batch -> read(List.of(batch)));
         } else {
           read(batches); // a broker that starts is told nothing before it has caught up
@@ -151,9 +151,9 @@ final class Metadata {
   private void read(List<Batch<ApiMessageAndVersion>> batches) {
     Fields.set(queue, "shuttingDown", false);
     loader.handleCommit(MemoryBatchReader.of(batches, closed -> {}));
-    if (!installed) {
+    if (!isInstalled) {
       loader.installPublishers(List.of(publisher));
-      installed = true;
+      isInstalled = true;
     }
     queue.append(() -> queue.beginShutdown("the last event"));
     Fields.call(HANDLE_EVENTS, Fields.get(queue, "eventHandler"));
@@ -163,7 +163,7 @@ final class Metadata {
   private void apply(List<Batch<ApiMessageAndVersion>> batches) {
     MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
     batches.forEach(batch -> batch.records().forEach(record -> delta.replay(record.message())));
-    image = delta.apply(new MetadataProvenance(seen, 1, clock.now, true));
+    image = delta.apply(new MetadataProvenance(position, 1, clock.now, true));
     parts.cache.setImage(image);
     if (delta.topicsDelta() != null) {
       parts.manager.applyDelta(delta.topicsDelta(), image);

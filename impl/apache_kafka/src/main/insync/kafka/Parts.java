@@ -106,10 +106,10 @@ final class Parts {
   }
 
   /** Where fetches wait; the adapter ends the waiting. */
-  static final class Parked extends DelayedOperationPurgatory<DelayedFetch> {
+  static final class FetchPurgatory extends DelayedOperationPurgatory<DelayedFetch> {
     DelayedFetch last;
 
-    Parked(int broker) {
+    FetchPurgatory(int broker) {
       super("Fetch", new NoTimer(), broker, 1000, false, false);
       oneShard(this);
     }
@@ -187,11 +187,11 @@ final class Parts {
 
     @Override
     public ClientResponse sendRequest(AbstractRequest.Builder<? extends AbstractRequest> request) {
-      FetchResponse answer = broker.delivered;
+      FetchResponse answer = broker.fetchAnswer;
       if (answer == null) {
         throw new IllegalStateException("asked " + request + " with no answer at hand");
       }
-      broker.delivered = null;
+      broker.fetchAnswer = null;
       RequestHeader header =
           new RequestHeader(ApiKeys.FETCH, request.latestAllowedVersion(), "", 0);
       return new ClientResponse(header, null, "", 0, 0, false, null, null, answer);
@@ -208,7 +208,7 @@ final class Parts {
   final QuotaFactory.QuotaManagers quotas;
   final Logs logs;
   final Cache cache;
-  final Parked parked;
+  final FetchPurgatory purgatory;
   final ControllerChannel controller;
   final ReplicaManager manager;
 
@@ -216,7 +216,7 @@ final class Parts {
     config = CONFIGS.computeIfAbsent(broker.id, Parts::config);
     quotas = QUOTAS.computeIfAbsent(broker.id, i -> Shapes.quotas(config, METRICS, "insync" + i));
     cache = new Cache(broker.id);
-    parked = new Parked(broker.id);
+    purgatory = new FetchPurgatory(broker.id);
     NoScheduler scheduler = new NoScheduler();
     LogDirFailureChannel channel = new LogDirFailureChannel(1);
     logs = new Logs(broker, this, folder, scheduler, channel);
@@ -247,7 +247,7 @@ final class Parts {
         alter,
         STATS,
         purgatory("Produce", broker.id),
-        Option.apply(parked),
+        Option.apply(purgatory),
         purgatory("DeleteRecords", broker.id),
         purgatory("RemoteFetch", broker.id),
         purgatory("RemoteListOffsets", broker.id),

@@ -2,14 +2,14 @@ package insync.kafka;
 
 import insync.conform.Refused;
 
-/** A step that Kafka did not take, and what it changed all the same: a refusal with an effect is none. */
+/** A step that Kafka did not take, and whether it left something: such a refusal is none. */
 final class RefusedStep {
   private RefusedStep() {}
 
   /** Whether anything that is told of a world is otherwise after a step that Kafka refused. */
   static boolean changes(World before, World draft) {
     draft.settle();
-    return !Snapshot.unasked(before).equals(Snapshot.unasked(draft));
+    return !Snapshot.withoutQuestions(before).equals(Snapshot.withoutQuestions(draft));
   }
 
   /**

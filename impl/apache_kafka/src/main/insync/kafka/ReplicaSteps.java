@@ -60,7 +60,7 @@ final class ReplicaSteps {
     learned.put("broker_learns_minimum", List.of("r"));
     learned.put("replica_is_deleted", List.of("r"));
     steps.any(learned, (w, p) -> learns(w, p.broker()));
-    steps.unlisted( // listed where it has a budget; other designs with it are told as stories only
+    steps.addUnlisted( // listed where it has a budget; other designs with it are stories only
         "leader_hears_known_version",
         List.of("leader"),
         (w, p) -> hearsKnown(w, p.broker("leader")));
@@ -78,7 +78,7 @@ final class ReplicaSteps {
     }
     if (!broker.produce(history.produced, world.settings.acks())) {
       throw Refused.answer(
-          broker.told.isEmpty() ? "not appended" : broker.told.get(0).error().name());
+          broker.replies.isEmpty() ? "not appended" : broker.replies.get(0).error().name());
     }
     if (broker.rows().size() > world.settings.log()) {
       throw Refused.because("beyond the model's bounds");
@@ -126,20 +126,20 @@ final class ReplicaSteps {
     if (known == null) {
       throw Refused.because("no leader, or no follower of it");
     }
-    if (world.settings.operations() && (look.heard >> follower & 1) == 0) {
+    if (world.settings.operations() && (look.answeredFetchers >> follower & 1) == 0) {
       throw Refused.because("it asks while it handles a fetch, and none came in this epoch");
     }
     Machine at = world.alive(leader);
     Messages.tellLate(at);
     Set<Integer> members = at.process.isr();
     at.process.expand(follower);
-    if (at.process.sent == null && !Steering.OWN_VIEW && !world.settings.ownView()) {
+    if (at.process.alterRequest == null && !Steering.OWN_VIEW && !world.settings.ownView()) {
       Parts.Cache cache = at.process.parts.cache;
       cache.eligible = follower;
       cache.eligibleEpoch = Shapes.brokerEpoch(at.process.replica(follower), -2);
       at.process.expand(follower);
       cache.eligible = -1;
-      Steering.overridden += at.process.sent == null ? 0 : 1;
+      Steering.overrides += at.process.alterRequest == null ? 0 : 1;
     }
     members.add(follower);
     proposes(at, members);
@@ -150,7 +150,7 @@ final class ReplicaSteps {
     if (leader.alter.kind.equals("requested")) {
       throw Refused.because("a request of it is on its way, and the model holds one");
     }
-    if (!Messages.asked(leader)) {
+    if (!Messages.askController(leader)) {
       throw Refused.because("it asks for nothing");
     }
     Set<Integer> proposed = new TreeSet<>();
@@ -179,7 +179,7 @@ final class ReplicaSteps {
    * another configuration first, it reads neither yet.
    */
   private static void readsBy(World world, Broker broker, int records) {
-    if (!world.controller().configures(broker.seen(), records)) {
+    if (!world.controller().configures(broker.metadataPosition(), records)) {
       broker.learn(world.controller(), records);
     }
   }
@@ -217,7 +217,7 @@ final class ReplicaSteps {
         look.process.partition() == null ? -1 : look.process.partition().getPartitionEpoch();
     int minimum = look.minimum();
     int records = news(world, look);
-    if (look.process.seen() >= records) {
+    if (look.process.metadataPosition() >= records) {
       throw Refused.because("there is no news");
     }
     if (!replica(world, r)) {
@@ -248,13 +248,13 @@ final class ReplicaSteps {
     }
     if (moved) {
       at.leadingSince = !broker.leads() ? 0 : led ? at.leadingSince : broker.leaderEpoch();
-      at.heard = 0;
+      at.answeredFetchers = 0;
       at.deletedIn = 0;
     }
     if (at.alter.answer != null && news) {
       Messages.drop(at);
     }
-    Messages.asked(at);
+    Messages.askController(at);
     if (moved && !Messages.lives(world, r)) {
       Messages.send(at);
     }
@@ -280,7 +280,7 @@ final class ReplicaSteps {
     at.disk = Disk.NEW;
     at.minimum = minimum;
     at.leadingSince = 0;
-    at.heard = 0;
+    at.answeredFetchers = 0;
     at.deletedIn = world.controller().partition().leaderEpoch;
     if (at.alter.answer != null) {
       Messages.drop(at);
@@ -300,7 +300,7 @@ final class ReplicaSteps {
     if (version != world.controller().partition().partitionEpoch) {
       throw Refused.because("the metadata are newer");
     }
-    if (look.process.seen() == world.controller().log().size()) {
+    if (look.process.metadataPosition() == world.controller().log().size()) {
       throw Refused.because("there is no news");
     }
     if (world.settings.operations()) {

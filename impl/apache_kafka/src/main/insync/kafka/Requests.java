@@ -22,22 +22,22 @@ final class Requests extends Shapes.Channel {
 
   /** Kafka's since 4.4: no {@code @Override}, for a release has this one or the next. */
   public void sendResponse(Request request, AbstractResponse response) {
-    apis.answered(request.header(), response);
+    apis.takeResponse(request.header(), response);
   }
 
   /** Kafka's until 4.3. */
   public void sendResponse(
       Request request, AbstractResponse response, Option<Function1<Send, BoxedUnit>> whenSent) {
-    apis.answered(request.header(), response);
+    apis.takeResponse(request.header(), response);
   }
 
   @Override
   public void sendNoOpResponse(Request request) {
-    apis.answered(request.header(), null);
+    apis.takeResponse(request.header(), null);
   }
 
   @Override
   public void closeConnection(Request request, Map<Errors, Integer> errors) {
-    apis.answered(request.header(), null);
+    apis.takeResponse(request.header(), null);
   }
 }

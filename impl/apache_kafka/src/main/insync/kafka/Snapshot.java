@@ -36,7 +36,7 @@ final class Snapshot {
   }
 
   /** The same, without asking anybody. */
-  static Map<String, Object> unasked(World world) {
+  static Map<String, Object> withoutQuestions(World world) {
     return of(world, false);
   }
 
@@ -127,7 +127,10 @@ final class Snapshot {
             everybody.stream()
                 .filter(b -> leads && (b == m.id || m.process.replica(b) != null))
                 .toList()));
-    put("heard_of", m, Steps.names(everybody.stream().filter(b -> (m.heard >> b & 1) == 1).toList()));
+    put(
+        "heard_of",
+        m,
+        Steps.names(everybody.stream().filter(b -> (m.answeredFetchers >> b & 1) == 1).toList()));
     if (world.settings.lateNews() > 0 && leads && m.process.ahead()) {
       ahead.add(Steps.name(m.id));
     }

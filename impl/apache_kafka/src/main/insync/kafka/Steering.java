@@ -55,7 +55,7 @@ final class Steering {
       Reading.valueOf(System.getProperty("insync.metadata", "coalesced").toUpperCase(Locale.ROOT));
 
   /** How often a leader's view of a follower was set for a proposal. */
-  static long overridden;
+  static long overrides;
 
   private Steering() {}
 }

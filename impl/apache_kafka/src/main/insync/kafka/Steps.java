@@ -20,20 +20,20 @@ import java.util.function.Function;
  */
 final class Steps {
   /** What is done for a step: it changes the draft, or refuses. */
-  interface Taken {
-    void take(World draft, Given given) throws Exception;
+  interface Effect {
+    void take(World draft, Parameters given) throws Exception;
   }
 
   /** What is tried, of which Kafka decides what it is: it changes the draft, or refuses. */
-  interface Tried {
-    Became take(World draft, Given given) throws Exception;
+  interface Trial {
+    Became take(World draft, Parameters given) throws Exception;
   }
 
   /** Which action it was, and in a few words why it was no other. */
   record Became(String action, String why) {}
 
   /** The parameters of one step: a broker's name, a list of names, or a number. */
-  record Given(Map<String, Object> values) {
+  record Parameters(Map<String, Object> values) {
     int broker(String name) {
       return id((String) values.get(name));
     }
@@ -61,7 +61,7 @@ final class Steps {
   record Attempt(
       Map<String, List<String>> actions,
       List<Function<Settings, List<Object>>> values,
-      Tried tried) {
+      Trial trial) {
     /** All choices of parameters that exist, each as a step of every action. */
     List<List<Step>> choices(Settings settings) {
       List<List<Object>> all = List.of(List.of());
@@ -115,7 +115,7 @@ final class Steps {
   }
 
   /** An action whose parameters are brokers. */
-  void add(String action, List<String> brokers, Taken taken) {
+  void add(String action, List<String> brokers, Effect taken) {
     add(action, brokers, Collections.nCopies(brokers.size(), Steps::everyBroker), taken);
   }
 
@@ -124,31 +124,31 @@ final class Steps {
       String action,
       List<String> names,
       List<Function<Settings, List<Object>>> values,
-      Taken taken) {
+      Effect taken) {
     Became became = new Became(action, "");
-    Tried tried =
+    Trial trial =
         (draft, given) -> {
           taken.take(draft, given);
           return became;
         };
-    add(new Attempt(Map.of(action, names), values, tried));
+    add(new Attempt(Map.of(action, names), values, trial));
   }
 
   /** Actions of which one may come of the same attempt; their parameters are brokers. */
-  void any(Map<String, List<String>> actions, Tried tried) {
+  void any(Map<String, List<String>> actions, Trial trial) {
     int brokers = actions.values().iterator().next().size();
-    add(new Attempt(actions, Collections.nCopies(brokers, Steps::everyBroker), tried));
+    add(new Attempt(actions, Collections.nCopies(brokers, Steps::everyBroker), trial));
   }
 
   /** The same, if they call their parameters the same. */
-  void any(List<String> actions, List<String> brokers, Tried tried) {
+  void any(List<String> actions, List<String> brokers, Trial trial) {
     Map<String, List<String>> all = new LinkedHashMap<>();
     actions.forEach(action -> all.put(action, brokers));
-    any(all, tried);
+    any(all, trial);
   }
 
   /** An action that is taken where it is asked for, and is never listed as enabled. */
-  void unlisted(String action, List<String> brokers, Taken taken) {
+  void addUnlisted(String action, List<String> brokers, Effect taken) {
     add(action, brokers, taken);
     attempts.remove(attempts.size() - 1);
   }
@@ -170,7 +170,7 @@ final class Steps {
       String other = String.join(", ", step.parameters().keySet());
       throw Refused.cannot("this adapter has no " + step.action() + "(" + other + ")");
     }
-    Became became = attempt.tried().take(draft, new Given(step.parameters()));
+    Became became = attempt.trial().take(draft, new Parameters(step.parameters()));
     if (!became.action().equals(step.action())) {
       throw Refused.because(became.why());
     }

@@ -34,7 +34,7 @@ public final class Wiring {
             .max(Comparator.comparingInt(Constructor::getParameterCount))
             .orElseThrow();
     try {
-      return type.cast(widest.newInstance(given(widest, parts)));
+      return type.cast(widest.newInstance(arguments(widest, parts)));
     } catch (InvocationTargetException problem) {
       throw new IllegalStateException(type.getName(), problem.getCause());
     } catch (ReflectiveOperationException problem) {
@@ -50,10 +50,10 @@ public final class Wiring {
             .max(Comparator.comparingInt(Method::getParameterCount))
             .orElseThrow();
     widest.setAccessible(true);
-    return Fields.call(widest, on, given(widest, parts));
+    return Fields.call(widest, on, arguments(widest, parts));
   }
 
-  private static Object[] given(Executable to, Object[] parts) {
+  private static Object[] arguments(Executable to, Object[] parts) {
     Object[] left = parts.clone();
     Object[] given = new Object[to.getParameterCount()];
     for (int i = 0; i < given.length; i++) {

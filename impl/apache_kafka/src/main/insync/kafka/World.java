@@ -19,31 +19,31 @@ final class World {
   /** Whether nothing was done in it since the reset. */
   final boolean fresh;
 
-  private final Held<Machine>[] machines;
+  private final Slot<Machine>[] machines;
   private final boolean[] own;
-  private Held<HeldController> controller;
+  private Slot<HeldController> controller;
   private boolean ownController;
 
   /**
    * A part of worlds that is not written to any more, with the mould that copies of it are made
    * from.
    */
-  private static final class Held<T> {
+  private static final class Slot<T> {
     final T part;
     private Copier.Mould<T> mould;
 
-    Held(T part) {
+    Slot(T part) {
       this.part = part;
     }
 
-    Held<T> copy() {
+    Slot<T> copy() {
       if (Steering.IN_PLACE) {
         return this;
       }
       if (mould == null) {
         mould = new Copier.Mould<>(part);
       }
-      return new Held<>(mould.copy());
+      return new Slot<>(mould.copy());
     }
   }
 
@@ -64,7 +64,7 @@ final class World {
             settings.minInsync(),
             settings.flushAlways(),
             Steering.ELIGIBLE_REPLICAS);
-    controller = new Held<>(made);
+    controller = new Slot<>(made);
     machines = none(settings.replicas());
     own = new boolean[settings.replicas()];
     for (int i = 0; i < machines.length; i++) {
@@ -72,12 +72,12 @@ final class World {
       machine.minimum = settings.minInsync();
       machine.process = new Broker(i, made.epoch(i), machine.clock, Disk.NEW);
       machine.process.load(made.log());
-      machines[i] = new Held<>(machine);
+      machines[i] = new Slot<>(machine);
     }
-    for (Held<Machine> machine : machines) {
+    for (Slot<Machine> machine : machines) {
       machine.part.process.learn(made);
     }
-    for (Held<Machine> machine : machines) {
+    for (Slot<Machine> machine : machines) {
       if (machine.part.id != first) {
         Messages.send(machine.part);
       }
@@ -85,8 +85,8 @@ final class World {
   }
 
   @SuppressWarnings({"unchecked", "rawtypes"})
-  private static Held<Machine>[] none(int size) {
-    return new Held[size];
+  private static Slot<Machine>[] none(int size) {
+    return new Slot[size];
   }
 
   private World(World before) {
@@ -126,7 +126,7 @@ final class World {
    */
   Machine beside(int id) {
     if (!own[id] && !Steering.IN_PLACE) {
-      machines[id] = new Held<>(new Machine(machines[id].part));
+      machines[id] = new Slot<>(new Machine(machines[id].part));
     }
     return machines[id].part;
   }
@@ -138,7 +138,7 @@ final class World {
     made.minimum = was.minimum();
     made.alter =
         was.alter.kind.equals("requested") ? was.alter.withoutHandler() : new Machine.Alter();
-    machines[was.id] = new Held<>(made);
+    machines[was.id] = new Slot<>(made);
     own[was.id] = true;
     return made;
   }
@@ -203,12 +203,12 @@ final class World {
 
   private void acknowledged(Machine machine) {
     Broker broker = machine.process;
-    for (Broker.Told answer : broker.told) {
+    for (Broker.Reply answer : broker.replies) {
       if (settings.acks() != 0 && answer.error() == Errors.NONE && !acrossEpochs(machine, answer)) {
         history.acked.add(answer.name());
       }
     }
-    broker.told.clear();
+    broker.replies.clear();
   }
 
   /**
@@ -216,7 +216,7 @@ final class World {
    * B): in a later epoch than the record's, of a leader that has led ever since, and of a record
    * below its watermark.
    */
-  private boolean acrossEpochs(Machine machine, Broker.Told answer) {
+  private boolean acrossEpochs(Machine machine, Broker.Reply answer) {
     Broker broker = machine.process;
     boolean ledSince =
         broker.leads()

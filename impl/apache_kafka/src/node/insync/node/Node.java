@@ -8,13 +8,13 @@ public final class Node {
 
   /** The argument is the node's server.properties; the standard input ends with its starter. */
   public static void main(String[] arguments) {
-    Thread tie = new Thread(Node::tied, "insync-tied");
+    Thread tie = new Thread(Node::endWithParent, "insync-tied");
     tie.setDaemon(true);
     tie.start();
     kafka.Kafka.main(arguments);
   }
 
-  private static void tied() {
+  private static void endWithParent() {
     try {
       while (System.in.read() >= 0) {
         // nobody says anything

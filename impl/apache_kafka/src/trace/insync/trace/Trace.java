@@ -50,10 +50,10 @@ public final class Trace {
   private static final ThreadLocal<Doing> DOING = ThreadLocal.withInitial(Doing::new);
   private static final Map<TopicPartition, UnifiedLog> LOGS = new ConcurrentHashMap<>();
   private static final Map<Uuid, String> TOPICS = new ConcurrentHashMap<>();
-  private static final Set<TopicPartition> LED = ConcurrentHashMap.newKeySet();
-  private static final Map<String, Long> RECEIVED = new ConcurrentHashMap<>();
+  private static final Set<TopicPartition> LEADERSHIPS = ConcurrentHashMap.newKeySet();
+  private static final Map<String, Long> ARRIVALS = new ConcurrentHashMap<>();
   private static FileOutputStream out;
-  private static volatile long written;
+  private static volatile long lineNumber;
 
   static {
     if (FOLDER != null) {
@@ -67,13 +67,13 @@ public final class Trace {
   private static final class Doing {
     String request;
     String acks;
-    String asked;
-    PartitionRegistration told;
-    LeaderAndIsr adopted;
+    String demand;
+    PartitionRegistration registration;
+    LeaderAndIsr adoption;
     Partition partition;
     FetchParams fetches;
     FetchRequest.PartitionData from;
-    ClientResponse heard;
+    ClientResponse reply;
     StringJoiner wrote;
   }
 
@@ -97,7 +97,7 @@ public final class Trace {
     if (out == null) {
       return 0;
     }
-    long since = written;
+    long since = lineNumber;
     Doing doing = DOING.get();
     switch (method) {
       case "handle" -> {
@@ -105,7 +105,7 @@ public final class Trace {
         ApiKeys api = request.header().apiKey();
         if (api == ApiKeys.PRODUCE || api == ApiKeys.FETCH) {
           doing.request = name(request);
-          RECEIVED.put(doing.request, since);
+          ARRIVALS.put(doing.request, since);
         }
       }
       case "sendResponse" -> {
@@ -114,17 +114,17 @@ public final class Trace {
         }
       }
       case "makeLeader" -> {
-        doing.told = (PartitionRegistration) given[0];
-        named((Partition) self, (scala.Option<?>) given[3]);
+        doing.registration = (PartitionRegistration) given[0];
+        learnsName((Partition) self, (scala.Option<?>) given[3]);
       }
-      case "makeFollower" -> named((Partition) self, (scala.Option<?>) given[3]);
+      case "makeFollower" -> learnsName((Partition) self, (scala.Option<?>) given[3]);
       case "appendRecordsToLeader" -> {
         doing.partition = (Partition) self;
-        if (told(doing.partition.topicPartition())) {
+        if (isTraced(doing.partition.topicPartition())) {
           doing.acks = String.valueOf(given[2]);
           StringJoiner rows = new StringJoiner(",", "[", "]");
           ((MemoryRecords) given[0]).batches().forEach(batch -> rows.add("[" + row(batch) + "]"));
-          doing.asked = rows.toString();
+          doing.demand = rows.toString();
         }
       }
       case "fetchRecords" -> {
@@ -135,7 +135,7 @@ public final class Trace {
           doing.from = (FetchRequest.PartitionData) given[1];
         }
       }
-      case "handleAlterPartitionUpdate" -> doing.adopted = (LeaderAndIsr) given[1];
+      case "handleAlterPartitionUpdate" -> doing.adoption = (LeaderAndIsr) given[1];
       case "processPartitionData" -> doing.wrote = new StringJoiner(",", "[", "]");
       default -> {
         // what it did is told when it ends
@@ -144,7 +144,7 @@ public final class Trace {
     return since;
   }
 
-  private static void named(Partition partition, scala.Option<?> id) {
+  private static void learnsName(Partition partition, scala.Option<?> id) {
     if (id.isDefined()) {
       TOPICS.put((Uuid) id.get(), partition.topic());
     }
@@ -154,43 +154,43 @@ public final class Trace {
   public static void ends(
       String method, long since, Object self, Object[] given, Object result, Throwable thrown) {
     if (out != null) {
-      safely(() -> ended(method, since, self, given, result, thrown));
+      safely(() -> takesEnd(method, since, self, given, result, thrown));
     }
   }
 
-  private static void ended(
+  private static void takesEnd(
       String method, long since, Object self, Object[] given, Object result, Throwable thrown) {
     Doing doing = DOING.get();
     switch (method) {
       case "handle" -> doing.request = null;
-      case "makeLeader" -> doing.told = null;
-      case "appendRecordsToLeader" -> doing.asked = null;
+      case "makeLeader" -> doing.registration = null;
+      case "appendRecordsToLeader" -> doing.demand = null;
       case "fetchRecords" -> {
         if ((boolean) given[5]) {
           diverges(doing, since, (LogReadInfo) result);
         }
       }
-      case "handleAlterPartitionUpdate" -> doing.adopted = null;
-      case "sendRequest" -> doing.heard = (ClientResponse) result;
+      case "handleAlterPartitionUpdate" -> doing.adoption = null;
+      case "sendRequest" -> doing.reply = (ClientResponse) result;
       case "processPartitionData" -> {
         if (thrown == null) {
-          copied(doing, since, given);
+          copies(doing, since, given);
         }
         doing.wrote = null;
       }
       default -> {
         if (thrown == null) {
-          done(method, since, self, given, result, doing);
+          afterwards(method, since, self, given, result, doing);
         }
       }
     }
   }
 
-  private static void done(
+  private static void afterwards(
       String method, long since, Object self, Object[] given, Object result, Doing doing) {
     switch (method) {
-      case "createLog" -> opened((Partition) self, since, (boolean) given[1], (UnifiedLog) result);
-      case "leaderReplicaIdOpt_$eq" -> leads((Partition) self, since, doing.told);
+      case "createLog" -> opens((Partition) self, since, (boolean) given[1], (UnifiedLog) result);
+      case "leaderReplicaIdOpt_$eq" -> leads((Partition) self, since, doing.registration);
       case "makeFollower" -> follows((Partition) self, since, (PartitionRegistration) given[0]);
       case "append" -> appended((LocalLog) self, since, (MemoryRecords) given[1], doing);
       case "markFlushed" -> flushed((LocalLog) self, since, (long) given[0]);
@@ -198,13 +198,13 @@ public final class Trace {
       case "updateHighWatermarkMetadata" -> watermark((UnifiedLog) self, since);
       case "prepareIsrShrink", "prepareIsrExpand" ->
           proposes((Partition) self, since, (PendingPartitionChange) result);
-      case "partitionEpoch_$eq" -> adopts((Partition) self, since, doing.adopted);
-      case "handleAlterPartitionError" -> refused((Partition) self, since, (Errors) given[1]);
+      case "partitionEpoch_$eq" -> adopts((Partition) self, since, doing.adoption);
+      case "handleAlterPartitionError" -> refuses((Partition) self, since, (Errors) given[1]);
       case "truncate" ->
           truncated(
               (TopicPartition) given[0], since, ((OffsetTruncationState) given[1]).offset(), doing);
       case "truncateFullyAndStartAt" ->
-          restarted((TopicPartition) given[0], since, (long) given[1]);
+          restarts((TopicPartition) given[0], since, (long) given[1]);
       default -> {
         // nothing to tell
       }
@@ -213,72 +213,72 @@ public final class Trace {
 
   // A replica's log
 
-  private static void opened(Partition partition, long since, boolean future, UnifiedLog log) {
+  private static void opens(Partition partition, long since, boolean future, UnifiedLog log) {
     TopicPartition tp = partition.topicPartition();
-    if (future || !told(tp)) {
+    if (future || !isTraced(tp)) {
       return;
     }
     LOGS.put(tp, log);
     StringJoiner rows = new StringJoiner(",", "[", "]");
     for (LogSegment segment : log.logSegments()) {
-      segment.log().batches().forEach(batch -> rows.add(placed(batch)));
+      segment.log().batches().forEach(batch -> rows.add(batchRow(batch)));
     }
     line("opened", since, tp, ",\"log\":" + rows + state(log));
   }
 
   private static void appended(LocalLog log, long since, MemoryRecords records, Doing doing) {
     TopicPartition tp = log.topicPartition();
-    if (!told(tp)) {
+    if (!isTraced(tp)) {
       return;
     }
     StringJoiner rows = doing.wrote != null ? doing.wrote : new StringJoiner(",", "[", "]");
-    records.batches().forEach(batch -> rows.add(placed(batch)));
-    if (doing.wrote == null && doing.asked != null) {
-      String of = doing.request == null ? "" : ",\"request\":" + quoted(doing.request);
-      String asked = ",\"acks\":" + doing.acks + ",\"asked\":" + doing.asked;
-      line("appends", since, tp, of + asked + ",\"wrote\":" + rows);
+    records.batches().forEach(batch -> rows.add(batchRow(batch)));
+    if (doing.wrote == null && doing.demand != null) {
+      String of = doing.request == null ? "" : ",\"request\":" + quote(doing.request);
+      String demand = ",\"acks\":" + doing.acks + ",\"asked\":" + doing.demand;
+      line("appends", since, tp, of + demand + ",\"wrote\":" + rows);
     }
   }
 
   private static void flushed(LocalLog log, long since, long upTo) {
-    if (told(log.topicPartition())) {
+    if (isTraced(log.topicPartition())) {
       line("flushed", since, log.topicPartition(), ",\"to\":" + upTo);
     }
   }
 
-  private static void copied(Doing doing, long since, Object[] given) {
+  private static void copies(Doing doing, long since, Object[] given) {
     TopicPartition tp = (TopicPartition) given[0];
     UnifiedLog log = LOGS.get(tp);
-    if (log == null || !told(tp)) {
+    if (log == null || !isTraced(tp)) {
       return;
     }
     FetchResponseData.PartitionData answer = (FetchResponseData.PartitionData) given[3];
-    String asked = ",\"offset\":" + given[1] + ",\"leader_epoch\":" + given[2];
-    String heard = asked + ",\"told\":" + answer.highWatermark() + ",\"wrote\":" + doing.wrote;
-    line("copies", since, tp, message(doing) + heard + state(log));
+    String demand = ",\"offset\":" + given[1] + ",\"leader_epoch\":" + given[2];
+    String reply = demand + ",\"told\":" + answer.highWatermark() + ",\"wrote\":" + doing.wrote;
+    line("copies", since, tp, message(doing) + reply + state(log));
   }
 
   private static void truncated(TopicPartition tp, long since, long to, Doing doing) {
     UnifiedLog log = LOGS.get(tp);
-    if (log != null && told(tp)) {
+    if (log != null && isTraced(tp)) {
       line("truncates", since, tp, message(doing) + ",\"to\":" + to + state(log));
     }
   }
 
-  private static void restarted(TopicPartition tp, long since, long at) {
+  private static void restarts(TopicPartition tp, long since, long at) {
     UnifiedLog log = LOGS.get(tp);
-    if (log != null && told(tp)) {
+    if (log != null && isTraced(tp)) {
       line("restarts", since, tp, ",\"to\":" + at + state(log));
     }
   }
 
   private static String message(Doing doing) {
-    if (doing.heard == null) {
+    if (doing.reply == null) {
       return "";
     }
-    var header = doing.heard.requestHeader();
-    String from = ",\"leader\":" + doing.heard.destination();
-    return from + ",\"fetch\":" + quoted(header.clientId() + "/" + header.correlationId());
+    var header = doing.reply.requestHeader();
+    String from = ",\"leader\":" + doing.reply.destination();
+    return from + ",\"fetch\":" + quote(header.clientId() + "/" + header.correlationId());
   }
 
   private static String state(UnifiedLog log) {
@@ -287,48 +287,48 @@ public final class Trace {
 
   // What a leader knows
 
-  private static void leads(Partition partition, long since, PartitionRegistration told) {
-    if (told == null || !told(partition.topicPartition())) {
+  private static void leads(Partition partition, long since, PartitionRegistration registration) {
+    if (registration == null || !isTraced(partition.topicPartition())) {
       return;
     }
-    LED.add(partition.topicPartition());
-    line("leads", since, partition.topicPartition(), registration(told));
+    LEADERSHIPS.add(partition.topicPartition());
+    line("leads", since, partition.topicPartition(), registration(registration));
   }
 
-  private static void follows(Partition partition, long since, PartitionRegistration told) {
+  private static void follows(Partition partition, long since, PartitionRegistration registration) {
     TopicPartition tp = partition.topicPartition();
-    if (told(tp) && partition.getPartitionEpoch() == told.partitionEpoch) {
-      LED.remove(tp);
-      line("follows", since, tp, registration(told));
+    if (isTraced(tp) && partition.getPartitionEpoch() == registration.partitionEpoch) {
+      LEADERSHIPS.remove(tp);
+      line("follows", since, tp, registration(registration));
     }
   }
 
   private static void watermark(UnifiedLog log, long since) {
     TopicPartition tp = log.topicPartition();
-    if (LED.contains(tp)) {
+    if (LEADERSHIPS.contains(tp)) {
       line("watermark", since, tp, state(log));
     }
   }
 
   private static void fetched(Replica replica, long since, Doing doing) {
-    if (doing.fetches == null || !told(doing.partition.topicPartition())) {
+    if (doing.fetches == null || !isTraced(doing.partition.topicPartition())) {
       return;
     }
     String end = ",\"end\":" + replica.stateSnapshot().logEndOffset();
-    line("fetched", since, doing.partition.topicPartition(), asked(doing) + end);
+    line("fetched", since, doing.partition.topicPartition(), demand(doing) + end);
   }
 
   private static void diverges(Doing doing, long since, LogReadInfo read) {
     if (doing.fetches != null && read != null && read.divergingEpoch().isPresent()) {
       TopicPartition tp = doing.partition.topicPartition();
-      if (told(tp)) {
-        line("diverges", since, tp, asked(doing) + diverging(read.divergingEpoch().get()));
+      if (isTraced(tp)) {
+        line("diverges", since, tp, demand(doing) + diverging(read.divergingEpoch().get()));
       }
     }
     doing.fetches = null;
   }
 
-  private static String asked(Doing doing) {
+  private static String demand(Doing doing) {
     FetchRequest.PartitionData from = doing.from;
     String by =
         ",\"follower\":"
@@ -337,12 +337,12 @@ public final class Trace {
             + doing.fetches.replicaEpoch;
     String at =
         ",\"offset\":" + from.fetchOffset + ",\"last_epoch\":" + from.lastFetchedEpoch.orElse(-1);
-    String of = doing.request == null ? "" : ",\"request\":" + quoted(doing.request);
+    String of = doing.request == null ? "" : ",\"request\":" + quote(doing.request);
     return by + at + ",\"leader_epoch\":" + from.currentLeaderEpoch.orElse(-1) + of;
   }
 
   private static void proposes(Partition partition, long since, PendingPartitionChange change) {
-    if (!told(partition.topicPartition())) {
+    if (!isTraced(partition.topicPartition())) {
       return;
     }
     LeaderAndIsr sent = change.sentLeaderAndIsr();
@@ -353,15 +353,15 @@ public final class Trace {
     line("proposes", since, partition.topicPartition(), ",\"isr\":" + members + epochs(sent));
   }
 
-  private static void adopts(Partition partition, long since, LeaderAndIsr adopted) {
-    if (adopted != null && told(partition.topicPartition())) {
-      String isr = ",\"isr\":" + new TreeSet<>(adopted.isr());
-      line("adopts", since, partition.topicPartition(), isr + epochs(adopted));
+  private static void adopts(Partition partition, long since, LeaderAndIsr adoption) {
+    if (adoption != null && isTraced(partition.topicPartition())) {
+      String isr = ",\"isr\":" + new TreeSet<>(adoption.isr());
+      line("adopts", since, partition.topicPartition(), isr + epochs(adoption));
     }
   }
 
-  private static void refused(Partition partition, long since, Errors error) {
-    if (told(partition.topicPartition())) {
+  private static void refuses(Partition partition, long since, Errors error) {
+    if (isTraced(partition.topicPartition())) {
       String back = ",\"rolled_back\":" + !partition.partitionState().isInflight();
       line("refused", since, partition.topicPartition(), ",\"error\":\"" + error + "\"" + back);
     }
@@ -373,23 +373,24 @@ public final class Trace {
 
   private static String registration(PartitionRegistration of) {
     String who = ",\"leader\":" + of.leader + ",\"leader_epoch\":" + of.leaderEpoch;
-    String in = ",\"partition_epoch\":" + of.partitionEpoch + ",\"isr\":" + sorted(of.isr);
-    String beside = ",\"elr\":" + sorted(of.elr) + ",\"last_known_elr\":" + sorted(of.lastKnownElr);
-    return who + in + beside + ",\"replicas\":" + sorted(of.replicas);
+    String in = ",\"partition_epoch\":" + of.partitionEpoch + ",\"isr\":" + inOrder(of.isr);
+    String elr = ",\"elr\":" + inOrder(of.elr);
+    String beside = elr + ",\"last_known_elr\":" + inOrder(of.lastKnownElr);
+    return who + in + beside + ",\"replicas\":" + inOrder(of.replicas);
   }
 
-  private static String sorted(int[] ids) {
+  private static String inOrder(int[] ids) {
     return Arrays.toString(IntStream.of(ids).sorted().toArray());
   }
 
   // Answers
 
   private static void answers(Request request, Object response) {
-    Long since = RECEIVED.remove(name(request));
+    Long since = ARRIVALS.remove(name(request));
     if (since == null) {
       return;
     }
-    String of = ",\"request\":" + quoted(name(request));
+    String of = ",\"request\":" + quote(name(request));
     if (response instanceof ProduceResponse produced) {
       for (var topic : produced.data().responses()) {
         for (var p : topic.partitionResponses()) {
@@ -403,7 +404,7 @@ public final class Trace {
       String to =
           of
               + ",\"fetch\":"
-              + quoted(request.header().clientId() + "/" + request.header().correlationId());
+              + quote(request.header().clientId() + "/" + request.header().correlationId());
       for (var topic : fetched.data().responses()) {
         for (var p : topic.partitions()) {
           TopicPartition tp =
@@ -416,7 +417,7 @@ public final class Trace {
   }
 
   private static void answer(String what, long since, TopicPartition tp, String more) {
-    if (told(tp)) {
+    if (isTraced(tp)) {
       line(what, since, tp, more);
     }
   }
@@ -439,7 +440,7 @@ public final class Trace {
 
   // Lines
 
-  private static boolean told(TopicPartition tp) {
+  private static boolean isTraced(TopicPartition tp) {
     return !tp.topic().isEmpty() && !tp.topic().startsWith("__");
   }
 
@@ -451,22 +452,22 @@ public final class Trace {
     return all.substring(1, all.length() - 1);
   }
 
-  private static String placed(RecordBatch b) {
+  private static String batchRow(RecordBatch b) {
     return "[" + b.baseOffset() + "," + b.partitionLeaderEpoch() + "," + row(b) + "]";
   }
 
-  private static String quoted(String text) {
+  private static String quote(String text) {
     return "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"") + "\"";
   }
 
   private static void line(String what, long since, TopicPartition tp, String more) {
-    String thread = quoted(Thread.currentThread().getName());
-    String told = ",\"what\":\"" + what + "\",\"partition\":" + quoted(tp.toString()) + more;
+    String thread = quote(Thread.currentThread().getName());
+    String content = ",\"what\":\"" + what + "\",\"partition\":" + quote(tp.toString()) + more;
     synchronized (Trace.class) {
-      long n = written + 1;
+      long n = lineNumber + 1;
       String when = "{\"n\":" + n + ",\"since\":" + since + ",\"at\":" + System.nanoTime() / 1000;
-      put(when + ",\"thread\":" + thread + told + "}\n");
-      written = n;
+      put(when + ",\"thread\":" + thread + content + "}\n");
+      lineNumber = n;
     }
   }
 
@@ -483,7 +484,7 @@ public final class Trace {
     try {
       tells.run();
     } catch (RuntimeException | LinkageError e) {
-      line("failed", written, new TopicPartition("?", 0), ",\"why\":" + quoted(e.toString()));
+      line("failed", lineNumber, new TopicPartition("?", 0), ",\"why\":" + quote(e.toString()));
     }
   }
 }

@@ -16,7 +16,7 @@ import net.bytebuddy.pool.TypePool;
  * Kafka's jars. What they do is unchanged.
  */
 public final class Weave {
-  private static final Map<String, List<String>> TOLD =
+  private static final Map<String, List<String>> METHODS =
       Map.of(
           "kafka.cluster.Partition",
           List.of(
@@ -52,7 +52,7 @@ public final class Weave {
   public static void main(String[] arguments) throws IOException {
     ClassFileLocator locator = ClassFileLocator.ForClassLoader.ofSystemLoader();
     TypePool pool = TypePool.Default.of(locator);
-    for (var told : TOLD.entrySet()) {
+    for (var told : METHODS.entrySet()) {
       var type = pool.describe(told.getKey()).resolve();
       for (String method : told.getValue()) {
         if (type.getDeclaredMethods().filter(ElementMatchers.named(method)).isEmpty()) {

@@ -15,7 +15,7 @@ import org.apache.kafka.metadata.placement.DefaultDirProvider;
  * ELR then.
  */
 public final class ElrOfRemoved {
-  private static final int REMOVED = 2;
+  private static final int REMOVED_BROKER = 2;
 
   private ElrOfRemoved() {}
 
@@ -25,7 +25,7 @@ public final class ElrOfRemoved {
     DefaultDirProvider directories = broker -> new Uuid(1, broker);
     var change =
         Reports.builder(before, broker -> true, 2)
-            .setTargetIsr(List.of(REMOVED, 4))
+            .setTargetIsr(List.of(REMOVED_BROKER, 4))
             .setDefaultDirProvider(directories)
             .build()
             .orElseThrow();
@@ -43,14 +43,16 @@ public final class ElrOfRemoved {
 
   private static PartitionRegistration reassigning() {
     return new PartitionRegistration.Builder()
-        .setReplicas(new int[] {4, 1, 3, REMOVED})
+        .setReplicas(new int[] {4, 1, 3, REMOVED_BROKER})
         .setDirectories(
-            new Uuid[] {new Uuid(1, 4), new Uuid(1, 1), new Uuid(1, 3), new Uuid(1, REMOVED)})
+            new Uuid[] {
+              new Uuid(1, 4), new Uuid(1, 1), new Uuid(1, 3), new Uuid(1, REMOVED_BROKER)
+            })
         .setAddingReplicas(new int[] {4})
-        .setRemovingReplicas(new int[] {REMOVED})
-        .setIsr(new int[] {REMOVED})
+        .setRemovingReplicas(new int[] {REMOVED_BROKER})
+        .setIsr(new int[] {REMOVED_BROKER})
         .setElr(new int[] {1, 3})
-        .setLeader(REMOVED)
+        .setLeader(REMOVED_BROKER)
         .setLeaderRecoveryState(LeaderRecoveryState.RECOVERED)
         .setLeaderEpoch(1)
         .setPartitionEpoch(2)
@@ -58,6 +60,6 @@ public final class ElrOfRemoved {
   }
 
   private static boolean contains(int[] brokers) {
-    return Arrays.stream(brokers).anyMatch(broker -> broker == REMOVED);
+    return Arrays.stream(brokers).anyMatch(broker -> broker == REMOVED_BROKER);
   }
 }
