@@ -133,3 +133,14 @@ def test_what_must_not_be_shown_to_others_is_seen(tmp_path: Path) -> None:
     assert len(examples.reasons_to_hide(report)) == 1
     (report / "a b.html").write_text("x", encoding="utf-8")
     assert not examples.reasons_to_hide(report)
+
+
+def test_a_link_of_any_page_of_the_example_that_leads_nowhere_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "index.html").write_text('<a href="gallery.html#trace=ab&amp;step=1">', encoding="utf-8")
+    (tmp_path / "gallery.html").write_text('{"digest":"abcd"}', encoding="utf-8")
+    (tmp_path / "pages" / "a.html").write_text('<a href="../index.html#top"><a href="b.html">', encoding="utf-8")
+    assert examples.reasons_to_hide(tmp_path) == ["pages/b.html is no file of it"]
+    (tmp_path / "pages" / "b.html").write_text('<a href="#here">', encoding="utf-8")
+    (tmp_path / "gallery.html").write_text('{"digest":"cdef"}', encoding="utf-8")
+    assert examples.reasons_to_hide(tmp_path) == ["gallery.html has no trace ab"]

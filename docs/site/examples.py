@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import sys
-from html import escape
+from html import escape, unescape
 from pathlib import Path, PurePosixPath
 from typing import cast
 from urllib.parse import unquote
@@ -74,16 +74,27 @@ def cases(top: Path) -> Path:
 
 
 def reasons_to_hide(report: Path) -> list[str]:
-    """Why a report must not be shown to others: a link without a file, a machine's path, or too many bytes."""
+    """Why a report must not be shown to others: a link that leads nowhere, a machine's path, or too many bytes."""
     files = [path for path in report.rglob("*") if path.is_file()]
-    text = (report / "index.html").read_text(encoding="utf-8")
-    links = [unquote(link.partition("#")[0]) for link in re.findall(r'href="([^"#][^"]*)"', text)]
     size = sum(path.stat().st_size for path in files)
     return [
-        *(f"{path} is no file of it" for path in links if not (report / path).is_file()),
+        *(line for page in files if page.suffix == ".html" for line in dead_links(report, page)),
         *(f"{path.name} names a machine" for path in files if MACHINE.search(path.read_text(encoding="utf-8"))),
         *([f"it has {size} bytes, more than {LARGEST}"] if size > LARGEST else []),
     ]
+
+
+def dead_links(report: Path, page: Path) -> list[str]:
+    """The links of a page of the report that lead to no file, or to no trace of the page that they name."""
+    dead: list[str] = []
+    for link in dict.fromkeys(re.findall(r'href="([^"#][^"]*)"', page.read_text(encoding="utf-8"))):
+        path, _, part = unquote(unescape(link)).partition("#")
+        target, trace = page.parent / path, re.match(r"trace=(\w+)", part)
+        if not target.is_file():
+            dead.append(f"{page.relative_to(report).parent / path} is no file of it")
+        elif trace and not re.search(rf'"digest": ?"{trace[1]}', target.read_text(encoding="utf-8")):
+            dead.append(f"{path} has no trace {trace[1]}")
+    return dead
 
 
 def differences_from_today(report: Path, top: Path) -> list[str]:
