@@ -40,7 +40,7 @@ public final class ReplacedReassignment {
       Cluster.await(
           "r4 is in sync",
           90,
-          () -> Set.copyOf(Cluster.ids(cluster.described().isr())).contains(4));
+          () -> Set.copyOf(Cluster.ids(cluster.describe().isr())).contains(4));
     }
     Thread.sleep(PATIENCE.toMillis());
     RemovedReplica.describe(cluster, PATIENCE.toSeconds() + " s later");
