@@ -34,7 +34,7 @@ from isr_broker.settings import BadSetting, Settings
 from isr_sim.faults import ALL, WIDER, Kind
 from isr_sim.reassigning import MovingRun
 from isr_sim.scenario import BadScenario, Scenario, parse, play
-from isr_sim.simulate import QUICK, Config, Outcome, finished, simulate
+from isr_sim.simulate import QUICK, Config, Outcome, finish_run, simulate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,7 +203,7 @@ def _run_at_rest(config: Config, seed: int) -> Outcome:
 
 
 def _moving_run(config: Config, seed: int) -> Outcome:
-    return finished(MovingRun(config, seed))
+    return finish_run(MovingRun(config, seed))
 
 
 def _unmet_expectations(scenario: Scenario | None, outcomes: list[Outcome]) -> list[str]:
