@@ -133,10 +133,13 @@ class Campaign:
 
     It has more to compile. So it is asked where the design has more than MANY states; and not of liveness.
     """
+    share: tuple[int, int] = (1, 1)
+    """(k, n): of n equal shares of the mutants the kth, which is every nth from the kth on."""
     _own: dict[int, Own] = attrs.field(factory=dict[int, "Own"], init=False, repr=False)
 
     def mutants(self) -> list[Mutant]:
-        return mutants(self.design, self.parts)
+        first, shares = self.share
+        return mutants(self.design, self.parts)[first - 1 :: shares]
 
     def baseline(self, choice: int) -> Baseline:
         """Explore the design itself at one choice of constants; the caller demands that this was `complete`."""

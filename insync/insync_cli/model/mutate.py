@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -29,6 +31,7 @@ EXAMPLE = """\
 insync mutate kip-966
 insync mutate kip-966 --replicas 2 --log 1
 insync mutate kraft-3.5 --drop terms --replicas 2
+insync mutate kip-966 --drop assignments --share 1/8
 insync mutate kip-320 --redundant docs/redundant-guards.toml --json -"""
 
 
@@ -54,6 +57,15 @@ USAGE = Usage("mutate", "Drop one guard at a time and explore: which promise not
 PARTS = {f"{part}s": part for part in Part}
 
 
+def share_of(text: str) -> tuple[int, int]:
+    """K/N as two numbers, K from 1 to N."""
+    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text, re.ASCII)
+    first, shares = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= first <= shares:
+        raise argparse.ArgumentTypeError(f"K/N with K from 1 to N, such as 1/8, not {text}")
+    return first, shares
+
+
 @attrs.frozen(kw_only=True)
 class Options:
     world: options.SmallerWorld = group(options.SmallerWorld)
@@ -63,6 +75,7 @@ class Options:
         "or of a union; or assignments of actions",
         f"{Part.GUARD}s",
     )
+    share: tuple[int, int] = option("K/N", "of N equal shares of what can be dropped only the Kth", share_of, (1, 1))
     redundant: Path | None = option(
         "FILE", f"guards known to be redundant, and why; without it, {guards.REDUNDANT} of a checkout", Path
     )
@@ -86,18 +99,19 @@ def run(argv: Sequence[str]) -> int:
     instances = [registry.instance_of(design, choice) for choice in choices]
     baselines, done = drop_parts(invocation, design, choices)
     lines = [line_of(o, reasons) for o in done]
-    tried, gone = {(o.mutant.action, o.mutant.listed_as) for o in done}, registry.left_out(design)
-    stale = [": ".join(guard) for guard in reasons if guard[0] not in gone and guard not in tried]
+    there, gone = {(m.action, m.listed_as) for m in mutation.mutants(design, (part,))}, registry.left_out(design)
+    stale = [": ".join(guard) for guard in reasons if guard[0] not in gone and guard not in there]
     report = {
         "schema": "insync/mutate/1",
         "design": design.name,
         "model_hash": design.model_hash(),
+        "share": list(invocation.share),
         "choices": [choice_of(i, b) for i, b in zip(instances, baselines, strict=True)],
         "mutants": lines,
         "stale": stale,
     }
     commands = [options.command_options(c, design) for c in choices]
-    result = result_line(design.name, lines, stale, part)
+    result = result_line(design.name, lines, stale, part, invocation.share)
     invocation.output.answer(report, lambda out: print_lines(out, lines, stale, commands, part), result)
     return exit_code(lines, stale)
 
@@ -114,7 +128,7 @@ def drop_parts(
         parts, orbits = (PARTS[invocation.drop],), registry.by_symmetry(explore)
         premises = family_of(design).premises(p.name for p in design.properties)
         every = attrs.evolve(design, properties=(*design.properties, *map(design.restated_property, premises)))
-        job = mutation.Campaign(every, tuple(choices), explore, limits, parts, orbits)
+        job = mutation.Campaign(every, tuple(choices), explore, limits, parts, orbits, invocation.share)
         with invocation.output.ticker() as ticker:
             what = f"choices of bounds, {design.name} itself"
             baselines = list(ticker.count_each(mutation.baselines(job, workers), len(choices), what))
@@ -207,7 +221,13 @@ def fate_text(line: MutantLine, choices: list[str]) -> str:
             return f"not noticed in {line['distinct']:,} states{at}{reason_text or ', and no reason is listed'}"
 
 
-def result_line(design: str, lines: list[MutantLine], stale: list[str], part: Part = Part.GUARD) -> str:
+def result_line(
+    design: str,
+    lines: list[MutantLine],
+    stale: list[str],
+    part: Part = Part.GUARD,
+    share: tuple[int, int] = (1, 1),
+) -> str:
     count = {fate: sum(line["fate"] == fate for line in lines) for fate in Fate}
     listed = count[Fate.SURVIVED] - len(unexplained_lines(lines))
     parts = [f"{len(lines)} {part}s", f"{count[Fate.KILLED]} noticed", f"{listed} redundant with a reason"]
@@ -221,4 +241,5 @@ def result_line(design: str, lines: list[MutantLine], stale: list[str], part: Pa
         (count[Fate.UNDECIDED], "undecided"),
     ):
         parts += [f"{n} {what}"] if n else []
-    return f"insync mutate {design}: {', '.join(parts)}"
+    of_all = "" if share == (1, 1) else f" (share {share[0]} of {share[1]})"
+    return f"insync mutate {design}{of_all}: {', '.join(parts)}"
