@@ -12,7 +12,20 @@ from typing import Final
 import attrs
 
 from isr_audit.answers import Answer, answer_among, loss_in_rack, loss_of_fewer
-from isr_audit.cluster import CLEANUP, FLUSH, FLUSH_TIME, MIN_INSYNC, RETENTION, UNCLEAN, Cluster, Topic, number_of
+from isr_audit.cluster import (
+    CLEANUP,
+    FLUSH,
+    FLUSH_TIME,
+    MIN_INSYNC,
+    NEVER,
+    OF_BROKER,
+    RETENTION,
+    UNCLEAN,
+    Cluster,
+    Topic,
+    ids_text,
+    number_of,
+)
 from isr_audit.questions import (
     CRASH,
     DECISIVE_VERDICTS,
@@ -180,7 +193,12 @@ def audit_rows(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
         row_of(
             kind,
             tuple(topics),
-            (*open_notes(kind), *minimum_notes(cluster, topics), *time_notes(cluster, topics)),
+            (
+                *open_notes(kind),
+                *silence_notes(cluster, topics),
+                *minimum_notes(cluster, topics),
+                *time_notes(cluster, topics),
+            ),
             answers,
         )
         for kind, topics in kinds_of(cluster, runs).items()
@@ -209,6 +227,17 @@ def open_notes(kind: Kind) -> Iterator[str]:
         yield f"{' and '.join(kind.open)} {were} not told, or {are} no value, so what depends on {them} is UNKNOWN"
 
 
+def silence_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:
+    """Of brokers whose settings would decide, and were not told."""
+    silence: dict[tuple[int, ...], list[str]] = {}
+    for name in (MIN_INSYNC, UNCLEAN, FLUSH):
+        ids = {b for t in topics for b in cluster.silent_brokers(t, name)}
+        silence.setdefault(tuple(sorted(ids)), []).append(OF_BROKER[name])
+    for brokers, names in silence.items():
+        if brokers:
+            yield f"nobody told {' and '.join(names)} of {ids_text(brokers)}: give the settings of each, or of all"
+
+
 def minimum_notes(cluster: Cluster, topics: Iterable[Topic]) -> Iterator[str]:
     """Of topics whose minimum is above the replication factor."""
     above = {(cluster.min_insync(t), max(1, t.replicas)) for t in topics if cluster.min_insync(t) > max(1, t.replicas)}
@@ -233,10 +262,6 @@ def time_notes(cluster: Cluster, topics: Sequence[Topic]) -> Iterator[str]:
         said = " to ".join(lasting(ms) for ms in dict.fromkeys((kept[0], kept[-1])))
         some = "" if all(cluster.values(t, RETENTION) for t in deleting_topics) else ", of those topics that tell it"
         yield f"records are deleted after {said} ({RETENTION}{some}), whether or not anybody has read them"
-
-
-NEVER: Final = 2**63 - 1
-"""Kafka's default of flush.messages and flush.ms."""
 
 
 def lasting(ms: int) -> str:

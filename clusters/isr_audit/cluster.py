@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
@@ -27,6 +27,10 @@ OF_BROKER: Final[Mapping[str, str]] = {
     CLEANUP: "log.cleanup.policy",
 }
 """A topic's setting, and the broker's that holds where the topic has none of its own."""
+NEVER: Final = 2**63 - 1
+"""Kafka's default of flush.messages and flush.ms."""
+KAFKA_DEFAULTS: Final[Mapping[str, str]] = {MIN_INSYNC: "1", OF_BROKER[FLUSH]: str(NEVER)}
+"""What a broker has by a file without the setting. Of unclean election that depends on the release."""
 
 
 class Contradiction(ValueError):
@@ -98,6 +102,8 @@ def _numbers_text(numbers: Iterable[int]) -> str:
 class Topic:
     """`configs` are the topic's own; `replicas` is its replication factor, of its partitions the least.
 
+    `inherited`: what else a running cluster told of its settings, which the broker that answered has, and others may
+    not.
     `has_heading`: whether whoever described it told its settings that are not Kafka's defaults. `count`: how many
     partitions it has by its heading, None where all are told. `topic_id` is "" where it was not told. `source`: the
     place of its heading, for messages.
@@ -111,10 +117,18 @@ class Topic:
     count: int | None = None
     topic_id: str = ""
     source: str = attrs.field(default="", eq=False)
+    inherited: Mapping[str, str] = attrs.field(factory=dict[str, str])
+
+    @property
+    def holders(self) -> tuple[int, ...]:
+        """The brokers that lead a partition of it or hold a replica, by their ids."""
+        ids = {b for p in self.partitions for b in (*p.replicas, *p.isr, p.leader) if b is not None}
+        return tuple(sorted(ids))
 
     @property
     def gap(self) -> str:
-        """What of its partitions was not told; nothing where all were."""
+        """What of its partitions was not told, or cannot be; nothing where it has all that its heading says, from 0
+        on."""
         number = sum(p.is_described for p in self.partitions)
         if not self.has_heading:
             what = "its heading was not told, so neither its settings nor how many partitions it has"
@@ -123,9 +137,10 @@ class Topic:
             return "" if self.replicas else "its replication factor was not told"
         if self.count == 0:
             return "how many partitions it has was not told"
-        if number < self.count:
-            return f"{number} of {self.count} partitions were told"
-        return f"its heading says {self.count}, but {number} partitions were told" if number > self.count else ""
+        beyond = next((p.name for p in self.partitions if p.number >= self.count), "")
+        if beyond:
+            return f"its heading says PartitionCount {self.count}, numbered from 0 on, but {beyond} was told"
+        return f"{number} of {self.count} partitions were told" if number < self.count else ""
 
 
 @attrs.frozen
@@ -162,12 +177,21 @@ class Cluster:
     def broker_values(self, setting: str) -> tuple[str, ...]:
         """The values of a broker's setting, each once; brokers should agree, and may not.
 
-        What was set of one broker wins over what was set of all, and that over a broker's file.
+        What was set of one broker wins over what was set of all, and that over a broker's file. A file without the
+        setting means Kafka's default, where another broker has a value.
         """
         default = self.defaults.get(setting)
         names = list(dict.fromkeys((*self.brokers, *self.dynamic)))
         values = [self._broker_value(b, setting, default) for b in names] or [default]
+        if any(v is not None for v in values) and self._has_default(setting):
+            values.append(KAFKA_DEFAULTS.get(setting))
         return tuple(dict.fromkeys(v for v in values if v is not None))
+
+    def _has_default(self, setting: str) -> bool:
+        """Whether a broker has Kafka's default, for its file has no value. A file of controllers alone says nothing."""
+        default = self.defaults.get(setting)
+        brokers = (b for b, c in self.brokers.items() if c.get("process.roles", "broker") != "controller")
+        return any(self._broker_value(b, setting, default) is None for b in brokers)
 
     def _broker_value(self, broker: str, setting: str, default: str | None) -> str | None:
         own = self.dynamic.get(broker, {}).get(setting, default)
@@ -175,10 +199,44 @@ class Cluster:
 
     def values(self, topic: Topic, setting: str) -> tuple[str, ...]:
         """What is told of a topic's setting: its own value, else those of the brokers."""
-        return (topic.configs[setting],) if setting in topic.configs else self.broker_values(OF_BROKER[setting])
+        if setting in topic.configs:
+            return (topic.configs[setting],)
+        inherited = [topic.inherited[setting]] if setting in topic.inherited else []
+        return tuple(dict.fromkeys((*self.broker_values(OF_BROKER[setting]), *inherited)))
+
+    def silent_brokers(self, topic: Topic, setting: str) -> tuple[int, ...]:
+        """The brokers of a topic that have not told the setting and may have another value than is told, by their ids.
+
+        There are none where the topic has its own value, where one is told of all brokers, and where the weakest value
+        is told of any. Where nobody told any, a topic's heading says that it is Kafka's default. Of a running cluster
+        only brokers that live are asked, and count.
+        """
+        name = OF_BROKER[setting]
+        if setting in topic.configs or name in self.defaults:
+            return ()
+        values = self.values(topic, setting)
+        if any(_is_weakest(setting, v) for v in values) or (not values and topic.has_heading):
+            return ()
+        return tuple(b for b in self._living(topic.holders) if str(b) not in self.brokers and not self._tells(b, name))
+
+    def _living(self, brokers: Iterable[int]) -> list[int]:
+        """Those of whom something may be told: of a running cluster those that live."""
+        return [b for b in brokers if self.living is None or b in self.living]
+
+    def _tells(self, broker: int, setting: str) -> bool:
+        """Whether a value of a broker's own was told."""
+        return self._broker_value(str(broker), setting, None) is not None
+
+    def brokers_without(self, setting: str) -> tuple[int, ...]:
+        """The brokers of all topics of which no value was told; of a running cluster those that live."""
+        ids = sorted({b for t in self.topics for b in t.holders})
+        return tuple(b for b in self._living(ids) if setting not in self.defaults and not self._tells(b, setting))
 
     def is_known(self, topic: Topic, setting: str) -> bool:
-        """Whether a topic's setting is told, or is Kafka's default by its heading, or by brokers without it."""
+        """Whether a topic's setting is told by all who have a part of it, or is Kafka's default by its heading, or by
+        brokers without it."""
+        if self.silent_brokers(topic, setting):
+            return False
         values = self.values(topic, setting)
         if values:
             return all(_is_value(setting, v) for v in values)
@@ -191,7 +249,8 @@ class Cluster:
     def unclean(self, topic: Topic, *, default: bool = False) -> bool:
         """Whether any value that is told is true."""
         values = self.values(topic, UNCLEAN)
-        return any(v.lower() == "true" for v in values) if values else default
+        by_default = not values or (UNCLEAN not in topic.configs and self._has_default(OF_BROKER[UNCLEAN]))
+        return any(v.lower() == "true" for v in values) or (default and by_default)
 
     def flushed(self, topic: Topic) -> bool:
         """Whether every record is on disk before it is acknowledged: flush.messages=1 on every broker.
@@ -215,6 +274,16 @@ class Cluster:
         )
 
 
+def ids_text(brokers: Sequence[int]) -> str:
+    """`broker 1`, `brokers 1 2 3`, or the first of many."""
+    more = f" and {len(brokers) - MOST_BROKERS} more" if brokers[MOST_BROKERS:] else ""
+    return f"broker{'s' if brokers[1:] else ''} {' '.join(map(str, brokers[:MOST_BROKERS]))}{more}"
+
+
+MOST_BROKERS: Final = 6
+"""So many brokers are named; the rest are counted."""
+
+
 def number_of(text: str) -> int | None:
     """A whole number as Kafka's tools print it; None for anything else."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER else None
@@ -233,6 +302,14 @@ def _is_value(setting: str, value: str) -> bool:
     if setting == UNCLEAN:
         return value.lower() in ("true", "false")
     return bool(number_of(value)) if setting in (MIN_INSYNC, FLUSH) else True
+
+
+def _is_weakest(setting: str, value: str) -> bool:
+    """Whether no value of a setting that answers depend on keeps less."""
+    if setting == UNCLEAN:
+        return value.lower() == "true"
+    number = number_of(value)
+    return number is not None and (number == 1 if setting == MIN_INSYNC else setting == FLUSH and number > 1)
 
 
 def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
@@ -301,6 +378,7 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
         max((c for c in (one.count, other.count) if c is not None), default=None),
         one.topic_id or other.topic_id,
         one.source or other.source,
+        {**one.inherited, **other.inherited},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -109,7 +109,9 @@ def conditions(cluster: Cluster, before: Ends | None = None) -> list[Condition]:
 def candidates(
     p: Partition, living: tuple[int, ...] | None = None, before: Mapping[int, int] | None = None
 ) -> tuple[Candidate, ...]:
-    """The living replicas out of ISR and ELR, those that would lose least first."""
+    """The living replicas out of ISR and ELR, those that would lose least first; none where those were not read."""
+    if {"Isr", "Elr"} & set(p.unread_columns):
+        return ()
     clean = {*p.isr, *(p.elr or ())}
     out = [r for r in p.replicas if r not in clean and r not in p.offline and (living is None or r in living)]
     found = [_candidate(p, r, before or {}) for r in out]
@@ -128,10 +130,14 @@ def _candidate(p: Partition, replica: int, before: Mapping[int, int]) -> Candida
     return Candidate(replica, lacks, bytes_short, tuple(r for r in p.replicas if r not in by), remembered)
 
 
+WHO_IS_IN_SYNC: Final = frozenset(("Replicas", "Isr", "Adding Replicas", "Observers"))
+"""The columns that say who is in sync, and who ought to be."""
+
+
 def _of(p: Partition, minimum: int | None) -> Iterator[Condition]:
     """`minimum` is None where it was not told. What was not read of the partition is said, never taken to be well."""
     out = [r for r in p.members if r not in p.isr]
-    in_sync = "Isr" not in p.unread_columns and "Replicas" not in p.unread_columns
+    in_sync = WHO_IS_IN_SYNC.isdisjoint(p.unread_columns)
     few = in_sync and minimum is not None and len(p.isr) < min(minimum, len(p.members))
     doubts = [f"what it has as {column} was not told, or makes no sense" for column in p.unread_columns]
     if p.leader is None and "Leader" not in p.unread_columns:

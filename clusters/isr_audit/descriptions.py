@@ -102,7 +102,7 @@ class _Reader:
             self.about = (heading[1], heading[2])
         elif old := _OLD_HEADING.match(text):
             self.about = (old[1], old[2])
-            for name, value in pairs_in(old[3]).items():
+            for name, value in pairs_in(old[3]):
                 self.take_setting(name, value, line)
         elif entry := _ENTRY.match(text):
             self.take_setting(entry[1], entry[2], line)
@@ -127,10 +127,12 @@ class _Reader:
 
     def one_value(self, settings: Mapping[str, str], name: str, value: str, line: SpokenLine) -> str:
         """The value; Contradiction where another was told, and an answer depends on it."""
-        if settings.get(name, value) != value and name in DECISIVE:
-            raise Contradiction(
-                f"{name} is {settings[name]} and then {value} of the same in {self.place(line)}: {ONE_SNAPSHOT}"
-            )
+        if settings.get(name, value) != value:
+            if name in DECISIVE:
+                raise Contradiction(
+                    f"{name} is {settings[name]} and then {value} of the same in {self.place(line)}: {ONE_SNAPSHOT}"
+                )
+            self.remark(f"{name} for a second time, and the last counts", line)
         return value
 
     # kafka-topics.sh
@@ -158,10 +160,13 @@ class _Reader:
         settings = columns.get("Configs")
         if settings is None or is_cut(settings):
             self.remark("a heading whose Configs are not there, or cut, so its settings count as not told", line)
+        configs: dict[str, str] = {}
+        for setting, value in pairs_in(settings or ""):
+            configs[setting] = self.one_value(configs, setting, value, line)
         topic = Topic(
             name,
             factor or 0,
-            configs=pairs_in(settings or ""),
+            configs=configs,
             has_heading=settings is not None and not is_cut(settings),
             count=count or 0,
             topic_id=columns.get("TopicId", ""),
@@ -272,14 +277,15 @@ def _topics_with(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -
 
 
 def partition_of(topic: str, number: int, columns: Mapping[str, str], source: str) -> Partition:
-    """A partition by its columns; those that are missing, or make no sense, are `unread_columns`."""
+    """A partition by its columns; those that are missing, make no sense, or contradict others are `unread_columns`."""
     unread_columns: list[str] = []
 
     def ids(column: str, text: str | None) -> tuple[int, ...]:
-        if text is None or (text and not _IDS_TEXT.fullmatch(text)):
+        numbers = tuple(map(int, re.findall(r"\d+", text or "")))
+        if text is None or (text and not _IDS_TEXT.fullmatch(text)) or len(set(numbers)) < len(numbers):
             unread_columns.append(column)
             return ()
-        return tuple(map(int, re.findall(r"\d+", text)))
+        return numbers
 
     leader_text = columns.get("Leader", "")
     leader = number_of(leader_text)
@@ -291,10 +297,14 @@ def partition_of(topic: str, number: int, columns: Mapping[str, str], source: st
     elr = None if elr_text == NO_ELR else ids("Elr", elr_text)
     if replicas and not set(isr) <= set(replicas):
         unread_columns.append("Isr")
-    if leader is not None and any(
-        among and leader not in among for among in (replicas, isr) if "Isr" not in unread_columns
-    ):
-        unread_columns.append("Leader")  # who leads is a replica, and in sync
+    if set(elr or ()) & set(isr):
+        unread_columns.append("Elr")  # an eligible leader replica has left the ISR
+    if set(adding) & set(removing) or (replicas and set(replicas) <= set(adding)):
+        unread_columns.append("Adding Replicas")  # where all were on their way, none would have to be in sync
+        adding = ()
+    is_in_sync = "Isr" in unread_columns or leader in isr
+    if leader is not None and (not is_in_sync or (replicas and leader not in replicas) or leader in offline):
+        unread_columns.append("Leader")  # who leads is a replica, in sync, and there
     elr = None if "Elr" in unread_columns else elr
     return Partition(
         topic,
@@ -316,9 +326,9 @@ _PAIR: Final = re.compile(r"([a-z][\w.-]*)=(.*?)(?=,[a-z][\w.-]*=|$)")
 _CUT_NAME: Final = re.compile(r",[a-z]\w*(?:\.[\w-]*)+$")
 
 
-def pairs_in(text: str) -> dict[str, str]:
-    """`a=1,b=x,y` as kafka-topics prints it: a comma may be part of a value."""
-    return dict(_PAIR.findall(text.strip()))
+def pairs_in(text: str) -> list[tuple[str, str]]:
+    """`a=1,b=x,y` as kafka-topics prints it: a comma may be part of a value. A name may be there twice."""
+    return _PAIR.findall(text.strip())
 
 
 def is_cut(settings: str) -> bool:

@@ -46,9 +46,10 @@ class Metadata(Protocol):
 
 
 class Entry(Protocol):
-    """A setting; no value where it is not told."""
+    """A setting; no value where it is not told. `source`: a ConfigSource, or its number, which says who has it."""
 
     value: str | None
+    source: object
 
 
 class Resource(Protocol):
@@ -73,7 +74,8 @@ class Unreachable(Exception):
 def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
     """What the cluster tells of its topics; Unreachable where it does not.
 
-    A broker that does not answer, as one that has just died, is left out: topics tell the values that hold for them.
+    A broker that has just died is not asked. A topic tells the values that hold for it at the broker that answers
+    (Kafka's ConfigHelper.createTopicConfigEntry); those that are not its own may be others elsewhere.
     """
     try:
         from confluent_kafka import KafkaException
@@ -98,7 +100,7 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
     brokers: dict[str, dict[str, str]] = {}
     for answers in broker_settings:
         with suppress(KafkaException, TimeoutError):
-            brokers |= dict(_settings_of(answers, TOLD_BY_BROKERS))
+            brokers |= {name: _values(entries) for name, entries in _entries_of(answers, TOLD_BY_BROKERS)}
     racks = {int(b): c["broker.rack"] for b, c in brokers.items() if c.get("broker.rack")}
     found = tuple(_topic(name, described, configs[name]) for name, described in sorted(metadata.topics.items()))
     return Cluster(found, brokers, racks=racks, living=tuple(sorted(metadata.brokers)))
@@ -152,18 +154,25 @@ def _certificates(settings: Mapping[str, str]) -> dict[str, str]:
     return translation
 
 
-def _topic(name: str, description: DescribedTopic, configs: Mapping[str, str]) -> Topic:
+def _topic(name: str, description: DescribedTopic, entries: Mapping[str, Entry]) -> Topic:
     partitions = tuple(
         Partition(name, p.id, p.leader if p.leader >= 0 else None, tuple(p.replicas), tuple(p.isrs))
         for p in sorted(description.partitions.values(), key=lambda p: p.id)
     )
-    return Topic(name, min((len(p.replicas) for p in partitions), default=0), partitions, configs)
+    inherited = {n: e for n, e in entries.items() if getattr(e.source, "value", e.source) in OF_BROKERS}
+    own = {n: e for n, e in entries.items() if n not in inherited}
+    factor = min((len(p.replicas) for p in partitions), default=0)
+    return Topic(name, factor, partitions, _values(own), inherited=_values(inherited))
 
 
-def _topic_configs(admin: Admin, names: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
+OF_BROKERS: Final = (2, 3, 4, 5)
+"""The sources of a setting that a topic has not itself: a broker's, all brokers', a broker's file, Kafka's default."""
+
+
+def _topic_configs(admin: Admin, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Entry]]]:
     left = iter(names)
     while some := list(islice(left, AT_A_TIME)):
-        yield from _settings_of(_describe_configs(admin, [_resource("topic", name) for name in some]), OF_TOPIC)
+        yield from _entries_of(_describe_configs(admin, [_resource("topic", name) for name in some]), OF_TOPIC)
 
 
 def _resource(kind: str, name: str) -> Resource:
@@ -179,10 +188,14 @@ def _describe_configs(admin: Admin, resources: list[Resource]) -> Answers:
     return admin.describe_configs(resources, request_timeout=PATIENCE_S)
 
 
-def _settings_of(answers: Answers, setting_names: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def _entries_of(answers: Answers, setting_names: Sequence[str]) -> Iterator[tuple[str, dict[str, Entry]]]:
     for resource, answer in answers.items():
         entries = answer.result(2 * PATIENCE_S)
-        yield resource.name, {n: e.value for n, e in entries.items() if n in setting_names and e.value is not None}
+        yield resource.name, {n: e for n, e in entries.items() if n in setting_names}
+
+
+def _values(entries: Mapping[str, Entry]) -> dict[str, str]:
+    return {n: e.value for n, e in entries.items() if e.value is not None}
 
 
 def _reason(problem: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster
+from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, ids_text
 
 Release: TypeAlias = tuple[int, ...]
 
@@ -94,7 +94,7 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
     exact = release if release is not None else _release_of_cluster(cluster)
     on = elr if elr is not None else _elr(cluster)
     kraft = _kraft(cluster, exact)
-    notes, doubt = _unknown_release(cluster, on) if exact is None else ([], "")
+    notes, doubt = _unknown_release(cluster, on) if exact is None else _release_of_some(cluster, release)
     kraft = True if kraft is None and exact is None else kraft
     assumed_release: Release = (3, 5) if exact is None else exact
     if on and (kraft is None or kraft):
@@ -134,6 +134,16 @@ def _unknown_release(cluster: Cluster, elr: bool | None) -> tuple[list[str], str
         why = "neither features nor the column Elr tell it, so it may be older, or have ZooKeeper"
     note = f"the release was not told; {why}. Runs are of {BEFORE_ELR}, and what survives there is UNKNOWN ({tells})"
     return [note], "the release was not told, and an older one may lose it"
+
+
+def _release_of_some(cluster: Cluster, release: Release | None) -> tuple[list[str], str]:
+    """A note, and the doubt that is left, where brokers told their release by inter.broker.protocol.version, and not
+    all of them."""
+    silent = cluster.brokers_without(PROTOCOL)
+    if release is not None or METADATA_FEATURE in cluster.features or not silent:
+        return [], ""
+    note = f"{PROTOCOL} was not told of {ids_text(silent)}, and what survives is UNKNOWN (--kafka 2.8 tells it)"
+    return [note], f"the release of {ids_text(silent)} was not told, and an older one may lose it"
 
 
 def _newest(table: tuple[tuple[Release, str], ...], release: Release) -> str:
