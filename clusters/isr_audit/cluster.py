@@ -137,7 +137,7 @@ class Topic:
             return "" if self.replicas else "its replication factor was not told"
         if self.count == 0:
             return "how many partitions it has was not told"
-        beyond = next((p.name for p in self.partitions if p.number >= self.count), "")
+        beyond = next((p.name for p in self.partitions if p.is_described and p.number >= self.count), "")
         if beyond:
             return f"its heading says PartitionCount {self.count}, numbered from 0 on, but {beyond} was told"
         return f"{number} of {self.count} partitions were told" if number < self.count else ""

@@ -146,6 +146,22 @@ NOT_TOLD = [
     (WELL + "\tTopic: two words\tPartition: 0\tLeader: none\tReplicas: 1\tIsr: \n", "without the name of a topic"),
     (WELL + "\n\tPartition: 7\tLeader: none\tReplicas: 1,2\tIsr: \n", "not understood, and may tell of partitions"),
     (WELL + "and then it broke\n", "not understood, and may tell of partitions"),
+    (WELL.replace("Partition: 0", "Partition: 7"), "its heading says PartitionCount 1, numbered from 0 on, but t-7"),
+    (
+        WELL.replace("PartitionCount: 1", "PartitionCount: 2") + PARTITION.replace("Partition: 0", "Partition: 2"),
+        "its heading says PartitionCount 2, numbered from 0 on, but t-2",
+    ),
+    (WELL + PARTITION.replace("Partition: 0", "Partition: 1"), "says PartitionCount 1, numbered from 0 on, but t-1"),
+    (WELL.replace("Replicas: 1,2,3", "Replicas: 1,1,1").replace("Isr: 1,2,3", "Isr: 1,1"), "what it has as Replicas"),
+    (WELL.replace("Replicas: 1,2,3", "Replicas: 1,2,3,3"), "what it has as Replicas"),
+    (WELL.replace("Isr: 1,2,3", "Isr: 1,2,3,3"), "what it has as Isr"),
+    (WELL.replace("Elr: \t", "Elr: 3\t", 1), "what it has as Elr"),
+    (WELL.replace("Elr: \t", "Elr: 4,4\t", 1), "what it has as Elr"),
+    (WELL.replace("\tElr", "\tOffline: 1\tElr"), "what it has as Leader"),
+    (WELL.replace("Leader: 1", "Leader: 4").replace("Isr: 1,2,3", "Isr: 1,2,x"), "what it has as Leader"),
+    (WELL.replace("Isr: 1,2,3", "Isr: 1").replace("\tElr", "\tAdding Replicas: 1,2,3\tElr"), "it has as Adding"),
+    (WELL.replace("\tElr", "\tAdding Replicas: 3\tRemoving Replicas: 3\tElr"), "what it has as Adding Replicas"),
+    (WELL.replace("\tElr", "\tAdding Replicas: 3,3\tElr"), "what it has as Adding Replicas"),
 ]
 
 
@@ -158,6 +174,38 @@ def test_what_was_not_told_is_said_and_never_well(
     said = " ".join(capsys.readouterr().out.split())
     assert says in said
     assert UNKNOWN in said
+
+
+def test_a_leader_without_anybody_in_sync_is_not_read_as_one() -> None:
+    (below,) = conditions(read(WELL.replace("Isr: 1,2,3", "Isr: ")))
+    assert below.trouble is Trouble.UNDER_MINIMUM
+    assert "what it has as Leader was not told, or makes no sense" in below.says
+
+
+def test_whom_an_unclean_election_may_elect_is_not_guessed() -> None:
+    """Who is eligible is elected cleanly, and where the lists were not read nobody knows who is."""
+    (lagging,) = conditions(read(WELL.replace("Isr: 1,2,3", "Isr: 1,2").replace("Elr: \t", "Elr: 2,3\t", 1)))
+    assert (lagging.trouble, lagging.candidates) == (Trouble.UNDER_REPLICATED, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WELL.replace("replicas=2", "replicas=2,min.insync.replicas=1"),
+        WELL.replace("replicas=2", "replicas=2,retention.ms=5,min.insync.replicas=3"),
+        WELL.replace(
+            "replicas=2", "replicas=2,unclean.leader.election.enable=false,unclean.leader.election.enable=true"
+        ),
+        WELL + "Configs for topic 't' are flush.messages=1,flush.messages=5\n",
+    ],
+    ids=range(4),
+)
+def test_a_setting_with_two_values_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert audit(tmp_path, ELR_ON + text) == 65
+    assert " of the same in " in capsys.readouterr().err
+    same = WELL.replace("replicas=2", "replicas=2,min.insync.replicas=2,retention.ms=5,retention.ms=6")
+    assert audit(tmp_path, ELR_ON + same) == 0
+    assert "retention.ms for a second time, and the last counts" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_decides_nothing_is_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
