@@ -102,7 +102,7 @@ def _numbers_text(numbers: Iterable[int]) -> str:
 class Topic:
     """`configs` are the topic's own; `replicas` is its replication factor, of its partitions the least.
 
-    `inherited`: what else a running cluster told of its settings, which the broker that answered has, and others may
+    `inheritance`: what else a running cluster told of its settings, which the broker that answered has, and others may
     not.
     `has_heading`: whether whoever described it told its settings that are not Kafka's defaults. `count`: how many
     partitions it has by its heading, None where all are told. `topic_id` is "" where it was not told. `source`: the
@@ -117,7 +117,7 @@ class Topic:
     count: int | None = None
     topic_id: str = ""
     source: str = attrs.field(default="", eq=False)
-    inherited: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    inheritance: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
     @property
     def holders(self) -> tuple[int, ...]:
@@ -201,8 +201,8 @@ class Cluster:
         """What is told of a topic's setting: its own value, else those of the brokers."""
         if setting in topic.configs:
             return (topic.configs[setting],)
-        inherited = [topic.inherited[setting]] if setting in topic.inherited else []
-        return tuple(dict.fromkeys((*self.broker_values(OF_BROKER[setting]), *inherited)))
+        inheritance = [topic.inheritance[setting]] if setting in topic.inheritance else []
+        return tuple(dict.fromkeys((*self.broker_values(OF_BROKER[setting]), *inheritance)))
 
     def silent_brokers(self, topic: Topic, setting: str) -> tuple[int, ...]:
         """The brokers of a topic that have not told the setting and may have another value than is told, by their ids.
@@ -378,7 +378,7 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
         max((c for c in (one.count, other.count) if c is not None), default=None),
         one.topic_id or other.topic_id,
         one.source or other.source,
-        {**one.inherited, **other.inherited},
+        {**one.inheritance, **other.inheritance},
     )
 
 

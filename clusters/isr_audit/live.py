@@ -159,10 +159,10 @@ def _topic(name: str, description: DescribedTopic, entries: Mapping[str, Entry])
         Partition(name, p.id, p.leader if p.leader >= 0 else None, tuple(p.replicas), tuple(p.isrs))
         for p in sorted(description.partitions.values(), key=lambda p: p.id)
     )
-    inherited = {n: e for n, e in entries.items() if getattr(e.source, "value", e.source) in OF_BROKERS}
-    own = {n: e for n, e in entries.items() if n not in inherited}
+    inheritance = {n: e for n, e in entries.items() if getattr(e.source, "value", e.source) in OF_BROKERS}
+    own = {n: e for n, e in entries.items() if n not in inheritance}
     factor = min((len(p.replicas) for p in partitions), default=0)
-    return Topic(name, factor, partitions, _values(own), inherited=_values(inherited))
+    return Topic(name, factor, partitions, _values(own), inheritance=_values(inheritance))
 
 
 OF_BROKERS: Final = (2, 3, 4, 5)
