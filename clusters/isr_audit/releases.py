@@ -139,8 +139,9 @@ def _unknown_release(cluster: Cluster, elr: bool | None) -> tuple[list[str], str
 def _release_of_some(cluster: Cluster, release: Release | None) -> tuple[list[str], str]:
     """A note, and the doubt that is left, where brokers told their release by inter.broker.protocol.version, and not
     all of them."""
-    silent = cluster.brokers_without(PROTOCOL)
-    if release is not None or METADATA_FEATURE in cluster.features or not silent:
+    is_told = release is not None or METADATA_FEATURE in cluster.features
+    silent = () if is_told else cluster.brokers_without(PROTOCOL)
+    if not silent:
         return [], ""
     note = f"{PROTOCOL} was not told of {ids_text(silent)}, and what survives is UNKNOWN (--kafka 2.8 tells it)"
     return [note], f"the release of {ids_text(silent)} was not told, and an older one may lose it"
