@@ -158,9 +158,9 @@ def test_a_promise_of_ones_own_is_not_green_where_bounds_do_not_grow(folder: Pat
 @pytest.mark.parametrize(
     ("design", "start"),
     [
-        (DESIGNS["kip-966"], "these bounds notice all 25"),
+        (DESIGNS["kip-966"], "these bounds notice all "),
         (DESIGNS["kip-966"].without("controller_moves_leadership"), "in the whole kip-966, where mistakes were tried"),
-        (DESIGNS["kip-903"], "in kraft-3.5, where mistakes were tried, these bounds would notice all"),
+        (DESIGNS["kip-903"], "in kip-966 at --min-insync 2, where mistakes were tried, these bounds would notice all "),
     ],
 )
 def test_the_line_says_in_which_design_mistakes_were_tried(design: Design, start: str) -> None:
