@@ -15,6 +15,7 @@ from isr_check.native import explore
 from isr_lang import Design, Instance, Value
 from isr_lang.instance import check_constants
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted import notice as planted_notice
 from isr_protocol.planted.bugs import PLANTED
 from isr_protocol.planted.mistakes import MISTAKES, mistakes_by_name, planted_in
 from isr_protocol.planted.notice import SIZES, Row, hashes, notice, noticing_constants, table_text, tables
@@ -202,14 +203,24 @@ def test_an_action_left_out_takes_its_mistakes_away() -> None:
     assert (notice(KIP_966, constants, PROMISES).base, notice(less, constants, PROMISES).base) == ("", "kip-966")
 
 
-def test_of_a_design_of_ones_own_every_mistake_of_the_table_counts_and_two_records_do() -> None:
+def no_place(_name: str, _design: Design) -> bool:
+    return False
+
+
+def test_of_a_design_of_ones_own_every_mistake_of_the_table_counts_and_two_records_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Whatever it removes, promises, or is made from: else its bounds would be smallest where the change is."""
-    less = KIP_966.without("leader_answers_diverging", "follower_truncates", "controller_moves_leadership")
-    whole = noticing_constants(KIP_966, {"replicas": 2}, PROMISES, whatever_it_takes=True)
+    asked: dict[str, Value] = {"replicas": 2, "crashes": 0}
+    less = KIP_966.without("leader_answers_diverging", "follower_truncates")
+    whole = noticing_constants(KIP_966, asked, PROMISES, whatever_it_takes=True)
+    monkeypatch.setattr(planted_notice, "_has_place", no_place)
     for design in (less, attrs.evolve(less, properties=()), attrs.evolve(less, based_on=None, name="from-scratch")):
         own = attrs.evolve(design, file="own.py")
-        bounds = noticing_constants(own, {"replicas": 2}, (), whatever_it_takes=True)
+        bounds = noticing_constants(own, asked, (), whatever_it_takes=True)
         assert {n: bounds[n] for n in SIZES} == {n: whole[n] for n in SIZES}
+        few = check_constants(own, {**bounds, "epochs": 1})
+        assert notice(own, few, ["acked-survives"]).short_of_base == ("acked-survives",)
         alone = noticing_constants(own, {"replicas": 1, "min_insync": 1}, (), whatever_it_takes=True)
         assert (alone["log"], alone["records"]) == (2, 2)
 
