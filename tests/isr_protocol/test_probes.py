@@ -16,7 +16,7 @@ from tests.support.sample import sample
 from isr_check import native
 from isr_lang import Bool, Design, Instance, Value, exists, sometimes
 from isr_protocol.by_name import DESIGNS
-from isr_protocol.promises.premises import PREMISES, leader_is_elected
+from isr_protocol.promises.premises import PRECURSOR, PREMISES, election_happens
 from isr_protocol.promises.safety import (
     elr_member_elected,
     isr_grows_back,
@@ -44,7 +44,7 @@ EXCEPTIONS = {
 ALTERNATIVES = {
     elr_member_elected.name: re.compile("controller_(fences|elects|moves|reassigns|cancels|accepts)_.*"),
     isr_grows_back.name: re.compile("controller_(accepts_.*|recovers|elects_.*)"),
-    leader_is_elected.name: re.compile("controller_.*"),
+    election_happens.name: re.compile("controller_.*"),
 }
 """Where several actions do what a probe names, and each is enough: the actions that do it in some design."""
 
@@ -158,3 +158,9 @@ def test_a_premise_is_what_the_promise_speaks_of(
     design, premise = DESIGNS["kip-966"], PREMISES[promise]
     assert not witnesses(design.promising(premise), settings, (premise.name,))
     assert witnesses(design.promising(premise), {**settings, **enough}, (premise.name,))
+
+
+def test_a_premise_has_no_name_of_a_promise() -> None:
+    """Else the finding on the one would be taken for that on the other."""
+    names = {p.name for design in DESIGNS.values() for p in design.properties}
+    assert not {p.name for p in (*PREMISES.values(), PRECURSOR)} & names

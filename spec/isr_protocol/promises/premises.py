@@ -54,7 +54,7 @@ def record_is_read(s: State) -> Bool:
 
 
 @sometimes
-def leader_is_elected(s: State) -> Bool:
+def election_happens(s: State) -> Bool:
     """A leader is elected; the first one was not, and that nobody leads is no election."""
     return (s.controller_epoch > 0) & (s.controller_leader != NONE)
 
@@ -130,7 +130,7 @@ PREMISES: Mapping[str, Property] = {
         (two_know_of_a_commit, (safety.no_divergence,)),
         (record_is_read, (safety.reads_committed, safety.reads_stable)),
         (leader_follows_a_commit, (safety.committed_on_new_leader,)),
-        (leader_is_elected, (safety.clean_election, safety.elected_is_available)),
+        (election_happens, (safety.clean_election, safety.elected_is_available)),
         (elected_leader_leads, (safety.one_leader_per_epoch,)),
         (broker_shuts_down, (safety.leaving_does_not_join,)),
         (record_is_written, (safety.writes_meet_minimum,)),
