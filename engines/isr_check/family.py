@@ -82,14 +82,14 @@ class Precursor:
 class Worth:
     """An exploration whose findings have the verdicts that they deserve, and why they deserve no better ones.
 
-    `room`: whether the bounds leave room for the faults; None where nobody asked. `unmet`: promises of which random
-    walks met nothing that they speak about, so that it is not decided whether they are vacuous.
+    `room`: whether the bounds leave room for the faults; None where nobody asked. `without_encounter`: promises of
+    which random walks met nothing that they speak about, so that it is not decided whether they are vacuous.
     """
 
     exploration: Exploration
     room: Room | None = None
     precursor: Precursor | None = None
-    unmet: tuple[str, ...] = ()
+    without_encounter: tuple[str, ...] = ()
 
 
 class Family:

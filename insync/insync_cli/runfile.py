@@ -116,10 +116,10 @@ class NoticeLine(TypedDict):
 
 
 class Run(TypedDict):
-    """`verdict` is that of the weakest of the lines that count (`counting`).
+    """`verdict` is that of the weakest of the lines that count (`decisive_lines`).
 
-    `slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass. `unmet`:
-    promises of which random walks met nothing that they speak about.
+    `slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass.
+    `without_encounter`: promises of which random walks met nothing that they speak about.
     """
 
     schema: str
@@ -139,7 +139,7 @@ class Run(TypedDict):
     precursor: PrecursorLine | None
     notice: NoticeLine | None
     slack: dict[str, dict[str, int]]
-    unmet: list[str]
+    without_encounter: list[str]
 
 
 def weakest(verdicts: Sequence[str]) -> str:
@@ -147,18 +147,20 @@ def weakest(verdicts: Sequence[str]) -> str:
     return max((Verdict(v) for v in verdicts), key=STRENGTH.index, default=Verdict.UNKNOWN).value
 
 
-def counting(lines: Sequence[PropertyLine], named_properties: Sequence[str], *, strict: bool) -> list[PropertyLine]:
+def decisive_lines(
+    lines: Sequence[PropertyLine], named_properties: Sequence[str], *, strict: bool
+) -> list[PropertyLine]:
     """The lines that decide the verdict of the whole, and so the exit code.
 
     A probe that is not reached, or a promise of liveness whose trigger never happens, counts where somebody asked for
     it by name or for `strict` coverage, or where there is nothing else.
     """
-    counted = [
+    decisive = [
         line
         for line in lines
         if line["verdict"] != Verdict.VACUOUS or strict or line["kind"] == "always" or line["name"] in named_properties
     ]
-    return counted or list(lines)
+    return decisive or list(lines)
 
 
 def property_line(finding: Finding, trace: str | None) -> PropertyLine:
@@ -232,7 +234,7 @@ def run_file(
     precursor: PrecursorLine | None = None,
     notice: NoticeLine | None = None,
     slack: Mapping[str, Mapping[str, int]] | None = None,
-    unmet: Sequence[str] = (),
+    without_encounter: Sequence[str] = (),
     named_properties: Sequence[str] = (),
     strict: bool = False,
 ) -> Run:
@@ -248,7 +250,7 @@ def run_file(
         engine=engine,
         workers=workers,
         seed=seed,
-        verdict=weakest([line["verdict"] for line in counting(lines, named_properties, strict=strict)]),
+        verdict=weakest([line["verdict"] for line in decisive_lines(lines, named_properties, strict=strict)]),
         properties=lines,
         stats=statistics(result, walks),
         coverage=coverage(result),
@@ -256,7 +258,7 @@ def run_file(
         precursor=precursor,
         notice=notice,
         slack={name: dict(left) for name, left in (slack or {}).items()},
-        unmet=list(unmet),
+        without_encounter=list(without_encounter),
     )
 
 
@@ -298,8 +300,8 @@ def exit_code(
         return Exit.INTERNAL
     if any(verdicts.get(name) != verdict for name, verdict in expected.items()):
         return Exit.UNEXPECTED
-    counted = counting(run["properties"], named_properties, strict=strict)
-    lines = [line for line in counted if line["name"] not in expected]
+    decisive = decisive_lines(run["properties"], named_properties, strict=strict)
+    lines = [line for line in decisive if line["name"] not in expected]
     violated = [line for line in lines if line["verdict"] == Verdict.VIOLATED]
     if any(line["kind"] == "always" and line["name"] != DEADLOCK for line in violated):
         return Exit.SAFETY

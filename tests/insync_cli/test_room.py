@@ -115,9 +115,9 @@ def test_what_random_walks_did_not_meet_may_happen(folder: Path, capsys: pytest.
     said = capsys.readouterr().out
     assert "what it speaks about was not met in these walks" in " ".join(said.split())
     assert said.splitlines()[-1].startswith("insync check kafka-0.8: SAMPLED(1, seed 1)")
-    assert run_of(folder)["unmet"] == ["acked-survives"]
+    assert run_of(folder)["without_encounter"] == ["acked-survives"]
     assert check("kafka-0.8 --replicas 2 --simulate 300 --property committed-only-grows --quiet") == 20
-    assert run_of(folder)["unmet"] == []
+    assert run_of(folder)["without_encounter"] == []
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ RUN: Shape = {
     "precursor": (dict, NULL),
     "notice": (dict, NULL),
     "slack": {"*": {"*": int}},
-    "unmet": [str],
+    "without_encounter": [str],
 }
 
 

@@ -140,7 +140,7 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
         precursor=worth.precursor,
         notice=notice,
         slack=slack,
-        unmet=worth.unmet,
+        without_encounter=worth.without_encounter,
     )
 
 
@@ -215,7 +215,7 @@ def make_run_file(question: Question, explored: Explored, invocation: Options, f
         precursor=precursor_line(explored.precursor),
         notice=notice_line(explored.notice),
         slack=explored.slack,
-        unmet=explored.unmet,
+        without_encounter=explored.without_encounter,
         named_properties=question.named_properties,
         strict=invocation.coverage == "strict",
         findings=findings,
@@ -270,9 +270,9 @@ def show(
         stopped_by=explored.stopped_by,
         not_checked=question.not_checked(),
         grown_bounds=question.grown_bounds,
-        counted=[
+        decisive_names=[
             line["name"]
-            for line in runfile.counting(
+            for line in runfile.decisive_lines(
                 answer["properties"], question.named_properties, strict=invocation.coverage == "strict"
             )
         ],

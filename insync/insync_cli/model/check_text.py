@@ -43,7 +43,7 @@ class Notes:
     family: Family
     grown_bounds: Mapping[str, Value]
     """Bounds that nobody gave, larger than the faults need: at these values known mistakes are noticed."""
-    counted: Sequence[str]
+    decisive_names: Sequence[str]
     """The properties that decide the verdict of the whole; the others stand at the end of its line."""
     has_gaps: bool
     """Whether all that was asked holds, and the gaps of a strict coverage decide."""
@@ -56,7 +56,7 @@ def notes(
     stopped_by: str | None,
     not_checked: Sequence[str],
     grown_bounds: Sequence[str],
-    counted: Sequence[str],
+    decisive_names: Sequence[str],
     has_gaps: bool,
 ) -> Notes:
     return Notes(
@@ -68,7 +68,7 @@ def notes(
         dict(instance.design.expected),
         family_of(instance.design),
         {name: instance.constants[name] for name in grown_bounds},
-        counted,
+        decisive_names,
         has_gaps,
     )
 
@@ -129,7 +129,7 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     if word == Verdict.UNKNOWN:
         return "walks end, so they say nothing of liveness" if run["stats"]["walks"] else "this engine cannot say"
     if word == Verdict.SAMPLED and depth is None:
-        if name in run["unmet"]:
+        if name in run["without_encounter"]:
             return "what it speaks about was not met in these walks"
         what = "witness" if line["kind"] == "sometimes" else "violation"
         return f"no {what} in {count(run['stats']['walks'] or 0, 'walk')}" + new_states(run, "; one more is {} new")
@@ -160,14 +160,14 @@ def too_small(name: str, run: Run) -> str:
     """Why a promise that is not violated says too little: harm that is cut off, no room, or mistakes that it misses."""
     if run["precursor"] and name in run["precursor"]["promises"]:
         return precursor_remark(run["precursor"])
-    missed = run["notice"]["unnoticed"].get(name, []) if run["notice"] else []
+    mistakes = run["notice"]["unnoticed"].get(name, []) if run["notice"] else []
     has_room = not (run["room"] and run["room"]["lacking"])
-    if has_room and not missed and run["notice"] and name in run["notice"]["short_of_base"]:
+    if has_room and not mistakes and run["notice"] and name in run["notice"]["short_of_base"]:
         return "not violated, but these bounds are small for a change of your own"
-    if not missed or not has_room:
+    if not mistakes or not has_room:
         return "not violated, but these bounds leave no room for the faults"
-    more = f", and {len(missed) - 3} more" if len(missed) > 3 else ""
-    return f"not violated, but within these bounds neither by: {', '.join(missed[:3])}{more}"
+    more = f", and {len(mistakes) - 3} more" if len(mistakes) > 3 else ""
+    return f"not violated, but within these bounds neither by: {', '.join(mistakes[:3])}{more}"
 
 
 def too_small_parts(names: Sequence[str], run: Run, family: Family) -> list[str]:
@@ -231,7 +231,7 @@ def probes_text(witnesses: Sequence[PropertyLine]) -> list[str]:
     return reached + ([f"{count(start, 'probe')} true at the start"] if start else [])
 
 
-def uncounted_text(lines: Sequence[PropertyLine]) -> list[str]:
+def indecisive_text(lines: Sequence[PropertyLine]) -> list[str]:
     """What speaks of nothing and decides nothing: probes that were not reached, liveness that nothing triggered."""
     probes = sum(line["kind"] == "sometimes" for line in lines)
     rest = len(lines) - probes
@@ -271,7 +271,7 @@ def sentence(run: Run, about: Notes) -> str:
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
     parts += too_small_parts(of[Verdict.TOO_SMALL], run, about.family)
-    if vacuous := [name for name in of[Verdict.VACUOUS] if name in about.counted]:
+    if vacuous := [name for name in of[Verdict.VACUOUS] if name in about.decisive_names]:
         parts.append(f"{', '.join(vacuous)} vacuous")
     if about.has_gaps:
         parts.append(f"coverage has {count(len(uncovered_findings(run)), 'gap')}")
@@ -283,8 +283,8 @@ def sentence(run: Run, about: Notes) -> str:
         witnesses = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
         undecided = len(of[Verdict.SAMPLED]) - len(witnesses)
         walks = count(run["stats"]["walks"] or 0, "random walk")
-        unmet = new_states(run, " (one more is {} new)")
-        parts.append(f"{walks} through {distinct(run)} states{unmet}, and {undecided} undecided")
+        without_encounter = new_states(run, " (one more is {} new)")
+        parts.append(f"{walks} through {distinct(run)} states{without_encounter}, and {undecided} undecided")
         parts += probes_text(witnesses)
     held_lines = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held_lines)
@@ -297,7 +297,7 @@ def sentence(run: Run, about: Notes) -> str:
         larger = " and ".join(sorted(f"--{bound.replace('_', '-')}" for bound in about.family.slack_words))
         parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
     parts += probes_text([line for line in held_lines if line["kind"] == "sometimes"])
-    parts += uncounted_text([line for line in lines if line["name"] not in about.counted])
+    parts += indecisive_text([line for line in lines if line["name"] not in about.decisive_names])
     text = "; ".join(parts) or "nothing was checked"
     noticed = notice_sentence(run["notice"], run["design"]) if run["notice"] else ""
     return f"{text} ({noticed})" if noticed else text

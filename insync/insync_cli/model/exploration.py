@@ -145,8 +145,8 @@ class Explored:
 
     `room`: whether its bounds leave room for the faults, where that was asked. `precursor`: what comes before harm that
     the bounds cut off, where it was met. `notice`: which known mistakes they would notice, where that is known.
-    `slack`: of each promise of liveness that holds, how much of the bounds was left. `unmet`: promises of which random
-    walks met nothing that they speak about.
+    `slack`: of each promise of liveness that holds, how much of the bounds was left. `without_encounter`: promises of
+    which random walks met nothing that they speak about.
     """
 
     result: Exploration
@@ -156,7 +156,7 @@ class Explored:
     precursor: Precursor | None = None
     notice: Notice | None = None
     slack: Mapping[str, Slack] = attrs.field(factory=dict[str, Slack])
-    unmet: tuple[str, ...] = ()
+    without_encounter: tuple[str, ...] = ()
 
 
 def explored(

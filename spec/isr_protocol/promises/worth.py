@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
 
 PROMISES = ("always", "step", "eventually")
-UNDECIDED = (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN)
+OPEN_VERDICTS = (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN)
 """The verdicts on a premise without a witness of which it is not decided whether it is ever met."""
 
 
@@ -56,10 +56,12 @@ def with_every_premise(design: Design) -> Design:
 def without_premises(exploration: Exploration, property_names: Sequence[str]) -> Exploration:
     """The findings on what was wanted: a promise that holds, while its premise never comes about, is vacuous."""
     own = {p.name for p in PREMISES.values()} - set(property_names)
-    unmet = {f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict not in UNDECIDED}
+    absences = {
+        f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict not in OPEN_VERDICTS
+    }
     findings = [
         attrs.evolve(f, verdict=Verdict.VACUOUS)
-        if f.verdict is Verdict.HOLDS and f.name in PREMISES and PREMISES[f.name].name in unmet
+        if f.verdict is Verdict.HOLDS and f.name in PREMISES and PREMISES[f.name].name in absences
         else f
         for f in exploration.findings
         if f.name not in own
@@ -67,13 +69,13 @@ def without_premises(exploration: Exploration, property_names: Sequence[str]) ->
     return attrs.evolve(exploration, findings=tuple(findings))
 
 
-def without_meeting(exploration: Exploration) -> tuple[str, ...]:
+def promises_without_encounter(exploration: Exploration) -> tuple[str, ...]:
     """The promises that random walks do not violate, and of which they did not meet what they speak about.
 
     `exploration` has the findings on `premises`, too.
     """
-    unmet = {f.name for f in exploration.findings if f.verdict is Verdict.SAMPLED and f.path is None}
-    return tuple(name for name in PREMISES if name in unmet and PREMISES[name].name in unmet)
+    names = {f.name for f in exploration.findings if f.verdict is Verdict.SAMPLED and f.path is None}
+    return tuple(name for name in PREMISES if name in names and PREMISES[name].name in names)
 
 
 def without_precursor(exploration: Exploration) -> tuple[Exploration, Precursor | None]:
@@ -106,16 +108,16 @@ def worth(
     `exploration` is the exploration of what `with_probes` made of the instance; the engine looks for room, where
     something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room_search`.
     """
-    unmet = without_meeting(exploration)
+    without_encounter = promises_without_encounter(exploration)
     exploration, precursor = without_precursor(without_premises(exploration, property_names))
     if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
-        return Worth(exploration, precursor=precursor, unmet=unmet)
+        return Worth(exploration, precursor=precursor, without_encounter=without_encounter)
     design, constants = instance.design, instance.constants
     most = attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
     steps = exploration.steps_by_action if exploration.complete else None
     left = room_left(design, constants, engine, most, progress, search_progress, steps)
     judged = attrs.evolve(exploration, findings=judge_findings(exploration.findings, left))
-    return Worth(judged, left, precursor, unmet)
+    return Worth(judged, left, precursor, without_encounter)
 
 
 def room_left(

@@ -4,10 +4,10 @@ It has an action of its own in place of `leader_answers_fetch`, and lacks the tw
 no place in it, and bounds that only these ask for are too small for what it does.
 """
 
-from isr_lang import Step, action, forall, when
+from isr_lang import Maybe, Step, action, forall, when
 from isr_model import KIP_966
-from isr_protocol.replication import acknowledged, advanced_watermark, answers, commits, maximal_isr, replicated, takes
-from isr_protocol.state import Fetch, Maybe, Offset, Replica, State, log_end
+from isr_protocol.replication import acknowledged, advanced_watermark, answers, commits, replicated, takes
+from isr_protocol.state import Fetch, Offset, Replica, State, log_end, maximal_isr
 
 
 @action
