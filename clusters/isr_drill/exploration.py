@@ -1,0 +1,124 @@
+"""All states that a runbook reaches from the states in which a partition may be, phase by phase.
+
+The reference evaluator takes the steps. A search of `isr_check` begins in the initial states of a design. This one
+begins in states that a description gave, so one evaluator serves all partitions of a kind and all runbooks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from functools import cache
+from typing import Final
+
+import attrs
+
+from isr_check.engine import Path
+from isr_check.reference import Evaluator, Parameters, State
+from isr_drill.record_fate import fate_design
+from isr_lang import Instance, Value
+from isr_protocol.by_name import DESIGNS
+
+ROOMS: Final = (4, 8, 16, 32, 64, 99)
+"""Phases for which an evaluator has room: few numbers, so that one serves many runbooks."""
+MOST_PHASES: Final = ROOMS[-1]
+MOST_STATES: Final = 200_000
+
+
+@attrs.frozen
+class Setting:
+    """What of a partition and its topic is a constant of the model. `design`: the name of the protocol."""
+
+    design: str
+    replicas: int
+    min_insync: int
+    unclean: bool = False
+    flushed: bool = False
+
+    def constants(self, phases: int) -> dict[str, Value]:
+        """The constants of an instance with room for so many phases."""
+        return {
+            "replicas": self.replicas,
+            "min_insync": self.min_insync,
+            "unclean": self.unclean,
+            "flush": "always" if self.flushed else "never",
+            "phases": next(room for room in ROOMS if phases <= room),
+        }
+
+
+@attrs.frozen
+class Way:
+    """A shortest way to a state: its first state, and the steps from there."""
+
+    start: State
+    path: Path
+
+
+@attrs.define
+class Sightings:
+    """What was seen of the states in which so many phases have begun: how many there are, and by the name of a property
+    a shortest way to one that decides it. That breaks `record-stays`, and is a witness of any other."""
+
+    states: int = 0
+    ways: dict[str, Way] = attrs.field(factory=dict[str, Way])
+
+
+@attrs.frozen
+class Exploration:
+    """By phase what was seen, from "no phase has begun" on. `complete`: every reachable state was seen, but what
+    follows where the record is gone."""
+
+    phases: tuple[Sightings, ...]
+    complete: bool
+    states: int
+
+
+@cache
+def evaluator(design: str, constants: tuple[tuple[str, Value], ...], restless: bool) -> Evaluator:
+    """The executable form of a design under these constants."""
+    return Evaluator(Instance(fate_design(DESIGNS[design], restless=restless), dict(constants)))
+
+
+def explore(
+    setting: Setting,
+    starts: Iterable[State],
+    phases: int,
+    *,
+    restless: bool,
+    most_seconds: float | None = None,
+    most_states: int = MOST_STATES,
+) -> Exploration:
+    """Every state that is reached from the first ones, breadth first. `phases`: how many the runbook has.
+
+    Where the record is gone, nothing follows: it stays so.
+    """
+    steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless)
+    phase = [v.name for v in steps.instance.variables].index("phase")
+    tests = [(p.name, p.kind == "sometimes", t) for p, t in zip(steps.instance.properties, steps.properties, strict=True)]
+    sightings = tuple(Sightings() for _ in range(phases + 1))
+    parents: dict[State, tuple[State, int, Parameters] | None] = dict.fromkeys(starts)
+    queue, deadline = list(parents), time.monotonic() + (most_seconds or float("inf"))
+    for count, state in enumerate(queue):
+        if len(queue) > most_states or (count % 1000 == 999 and time.monotonic() > deadline):
+            return Exploration(sightings, False, len(queue))
+        seen, gone = sightings[state[phase]], False
+        seen.states += 1
+        for name, seek, test in tests:
+            if bool(test(state)) is seek:
+                gone = gone or not seek
+                if name not in seen.ways:
+                    seen.ways[name] = way_to(steps, parents, state)
+        for action, parameters, successor in () if gone else steps.successors(state):
+            if successor not in parents:
+                parents[successor] = (state, action, parameters)
+                queue.append(successor)
+    return Exploration(sightings, True, len(queue))
+
+
+def way_to(steps: Evaluator, parents: dict[State, tuple[State, int, Parameters] | None], state: State) -> Way:
+    """The way on which a state was found first."""
+    path: list[tuple[str, Parameters]] = []
+    while (parent := parents[state]) is not None:
+        state, action, parameters = parent
+        path.append((steps.instance.actions[action].name, parameters))
+    return Way(state, Path((), tuple(reversed(path))))
