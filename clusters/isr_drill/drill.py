@@ -1,0 +1,240 @@
+"""What a runbook does to every partition of a cluster, step by step: whose records may be lost, who is without a leader.
+
+Partitions that look alike to the runbook have the same first states, and are one exploration. Two are made of each:
+
+- *restless*: whoever runs may lag, leaders move, records are written: may an acknowledged one be lost?
+- *calm*: whoever runs keeps up, and may not be back yet: is there a leader, and are writes taken?
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Final
+
+import attrs
+
+from isr_audit.cluster import Cluster, Partition
+from isr_audit.releases import Running
+from isr_drill.exploration import Exploration, Setting, Way, explore
+from isr_drill.runbook import RunbookStep, backwards, one_by_one, with_waits
+from isr_drill.situation import Situation, situation_of
+
+
+class Records(IntEnum):
+    """What becomes of acknowledged records of a partition, worst first."""
+
+    MAY_BE_LOST = 0
+    UNKNOWN = 1
+    SAFE = 2
+
+
+class Service(IntEnum):
+    """What a partition does meanwhile, at worst; worst first."""
+
+    UNKNOWN = 0
+    LEADERLESS = 1
+    REFUSES = 2
+    AT_MINIMUM = 3
+    WELL = 4
+
+
+_WORST: Final = (
+    ("leaderless", Service.LEADERLESS),
+    ("refuses-writes", Service.REFUSES),
+    ("at-minimum", Service.AT_MINIMUM),
+)
+"""A property of the calm exploration -> what it says, worst first."""
+
+
+@attrs.frozen
+class Outcome:
+    """A partition after a step, until the next one. `because`: what would decide where it is UNKNOWN."""
+
+    records: Records
+    service: Service
+    because: str = ""
+
+
+@attrs.frozen
+class PartitionDrill:
+    """A partition under the runbook: its outcome by step, from "now" on. `way`: a shortest way to the first loss."""
+
+    situation: Situation
+    outcomes: tuple[Outcome, ...]
+    way: Way | None = None
+
+    @property
+    def partition(self) -> Partition:
+        return self.situation.partition
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether the runbook does anything to it, or may: where that is UNKNOWN, too."""
+        return self.situation.phases > 0 or self.situation.gap_step is not None
+
+    @property
+    def loss_step(self) -> int | None:
+        """The first step after which a record may be lost; 0 is before the first one."""
+        lost = (i for i, o in enumerate(self.outcomes) if o.records is Records.MAY_BE_LOST)
+        return next(lost, None)
+
+
+@attrs.frozen
+class Drill:
+    """A runbook on a cluster. `classes`: how many explorations of each kind it took; `states`: of all of them."""
+
+    steps: tuple[RunbookStep, ...]
+    partitions: tuple[PartitionDrill, ...]
+    classes: int
+    states: int
+
+    @property
+    def touched(self) -> tuple[PartitionDrill, ...]:
+        return tuple(p for p in self.partitions if p.is_touched)
+
+    def with_records(self, verdict: Records) -> tuple[PartitionDrill, ...]:
+        """The partitions that the runbook touches of which this is the verdict, all steps together."""
+        return tuple(p for p in self.touched if min(o.records for o in p.outcomes) is verdict)
+
+    def with_service(self, *services: Service) -> tuple[PartitionDrill, ...]:
+        """The partitions that the runbook touches of which this is so after some step."""
+        return tuple(p for p in self.touched if any(o.service in services for o in p.outcomes[1:]))
+
+    @property
+    def is_safe(self) -> bool:
+        """Every record of every partition that it touches is safe."""
+        return len(self.with_records(Records.SAFE)) == len(self.touched)
+
+    @property
+    def worst(self) -> PartitionDrill | None:
+        """The partition of which a record may be lost first, after fewest steps of the model."""
+        lost = [p for p in self.with_records(Records.MAY_BE_LOST) if p.way is not None]
+        return min(lost, key=lambda p: (p.loss_step, len(p.way.path.steps) if p.way else 0, p.partition.name), default=None)
+
+
+Explored = tuple[Exploration, Exploration]
+"""The restless exploration, and the calm one."""
+
+
+@attrs.define
+class Explorations:
+    """What was explored, so that each class is explored once. `seconds`: for each exploration, at most."""
+
+    seconds: float
+    tell: Callable[[int], None] = lambda _: None
+    known: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(factory=dict)
+
+    def of(self, s: Situation) -> Explored:
+        key = (s.setting, s.starts, s.phases)
+        if key not in self.known:
+            self.known[key] = (
+                explore(s.setting, s.starts, s.phases, restless=True, most_seconds=self.seconds),
+                explore(s.setting, s.starts, s.phases, restless=False, most_seconds=self.seconds),
+            )
+            self.tell(len(self.known))
+        return self.known[key]
+
+
+def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explorations: Explorations) -> Drill:
+    """Every partition under the runbook.
+
+    Where more than one protocol may run, a record is safe where it is under each of them.
+    """
+    designs = (runs.design, *runs.also)
+    whole: list[PartitionDrill] = []
+    for topic in cluster.topics:
+        for p in topic.partitions:
+            answers = [of_partition(situation_of(p, topic, cluster, d, steps), explorations) for d in designs]
+            whole.append(common(answers, runs.doubt))
+    used = explorations.known.values()
+    return Drill(tuple(steps), tuple(whole), len(used), sum(r.states + c.states for r, c in used))
+
+
+def of_partition(s: Situation, explorations: Explorations) -> PartitionDrill:
+    """One partition under one protocol."""
+    steps = len(s.ends)
+    if not s.starts:
+        return PartitionDrill(s, (Outcome(Records.UNKNOWN, Service.UNKNOWN, s.gap),) * steps)
+    restless, calm = explorations.of(s)
+    outcomes: list[Outcome] = []
+    way: Way | None = None
+    lost = False
+    for step in range(steps):
+        first = s.ends[step - 1] + 1 if step and s.ends[step] > s.ends[step - 1] else s.ends[step]
+        phases = range(first, s.ends[step] + 1)
+        found = next((w for p in phases if (w := restless.phases[p].ways.get("record-stays"))), None)
+        way, lost = way or found, lost or found is not None
+        outcomes.append(outcome_of(s, step, phases, restless, calm, lost=lost))
+    return PartitionDrill(s, tuple(outcomes), way)
+
+
+def outcome_of(
+    s: Situation, step: int, phases: range, restless: Exploration, calm: Exploration, *, lost: bool
+) -> Outcome:
+    """What is said of one step, whose phases are these."""
+    because = ""
+    if s.gap_step is not None and step >= s.gap_step:
+        because = s.gap
+    elif not (restless.complete and calm.complete):
+        because = f"more than {restless.states + calm.states:,} states; --seconds gives it more time"
+    elif any(not calm.phases[p].states for p in range(phases.stop)):
+        because = "the runbook never gets so far: a wait before it does not end, for a replica stays away"
+    if because:
+        return Outcome(Records.MAY_BE_LOST if lost else Records.UNKNOWN, Service.UNKNOWN, because)
+    service = next((says for name, says in _WORST if any(name in calm.phases[p].ways for p in phases)), Service.WELL)
+    return Outcome(Records.MAY_BE_LOST if lost else Records.SAFE, service)
+
+
+def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:
+    """What all protocols say that may run. `doubt`: why an older one may, under which nothing is known to be safe."""
+    first = answers[0]
+    outcomes: list[Outcome] = []
+    for several in zip(*(a.outcomes for a in answers), strict=True):
+        records, service = {o.records for o in several}, min(o.service for o in several)
+        because = next((o.because for o in several if o.because), "")
+        if len(records) > 1:
+            records, because = {Records.UNKNOWN}, because or "which protocol runs was not told; give --elr or --kafka"
+        elif doubt and records == {Records.SAFE} and first.is_touched:
+            records, because = {Records.UNKNOWN}, doubt
+        outcomes.append(Outcome(records.pop(), service, because))
+    return attrs.evolve(first, outcomes=tuple(outcomes))
+
+
+# The same runbook, mended
+
+
+@attrs.frozen
+class Mend:
+    """Another runbook of the same steps under which everything is safe, and what was changed."""
+
+    change: str
+    drill: Drill
+
+
+def other_runbooks(steps: Sequence[RunbookStep]) -> Iterable[tuple[str, tuple[RunbookStep, ...]]]:
+    """Other orders, those that change least first."""
+    waits, reverse = with_waits(steps), backwards(steps)
+    yield "wait until all replicas are in sync after each start", waits
+    yield "the other way round", reverse
+    yield "the other way round, and wait after each start", with_waits(reverse)
+    single = one_by_one(steps)
+    if single is not None:
+        yield "one broker after the other, and wait until all replicas are in sync", single
+
+
+def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Explorations) -> Mend | None:
+    """The first of the other orders under which no record is lost of what the runbook touches; None where none is."""
+    tried = {whole.steps}
+    deadline = time.monotonic() + 4 * explorations.seconds
+    for change, steps in other_runbooks(whole.steps):
+        if steps in tried or time.monotonic() > deadline:
+            continue
+        tried.add(steps)
+        other = drill(cluster, runs, steps, explorations)
+        if other.is_safe:
+            return Mend(change, other)
+    return None
+
+

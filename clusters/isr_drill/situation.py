@@ -1,0 +1,183 @@
+"""A partition as it was described, and a runbook, as states of the model.
+
+What is not told is taken for all that it may be, so one description stands for several states (docs/drill.md):
+
+- who is out of the ISR runs, or is down, and may lack any record
+- who is down in the ELR left the mark of a clean shutdown, or did not
+- an acknowledged record is on the disks of the ISR and the ELR only; or none has been acknowledged yet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Final
+
+import attrs
+
+from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
+from isr_audit.releases import BEFORE_ELR, TODAY
+from isr_check.reference import State
+from isr_drill.exploration import MOST_PHASES, ROOMS, Setting
+from isr_drill.record_fate import Fate, Happening
+from isr_drill.runbook import ALL_TOPICS, RunbookStep
+
+DESIGNS: Final = (TODAY, BEFORE_ELR)
+"""The protocols that a drill carries: KRaft with eligible leader replicas, and without."""
+MOST_REPLICAS: Final = 5
+KIND: Final = {name: position for position, name in enumerate(Happening.type.members)}
+
+
+@attrs.frozen
+class Standing:
+    """What of a replica is told. `runs` is None where nobody said it."""
+
+    leads: bool
+    in_sync: bool
+    eligible: bool
+    runs: bool | None
+
+
+@attrs.frozen
+class Situation:
+    """A partition under a runbook. `brokers`: by position in the model their ids. `starts`: the states in which it may
+    be. `ends`: by step, from "now" on, how many phases have begun after it. `gap`: why a step, or all, is UNKNOWN;
+    `gap_step` is the first step of which that is so."""
+
+    partition: Partition
+    setting: Setting
+    brokers: tuple[int, ...]
+    starts: tuple[State, ...]
+    ends: tuple[int, ...]
+    gap: str = ""
+    gap_step: int | None = None
+
+    @property
+    def phases(self) -> int:
+        return self.ends[-1]
+
+
+def standing_of(p: Partition, broker: int, living: tuple[int, ...] | None) -> Standing:
+    """A member of the ISR of a partition that is led runs, unless the cluster says that it does not."""
+    in_sync, eligible = broker in p.isr, broker in (p.elr or ())
+    runs = None if living is None else broker in living
+    if broker in p.offline:
+        runs = False
+    elif runs is None and in_sync and p.leader is not None:
+        runs = True
+    return Standing(p.leader == broker, in_sync, eligible, runs)
+
+
+def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
+    """Why a partition has no state of the model; "" where it has."""
+    untold = [name for name in (MIN_INSYNC, UNCLEAN) if not cluster.is_known(topic, name)]
+    if design not in DESIGNS:
+        return f"the protocol of this release ({design}) is not carried; from 3.5 on with KRaft it is"
+    if p.unread or not p.replicas:
+        return f"its {' and '.join(p.unread) or 'replicas'} were not told, or make no sense"
+    if p.adding or p.removing:
+        return "a reassignment of it is under way, and is not carried yet; ask again when it is over"
+    if len(p.replicas) > MOST_REPLICAS:
+        return f"more than {MOST_REPLICAS} replicas are not explored"
+    if not p.isr and p.elr is None and design == TODAY:
+        return "its ISR is empty, and who is eligible (Elr) was not told"
+    if untold:
+        return f"{' and '.join(untold)} of the topic were not told; give its heading, or kafka-configs.sh --describe"
+    return ""
+
+
+def situation_of(
+    p: Partition, topic: Topic, cluster: Cluster, design: str, steps: Sequence[RunbookStep]
+) -> Situation:
+    """A partition under a runbook; its replicas are put in an order in which those that look alike are exchangeable."""
+    gap, gap_step = gap_of(p, topic, cluster, design), 0
+    ends, plan = [0], list[tuple[str, tuple[int, ...]]]()
+    for number, step in enumerate(steps, 1):
+        for stage in step.stages:
+            named = tuple(b for b in stage.brokers if b in p.replicas)
+            plan += [(stage.kind, named)] if named or not stage.brokers else []
+        ends.append(len(plan))
+        if step.gap and not gap and step.topic in (ALL_TOPICS, p.topic):
+            gap, gap_step = f"{step.text}: {step.gap}", number
+    if len(plan) > MOST_PHASES and not gap:
+        gap = f"more than {MOST_PHASES} things happen to it"
+    plan = plan[:MOST_PHASES]
+    least = max(1, min(cluster.min_insync(topic), len(p.replicas)))
+    setting = Setting(
+        design, len(p.replicas), least, cluster.unclean(topic), cluster.is_known(topic, FLUSH) and cluster.flushed(topic)
+    )
+    if gap and gap_step == 0:
+        return Situation(p, setting, p.replicas, (), tuple(ends), gap, 0)
+    standings = {b: standing_of(p, b, cluster.living) for b in p.replicas}
+
+    def looks(broker: int) -> tuple[object, ...]:
+        s = standings[broker]
+        return (not s.leads, not s.in_sync, not s.eligible, s.runs is None, not s.runs, [broker not in t for _, t in plan])
+
+    brokers = tuple(sorted(p.replicas, key=looks))
+    standing = [standings[b] for b in brokers]
+    phases = [(KIND[kind], mask(i for i, b in enumerate(brokers) if b in named)) for kind, named in plan]
+    starts = tuple(dict.fromkeys(start_states(standing, p, phases)))
+    return Situation(p, setting, brokers, starts, tuple(ends), gap, gap_step if gap else None)
+
+
+def mask(positions: Iterable[int]) -> int:
+    """Replicas by their positions as a set of the model."""
+    return sum(1 << i for i in positions)
+
+
+def start_states(standing: Sequence[Standing], p: Partition, phases: Sequence[tuple[int, int]]) -> Iterator[State]:
+    """All states that a description stands for."""
+    all_of = range(len(standing))
+    members = [i for i in all_of if standing[i].in_sync or standing[i].eligible]
+    room = next(r for r in ROOMS if len(phases) <= r)
+    blank = [(0, 0)] * (room - len(phases))
+    kinds, targets = zip(*((0, 0), *phases, *blank), strict=True)
+    leader = next((i + 1 for i in all_of if standing[i].leads), 0)
+    isr = mask(i for i in all_of if standing[i].in_sync)
+    elr = mask(i for i in all_of if standing[i].eligible and not standing[i].in_sync)
+    for running in product(*([s.runs] if s.runs is not None else [True, False] for s in standing)):
+        down = [i for i in all_of if not running[i]]
+        fenced = fenced_replicas(standing, down, members, is_led=p.leader is not None)
+        for clean, last, acked in product(
+            subsets([i for i in down if i in members]), last_leaders(standing, isr, leader), (False, True)
+        ):
+            values = {
+                "alive": mask(i for i in all_of if running[i]),
+                "asleep": 0,
+                "controller_leader": leader,
+                "controller_isr": isr,
+                "controller_elr": elr,
+                "last_known_leader": last,
+                "fenced": mask(fenced),
+                "shutting_down": 0,
+                "clean_shutdown": mask(clean),
+                "acked": acked,
+                "holders": mask(members) if acked else 0,
+                "wounds": 0,
+                "kinds": kinds,
+                "targets": targets,
+                "phase": 0,
+                "to_do": 0,
+            }
+            yield tuple(values[v.name] for v in Fate.variables())
+
+
+def fenced_replicas(
+    standing: Sequence[Standing], down: Sequence[int], members: Sequence[int], *, is_led: bool
+) -> list[int]:
+    """Who has no session: who is down, but for a member that the controller has yet to miss; and where nobody leads
+    whoever could."""
+    if is_led:
+        return [i for i in down if not standing[i].in_sync]
+    return sorted({*down, *members})
+
+
+def last_leaders(standing: Sequence[Standing], isr: int, leader: int) -> list[int]:
+    """Who led last, of a partition without a leader whose ISR is empty: anybody, for it was not told."""
+    return [0] if isr or leader else list(range(len(standing) + 1))
+
+
+def subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for choice in product((False, True), repeat=len(items)):
+        yield tuple(i for i, is_in in zip(items, choice, strict=True) if is_in)
