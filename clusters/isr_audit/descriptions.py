@@ -295,6 +295,7 @@ def partition_of(topic: str, number: int, columns: Mapping[str, str], source: st
     adding, removing, observers, offline = (ids(c, columns.get(c, "")) for c in _LIST_COLUMNS)
     elr_text = columns.get("Elr", NO_ELR)
     elr = None if elr_text == NO_ELR else ids("Elr", elr_text)
+    last_text = columns.get("LastKnownElr", NO_ELR)
     if replicas and not set(isr) <= set(replicas):
         unread_columns.append("Isr")
     if set(elr or ()) & set(isr):
@@ -318,8 +319,14 @@ def partition_of(topic: str, number: int, columns: Mapping[str, str], source: st
         observers=observers,
         offline=offline,
         unread_columns=tuple(dict.fromkeys(unread_columns)),
+        last_known_elr=tuple(map(int, re.findall(r"\d+", last_text))) if _is_ids(last_text) else None,
         source=source,
     )
+
+
+def _is_ids(text: str) -> bool:
+    """Whether a column has a list of brokers, which may be empty."""
+    return not text or _IDS_TEXT.fullmatch(text) is not None
 
 
 _PAIR: Final = re.compile(r"([a-z][\w.-]*)=(.*?)(?=,[a-z][\w.-]*=|$)")

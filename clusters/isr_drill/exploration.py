@@ -48,10 +48,11 @@ class Setting:
 
 @attrs.frozen
 class Way:
-    """A shortest way to a state: its first state, and the steps from there."""
+    """A shortest way to a state: its first state, the steps from there, and the last."""
 
     start: State
     path: Path
+    end: State
 
 
 @attrs.define
@@ -117,8 +118,8 @@ def explore(
 
 def way_to(steps: Evaluator, parents: dict[State, tuple[State, int, Parameters] | None], state: State) -> Way:
     """The way on which a state was found first."""
-    path: list[tuple[str, Parameters]] = []
+    end, path = state, list[tuple[str, Parameters]]()
     while (parent := parents[state]) is not None:
         state, action, parameters = parent
         path.append((steps.instance.actions[action].name, parameters))
-    return Way(state, Path((), tuple(reversed(path))))
+    return Way(state, Path((), tuple(reversed(path))), end)

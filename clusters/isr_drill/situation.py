@@ -112,12 +112,13 @@ def situation_of(
 
     def looks(broker: int) -> tuple[object, ...]:
         s = standings[broker]
-        return (not s.leads, not s.in_sync, not s.eligible, s.runs is None, not s.runs, [broker not in t for _, t in plan])
+        last = broker in (p.last_known_elr or ())
+        return (not s.leads, not s.in_sync, not s.eligible, last, s.runs is None, not s.runs, [broker not in t for _, t in plan])
 
     brokers = tuple(sorted(p.replicas, key=looks))
     standing = [standings[b] for b in brokers]
     phases = [(KIND[kind], mask(i for i, b in enumerate(brokers) if b in named)) for kind, named in plan]
-    starts = tuple(dict.fromkeys(start_states(standing, p, phases)))
+    starts = tuple(dict.fromkeys(start_states(standing, brokers, p, phases)))
     return Situation(p, setting, brokers, starts, tuple(ends), gap, gap_step if gap else None)
 
 
@@ -126,7 +127,9 @@ def mask(positions: Iterable[int]) -> int:
     return sum(1 << i for i in positions)
 
 
-def start_states(standing: Sequence[Standing], p: Partition, phases: Sequence[tuple[int, int]]) -> Iterator[State]:
+def start_states(
+    standing: Sequence[Standing], brokers: Sequence[int], p: Partition, phases: Sequence[tuple[int, int]]
+) -> Iterator[State]:
     """All states that a description stands for."""
     all_of = range(len(standing))
     members = [i for i in all_of if standing[i].in_sync or standing[i].eligible]
@@ -140,7 +143,7 @@ def start_states(standing: Sequence[Standing], p: Partition, phases: Sequence[tu
         down = [i for i in all_of if not running[i]]
         fenced = fenced_replicas(standing, down, members, is_led=p.leader is not None)
         for clean, last, acked in product(
-            subsets([i for i in down if i in members]), last_leaders(standing, isr, leader), (False, True)
+            subsets([i for i in down if i in members]), last_leaders(p, brokers, isr), (False, True)
         ):
             values = {
                 "alive": mask(i for i in all_of if running[i]),
@@ -173,9 +176,13 @@ def fenced_replicas(
     return sorted({*down, *members})
 
 
-def last_leaders(standing: Sequence[Standing], isr: int, leader: int) -> list[int]:
-    """Who led last, of a partition without a leader whose ISR is empty: anybody, for it was not told."""
-    return [0] if isr or leader else list(range(len(standing) + 1))
+def last_leaders(p: Partition, brokers: Sequence[int], isr: int) -> list[int]:
+    """Who led last, of a partition without a leader whose ISR is empty: by the column LastKnownElr, else anybody."""
+    if isr or p.leader is not None:
+        return [0]
+    if p.last_known_elr is not None:
+        return [brokers.index(b) + 1 for b in p.last_known_elr[:1] if b in brokers] or [0]
+    return list(range(len(brokers) + 1))
 
 
 def subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:

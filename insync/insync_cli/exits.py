@@ -31,11 +31,12 @@ class Exit(IntEnum):
 
 MEANING = {
     Exit.HOLDS: "holds",
-    Exit.AT_RISK: "audit: at risk: one failure may lose a record, or a partition lacks replicas",
+    Exit.AT_RISK: "audit: at risk: one failure may lose a record, or a partition lacks replicas; "
+    "drill: a partition may have no leader, or refuse writes",
     Exit.UNAVAILABLE: "audit: a partition has no leader, or refuses writes",
     Exit.ASSUMPTION: "an assumption of the design does not hold: it has no initial state",
     Exit.DEADLOCK: "deadlock",
-    Exit.SAFETY: "a safety property is violated",
+    Exit.SAFETY: "a safety property is violated; drill: an acknowledged record may be lost",
     Exit.LIVENESS: "a liveness property is violated",
     Exit.NOT_INDUCTIVE: "a proof fails: a counterexample to induction",
     Exit.INCONCLUSIVE: "inconclusive: a budget was spent, or only random walks were seen",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,18 +11,15 @@ import attrs
 
 from insync_cli import options, terminal
 from insync_cli.clusters import audit_metrics, audit_text
-from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release
+from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.options import Usage, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
 from isr_audit.audit import Answers, audit_rows
-from isr_audit.cluster import Cluster, Contradiction, merge_clusters
 from isr_audit.condition import Ends, Trouble, conditions, ends_of
-from isr_audit.descriptions import read_description
-from isr_audit.live import Unreachable, client_settings, read_cluster
-from isr_audit.live_replicas import with_replicas
 from isr_audit.questions import DECISIVE_VERDICTS
-from isr_audit.releases import Release, release_of, running
+from isr_audit.releases import Release, running
 from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:
@@ -40,14 +36,6 @@ USAGE = Usage(
     EXAMPLE,
 )
 SECONDS = 20.0
-
-
-def kafka_release(text: str) -> Release:
-    """A release as Kafka numbers them."""
-    found = release_of(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"a release of Kafka such as 4.1.1, not {text}")
-    return found
 
 
 @attrs.frozen(kw_only=True)
@@ -95,7 +83,7 @@ def asking(invocation: Options) -> Answers:
 
 def looked_at(invocation: Options, before: Ends | None = None) -> audit_text.Audit:
     """The cluster as it is now, its topics not yet judged; `before`: where logs ended at earlier looks."""
-    cluster = cluster_with_topics(described_cluster(invocation), invocation.topics)
+    cluster = cluster_with_topics(described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics)
     return audit_text.Audit(
         cluster, running(cluster, invocation.kafka, invocation.elr), tuple(conditions(cluster, before))
     )
@@ -158,62 +146,6 @@ def check(invocation: Options) -> None:
             terminal.check_writable(file)
     if invocation.output.json is not None:
         terminal.check_apart(invocation.output.json, invocation.describe)
-
-
-def described_cluster(invocation: Options) -> Cluster:
-    """What the cluster, or the files, tell; files add to what the cluster tells."""
-    parts: list[Cluster] = []
-    if invocation.bootstrap is not None:
-        try:
-            client = client_settings(_text(invocation.client)) if invocation.client is not None else {}
-            parts.append(with_replicas(read_cluster(invocation.bootstrap, client), invocation.bootstrap, client))
-        except Unreachable as problem:
-            raise UsageError(f"no answer from the cluster: {problem}") from None
-        except ValueError as problem:
-            raise InputError(f"{invocation.client}: {problem}") from None
-    for file in invocation.describe:
-        try:
-            description = read_description(_text(file), str(file))
-        except Contradiction as problem:
-            raise InputError(str(problem)) from None
-        if description is None:
-            raise InputError(
-                f"{file}: nothing in it is recognised; give what kafka-topics.sh --describe, kafka-configs.sh "
-                "--describe, kafka-features.sh describe or kafka-log-dirs.sh --describe print, or a server.properties"
-            )
-        parts.append(description)
-    try:
-        return merge_clusters(parts)
-    except Contradiction as problem:
-        raise InputError(str(problem)) from None
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise InputError(f"cannot read {file}: {terminal.reason(problem)}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{file} is not text in UTF-8") from None
-
-
-def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
-    """The cluster with these topics only. Topics of which only settings are told cannot be judged and are left out."""
-    known = [t.name for t in cluster.topics]
-    for name in names:
-        if name not in known:
-            raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
-    candidates = tuple(
-        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described))
-        for t in cluster.topics
-        if not names or t.name in names
-    )
-    topics = tuple(t for t in candidates if t.replicas or t.partitions or t.count is not None)
-    if not topics:
-        raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
-    left_out = [t.name for t in candidates if t not in topics]
-    notes = audit_text.left_out_notes(left_out)
-    return attrs.evolve(cluster, topics=topics, notes=(*cluster.notes, *notes))
 
 
 def stored_answers(seconds: float | None) -> list[Answer]:

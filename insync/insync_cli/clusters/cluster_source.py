@@ -1,0 +1,83 @@
+"""A cluster as the command line was told of it: by files, by the cluster itself, or by both."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import attrs
+
+from insync_cli import terminal
+from insync_cli.clusters import audit_text
+from insync_cli.exits import InputError, UsageError, did_you_mean
+from isr_audit.cluster import Cluster, Contradiction, merge_clusters
+from isr_audit.descriptions import read_description
+from isr_audit.live import Unreachable, client_settings, read_cluster
+from isr_audit.live_replicas import with_replicas
+from isr_audit.releases import Release, release_of
+
+
+def kafka_release(text: str) -> Release:
+    """A release as Kafka numbers them."""
+    found = release_of(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"a release of Kafka such as 4.1.1, not {text}")
+    return found
+
+
+def described_cluster(bootstrap: str | None, client_file: Path | None, describe: Iterable[Path]) -> Cluster:
+    """What the cluster, or the files, tell; files add to what the cluster tells."""
+    parts: list[Cluster] = []
+    if bootstrap is not None:
+        try:
+            client = client_settings(text_of(client_file)) if client_file is not None else {}
+            parts.append(with_replicas(read_cluster(bootstrap, client), bootstrap, client))
+        except Unreachable as problem:
+            raise UsageError(f"no answer from the cluster: {problem}") from None
+        except ValueError as problem:
+            raise InputError(f"{client_file}: {problem}") from None
+    for file in describe:
+        try:
+            description = read_description(text_of(file), str(file))
+        except Contradiction as problem:
+            raise InputError(str(problem)) from None
+        if description is None:
+            raise InputError(
+                f"{file}: nothing in it is recognised; give what kafka-topics.sh --describe, kafka-configs.sh "
+                "--describe, kafka-features.sh describe or kafka-log-dirs.sh --describe print, or a server.properties"
+            )
+        parts.append(description)
+    try:
+        return merge_clusters(parts)
+    except Contradiction as problem:
+        raise InputError(str(problem)) from None
+
+
+def text_of(file: Path) -> str:
+    """The text of a file; InputError where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise InputError(f"cannot read {file}: {terminal.reason(problem)}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{file} is not text in UTF-8") from None
+
+
+def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
+    """The cluster with these topics only. Topics of which only settings are told cannot be judged and are left out."""
+    known = [t.name for t in cluster.topics]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
+    candidates = tuple(
+        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described))
+        for t in cluster.topics
+        if not names or t.name in names
+    )
+    topics = tuple(t for t in candidates if t.replicas or t.partitions or t.count is not None)
+    if not topics:
+        raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
+    left_out = [t.name for t in candidates if t not in topics]
+    notes = audit_text.left_out_notes(left_out)
+    return attrs.evolve(cluster, topics=topics, notes=(*cluster.notes, *notes))

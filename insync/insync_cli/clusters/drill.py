@@ -1,0 +1,118 @@
+"""`insync drill`: what is lost if somebody takes these steps, now, on this cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from insync_cli import options, terminal
+from insync_cli.clusters import drill_text
+from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release, text_of
+from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.options import Usage, arguments, group, option, repeated_option, seconds, switch
+from insync_cli.terminal import Output
+from isr_audit.cluster import Cluster
+from isr_audit.releases import Release, running
+from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
+from isr_drill.runbook import BadRunbook, RunbookStep, Surroundings, read_runbook
+
+EXAMPLE = """\
+insync drill --describe topics.txt stop 3
+insync drill --describe topics.txt --racks racks.txt "lose-rack a; roll 4 5 6 wait in-sync"
+insync drill --bootstrap 127.0.0.1:9092 zone-drill.toml --json drill.json"""
+USAGE = Usage(
+    "drill",
+    "What acknowledged records may be lost by these steps, from the state that a cluster is in now. Exit code 0: none, "
+    "and every partition has a leader and takes writes; 1: some have or do not; 12: records may be lost; 20: UNKNOWN.",
+    EXAMPLE,
+)
+SECONDS = 20.0
+FILES = (".toml", ".txt", ".runbook")
+"""A single word with one of these endings is a file."""
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    steps: tuple[str, ...] = arguments(
+        "STEP", 'steps such as stop 3, or "destroy 3 7; start 3 7", or a file of them', str, at_least=1
+    )
+    describe: tuple[Path, ...] = repeated_option("FILE", "what kafka-topics.sh --describe prints, and its like", Path)
+    bootstrap: str | None = option("HOST:PORT", "ask this cluster, as an admin client", str)
+    client: Path | None = option("FILE", "client.properties with security settings, for --bootstrap", Path)
+    racks: Path | None = option("FILE", "lines of a broker and its rack, where they are not told otherwise", Path)
+    topics: tuple[str, ...] = repeated_option("T", "only this topic", str, name="topic")
+    kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
+    elr: bool | None = switch("eligible leader replicas, where it is not told")
+    seconds: float = option("S", "explore each class of partitions for S seconds at most", seconds, SECONDS)
+    output: Output = group(Output)
+
+
+def run(argv: Sequence[str]) -> int:
+    invocation = options.read_options(Options, USAGE, argv)
+    invocation.output.check()
+    if invocation.bootstrap is None and not invocation.describe:
+        raise UsageError("insync drill: give --describe FILE or --bootstrap HOST:PORT (see insync drill --help)")
+    if invocation.client is not None and invocation.bootstrap is None:
+        raise UsageError("--client is for --bootstrap")
+    cluster = cluster_with_topics(
+        described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
+    )
+    if invocation.racks is not None:
+        cluster = attrs.evolve(cluster, racks={**cluster.racks, **racks_in(invocation.racks)})
+    steps = runbook_of(invocation.steps, cluster)
+    runs = running(cluster, invocation.kafka, invocation.elr)
+    explorations = Explorations(invocation.seconds)
+    whole = drill(cluster, runs, steps, explorations)
+    code = exit_code(whole)
+    other = None if code is Exit.HOLDS else mend(cluster, runs, whole, explorations)
+    answer = drill_text.Answer(cluster, runs, whole, other, int(code))
+    invocation.output.answer(
+        drill_text.document(answer), lambda out: drill_text.show(out, answer), drill_text.last_line(answer)
+    )
+    return code
+
+
+def exit_code(whole: Drill) -> Exit:
+    """Records that may be lost count most, then what is UNKNOWN, then partitions without a leader or writes.
+
+    Of the state before the first step only what the steps touch counts.
+    """
+    if whole.with_records(Records.MAY_BE_LOST):
+        return Exit.SAFETY
+    if whole.with_records(Records.UNKNOWN) or whole.with_service(Service.UNKNOWN):
+        return Exit.INCONCLUSIVE
+    return Exit.AT_RISK if whole.with_service(Service.LEADERLESS, Service.REFUSES) else Exit.HOLDS
+
+
+def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...]:
+    """The steps of the command line, or of the file that it names."""
+    replicas = {r for p in cluster.partitions for r in p.replicas}
+    around = Surroundings(
+        {*replicas, *(cluster.living or ()), *cluster.racks}, cluster.racks, [t.name for t in cluster.topics]
+    )
+    file = Path(words[0]) if len(words) == 1 and words[0].endswith(FILES) else None
+    try:
+        if file is None:
+            return read_runbook(" ".join(words), around)
+        return read_runbook(text_of(file), around, is_toml=file.suffix == ".toml")
+    except BadRunbook as problem:
+        if file is None:
+            raise UsageError(str(problem)) from None
+        raise InputError(f"{file}: {problem}") from None
+
+
+def racks_in(file: Path) -> Mapping[int, str]:
+    """Racks by broker: lines such as `3 a`, `3: a` or `3=a`."""
+    racks: dict[int, str] = {}
+    for number, line in enumerate(text_of(file).splitlines(), 1):
+        text = line.split("#", 1)[0].strip()
+        if not text:
+            continue
+        match = re.fullmatch(r"(\d{1,9})\s*[\s:=,]\s*(\S+)", text, re.ASCII)
+        if match is None:
+            raise InputError(f"{file}, line {number}: a line has a broker and its rack (example: 3 a), not '{text}'")
+        racks[int(match[1])] = match[2]
+    return racks

@@ -1,0 +1,188 @@
+"""A drill in words: the decision, a line a step, the story of the worst partition, and the runbook mended; and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from insync_cli import terminal
+from insync_cli.terminal import count
+from isr_drill.drill import Drill, Mend, PartitionDrill, Records, Service
+from isr_drill.story import story
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from isr_audit.cluster import Cluster
+    from isr_audit.releases import Running
+
+SCHEMA: Final = "insync/drill/1"
+MOST_NAMES: Final = 3
+MOST_STORY: Final = 8
+MOST_STEPS: Final = 8
+WORDS: Final = {
+    Service.LEADERLESS: "no leader",
+    Service.REFUSES: "refuses acks=all",
+    Service.AT_MINIMUM: "at minimum",
+}
+HEADER: Final = ("step", "no leader", "refuses", "at minimum", "may be lost", "unknown", "safe", "the worst, by name")
+
+
+@attrs.frozen
+class Answer:
+    """A drill and what it was about; `other`: the same runbook mended, None where none was found or needed."""
+
+    cluster: Cluster
+    runs: Running
+    drill: Drill
+    other: Mend | None
+    code: int
+
+
+def names(partitions: Iterable[PartitionDrill], most: int = MOST_NAMES) -> str:
+    """The first names, and how many more there are."""
+    whole = [p.partition.name for p in partitions]
+    return " ".join(whole[:most]) + (f" and {len(whole) - most:,} more" if len(whole) > most else "")
+
+
+def decision(answer: Answer) -> str:
+    """Whether to do it, in a sentence."""
+    whole = answer.drill
+    lost, unknown = whole.with_records(Records.MAY_BE_LOST), whole.with_records(Records.UNKNOWN)
+    of = f"of {count(len(whole.touched), 'partition')} that the steps touch"
+    if lost:
+        worst = whole.worst
+        step = worst.loss_step if worst is not None else None
+        when = f", first after step {step} ({whole.steps[step - 1].text})" if step else ", before any step" if worst else ""
+        return f"NO: acknowledged records of {len(lost):,} {of} may be lost{when}: {names(lost)}"
+    if unknown:
+        return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
+    if not whole.touched:
+        return "YES: the steps touch no partition that was described"
+    stops = whole.with_service(Service.LEADERLESS, Service.REFUSES)
+    if stops:
+        return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
+    return f"YES: no acknowledged record of {count(len(whole.touched), 'partition')} is lost, and all take writes throughout"
+
+
+def what_to_wait_for(answer: Answer) -> str:
+    """Who has to be in sync before the first step, of the partitions that stop; "" where all of theirs are."""
+    stops = answer.drill.with_service(Service.LEADERLESS, Service.REFUSES)
+    lacking = [(p.partition.name, [r for r in p.partition.replicas if r not in p.partition.isr]) for p in stops]
+    told = [f"{name} ({' '.join(map(str, away))})" for name, away in lacking if away]
+    more = f" and {len(told) - MOST_NAMES:,} more" if len(told) > MOST_NAMES else ""
+    return f"Wait until these are in sync, then ask again: {', '.join(told[:MOST_NAMES])}{more}" if told else ""
+
+
+def about(answer: Answer) -> str:
+    """The cluster and what was explored, in one line."""
+    runs, whole = answer.runs, answer.drill
+    designs = " or ".join((runs.design, *runs.also))
+    return (
+        f"Kafka {runs.version}; protocol {designs}; {count(len(whole.partitions), 'partition')} in "
+        f"{whole.classes:,} {'class' if whole.classes == 1 else 'classes'}; {whole.states:,} states explored"
+    )
+
+
+def row(whole: Drill, step: int) -> tuple[str, ...]:
+    """A step's line: partitions by what may be so after it."""
+    text = f"{step} {whole.steps[step - 1].text}" if step else "now"
+    services = [[p for p in whole.partitions if p.outcomes[step].service is s] for s in WORDS]
+    records = [[p for p in whole.partitions if p.outcomes[step].records is r] for r in Records]
+    groups = zip(("lost", "unknown", *WORDS.values()), (*records[:2], *services), strict=True)
+    worst = next((f"{word}: {names(some)}" for word, some in groups if some), "")
+    return (text, *(f"{len(some):,}" for some in (*services, *records)), worst)
+
+
+def notes(answer: Answer) -> list[str]:
+    """What was assumed, and what would decide what is UNKNOWN."""
+    whole = answer.drill
+    reasons = dict.fromkeys(o.because for p in whole.partitions for o in p.outcomes if o.because)
+    return [
+        *answer.runs.notes,
+        *answer.cluster.gaps,
+        *(f"{step.text}: {step.note}" for step in whole.steps if step.note),
+        *(f"UNKNOWN: {reason}" for reason in reasons),
+    ]
+
+
+def show(out: Console, answer: Answer) -> None:
+    """The decision first, then a line a step, then the worst partition's story."""
+    whole = answer.drill
+    terminal.print_wrapped(out, decision(answer), 0)
+    if waiting := what_to_wait_for(answer):
+        terminal.print_wrapped(out, waiting, 0)
+    shown = range(len(whole.steps) + 1)
+    left_out = len(shown) - MOST_STEPS if len(shown) > MOST_STEPS + 1 else 0
+    rows = [row(whole, step) for step in (*shown[: len(shown) - left_out - 1], shown[-1])]
+    out.print()
+    terminal.print_table(out, HEADER, rows)
+    if left_out:
+        out.print(f"  {count(left_out, 'step')} before the last are not shown; --json has them", style="dim")
+    worst = whole.worst
+    if worst is not None and worst.way is not None:
+        out.print(f"\nHow {worst.partition.name} loses a record", style="bold")
+        for line in shortened(story(worst.situation, worst.way, whole.steps)):
+            terminal.print_wrapped(out, line, 2)
+    for line in notes(answer)[:MOST_NAMES]:
+        terminal.print_wrapped(out, f"note: {line}", 0)
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """A long story without its middle."""
+    if len(lines) <= MOST_STORY:
+        return list(lines)
+    half = MOST_STORY // 2
+    return [*lines[:half], f"... {len(lines) - 2 * half} more, which --json has ...", *lines[-half:]]
+
+
+def mended(answer: Answer) -> str:
+    """Another order under which all is safe, or that none was found."""
+    if answer.other is None:
+        return "No safe order of these steps was found"
+    steps = "; ".join(step.text for step in answer.other.drill.steps)
+    stops = answer.other.drill.with_service(Service.LEADERLESS, Service.REFUSES)
+    meanwhile = f" ({count(len(stops), 'partition')} may refuse writes meanwhile)" if stops else ""
+    return f'Safe instead, {answer.other.change}: "{steps}"{meanwhile}'
+
+
+def last_line(answer: Answer) -> str:
+    """The mended runbook where one was looked for, and what was explored."""
+    return about(answer) if answer.code == 0 else f"{mended(answer)}\n{about(answer)}"
+
+
+def document(answer: Answer) -> dict[str, object]:
+    """Everything, for programs."""
+    whole, worst = answer.drill, answer.drill.worst
+    way = worst.way if worst is not None else None
+    return {
+        "schema": SCHEMA,
+        "decision": decision(answer),
+        "exit_code": answer.code,
+        "protocols": [answer.runs.design, *answer.runs.also],
+        "notes": notes(answer),
+        "steps": [step.text for step in whole.steps],
+        "partitions": [
+            {
+                "partition": p.partition.name,
+                "touched": p.is_touched,
+                "outcomes": [
+                    {"records": _word(o.records), "service": _word(o.service), "because": o.because} for o in p.outcomes
+                ],
+            }
+            for p in whole.partitions
+        ],
+        "worst": None
+        if worst is None or way is None
+        else {"partition": worst.partition.name, "story": story(worst.situation, way, whole.steps)},
+        "mended": None
+        if answer.other is None
+        else {"change": answer.other.change, "steps": [step.text for step in answer.other.drill.steps]},
+        "explored": {"classes": whole.classes, "states": whole.states},
+    }
+
+
+def _word(value: Records | Service) -> str:
+    return value.name.lower().replace("_", " ")
