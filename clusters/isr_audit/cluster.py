@@ -42,7 +42,8 @@ ONE_SNAPSHOT: Final = "give one snapshot of one cluster"
 
 @attrs.frozen
 class Partition:
-    """`leader` is None where there is none; `elr` and `last_known_elr` are None where nobody told them. Replicas in the order of assignment.
+    """`leader` is None where there is none; `elr` and `last_known_elr` are None where nobody told them.
+    Replicas in the order of assignment.
 
     `ends` are the log end offsets of the replicas that told theirs, `sizes` the bytes of their logs. `adding` and
     `removing` are those of a reassignment that goes on, `observers` and `offline` those of Confluent's tools.

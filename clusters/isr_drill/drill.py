@@ -1,4 +1,4 @@
-"""What a runbook does to every partition of a cluster, step by step: whose records may be lost, who is without a leader.
+"""What a runbook does to every partition of a cluster, step by step: whose records may be lost, and who has no leader.
 
 Partitions that look alike to the runbook have the same first states, and are one exploration. Two are made of each:
 
@@ -108,10 +108,17 @@ class Drill:
         return len(self.with_records(Records.SAFE)) == len(self.touched)
 
     @property
+    def keeps_service(self) -> bool:
+        """It is safe, and all that it touches have a leader and take writes throughout."""
+        return self.is_safe and not self.with_service(Service.UNKNOWN, Service.LEADERLESS, Service.REFUSES)
+
+    @property
     def worst(self) -> PartitionDrill | None:
         """The partition of which a record may be lost first, after fewest steps of the model."""
         lost = [p for p in self.with_records(Records.MAY_BE_LOST) if p.way is not None]
-        return min(lost, key=lambda p: (p.loss_step, len(p.way.path.steps) if p.way else 0, p.partition.name), default=None)
+        return min(
+            lost, key=lambda p: (p.loss_step, len(p.way.path.steps) if p.way else 0, p.partition.name), default=None
+        )
 
 
 Explored = tuple[Exploration, Exploration]
@@ -207,7 +214,7 @@ def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:
 
 @attrs.frozen
 class Mend:
-    """Another runbook of the same steps under which everything is safe, and what was changed."""
+    """Another runbook of the same steps that is better, and what was changed."""
 
     change: str
     drill: Drill
@@ -225,7 +232,10 @@ def other_runbooks(steps: Sequence[RunbookStep]) -> Iterable[tuple[str, tuple[Ru
 
 
 def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Explorations) -> Mend | None:
-    """The first of the other orders under which no record is lost of what the runbook touches; None where none is."""
+    """The first of the other orders that is better; None where none is.
+
+    Better: where a record may be lost, or is UNKNOWN, one that is safe; else one that nobody notices.
+    """
     tried = {whole.steps}
     deadline = time.monotonic() + 4 * explorations.seconds
     for change, steps in other_runbooks(whole.steps):
@@ -233,8 +243,6 @@ def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Exploratio
             continue
         tried.add(steps)
         other = drill(cluster, runs, steps, explorations)
-        if other.is_safe:
+        if other.keeps_service or (other.is_safe and not whole.is_safe):
             return Mend(change, other)
     return None
-
-

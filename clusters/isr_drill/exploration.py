@@ -95,7 +95,9 @@ def explore(
     """
     steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless)
     phase = [v.name for v in steps.instance.variables].index("phase")
-    tests = [(p.name, p.kind == "sometimes", t) for p, t in zip(steps.instance.properties, steps.properties, strict=True)]
+    tests = [
+        (p.name, p.kind == "sometimes", t) for p, t in zip(steps.instance.properties, steps.properties, strict=True)
+    ]
     sightings = tuple(Sightings() for _ in range(phases + 1))
     parents: dict[State, tuple[State, int, Parameters] | None] = dict.fromkeys(starts)
     queue, deadline = list(parents), time.monotonic() + (most_seconds or float("inf"))

@@ -398,9 +398,7 @@ def idle(new: Fate, first: Replica) -> Step:
 
 def extended_action(action: Action, extra: Action) -> Action:
     """The action with the guards and updates of another that has no further parameters."""
-    return attrs.evolve(
-        action, guards=(*action.guards, *extra.guards), updates=(*action.updates, *extra.updates)
-    )
+    return attrs.evolve(action, guards=(*action.guards, *extra.guards), updates=(*action.updates, *extra.updates))
 
 
 def by_order(unclean: Action) -> Action:

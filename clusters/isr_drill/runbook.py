@@ -132,7 +132,9 @@ def _toml_steps(text: str) -> list[str]:
     except tomllib.TOMLDecodeError as problem:
         raise BadRunbook(f"this is no TOML: {problem}") from None
     if not isinstance(steps, list) or not all(isinstance(s, str) for s in steps):
-        raise BadRunbook('a runbook in TOML has its steps as a list of texts (example: steps = ["destroy 3", "start 3"])')
+        raise BadRunbook(
+            'a runbook in TOML has its steps as a list of texts (example: steps = ["destroy 3", "start 3"])'
+        )
     return [str(s) for s in steps]
 
 
@@ -186,7 +188,9 @@ def _wait(text: str, words: list[str]) -> RunbookStep:
         case ["reassigned"]:
             return RunbookStep(text, gap=GAPS["reassign"])
         case [seconds] if re.fullmatch(r"\d{1,9}s?", seconds, re.ASCII):
-            return RunbookStep(text, note="the model has no clock: however long one waits, anything may still be on its way")
+            return RunbookStep(
+                text, note="the model has no clock: however long one waits, anything may still be on its way"
+            )
         case _:
             word = words[0] if words else ""
             raise BadRunbook(
@@ -216,7 +220,9 @@ def _set(text: str, words: list[str], around: Surroundings) -> RunbookStep:
     if topic != DEFAULT and topic not in around.topics:
         raise BadRunbook(f"there is no topic '{topic}'{nearest(topic, (*around.topics, DEFAULT))}")
     if name != MINIMUM or not re.fullmatch(r"[1-9]\d{0,3}", value, re.ASCII):
-        raise BadRunbook(f"what can be set is {MINIMUM}=N, a whole number above 0, not '{words[1]}' (example: {example})")
+        raise BadRunbook(
+            f"what can be set is {MINIMUM}=N, a whole number above 0, not '{words[1]}' (example: {example})"
+        )
     gap = "a change of min.insync.replicas is not carried yet; ask again once it is set and all are in sync"
     return RunbookStep(text, gap=gap, topic=ALL_TOPICS if topic == DEFAULT else topic)
 
@@ -246,7 +252,12 @@ def one_by_one(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...] | None:
     """
     kept = [s for s in steps if s.stages and s.brokers]
     whole = [s.brokers for s in kept]
-    if not kept or len(whole[0]) < 2 or any(set(w) != set(whole[0]) for w in whole) or kept[-1].stages[-1].kind != START:
+    if (
+        not kept
+        or len(whole[0]) < 2
+        or any(set(w) != set(whole[0]) for w in whole)
+        or kept[-1].stages[-1].kind != START
+    ):
         return None
     order: list[RunbookStep] = []
     for broker in whole[0]:

@@ -86,9 +86,7 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
     return ""
 
 
-def situation_of(
-    p: Partition, topic: Topic, cluster: Cluster, design: str, steps: Sequence[RunbookStep]
-) -> Situation:
+def situation_of(p: Partition, topic: Topic, cluster: Cluster, design: str, steps: Sequence[RunbookStep]) -> Situation:
     """A partition under a runbook; its replicas are put in an order in which those that look alike are exchangeable."""
     gap, gap_step = gap_of(p, topic, cluster, design), 0
     ends, plan = [0], list[tuple[str, tuple[int, ...]]]()
@@ -104,7 +102,11 @@ def situation_of(
     plan = plan[:MOST_PHASES]
     least = max(1, min(cluster.min_insync(topic), len(p.replicas)))
     setting = Setting(
-        design, len(p.replicas), least, cluster.unclean(topic), cluster.is_known(topic, FLUSH) and cluster.flushed(topic)
+        design,
+        len(p.replicas),
+        least,
+        cluster.unclean(topic),
+        cluster.is_known(topic, FLUSH) and cluster.flushed(topic),
     )
     if gap and gap_step == 0:
         return Situation(p, setting, p.replicas, (), tuple(ends), gap, 0)
@@ -113,7 +115,15 @@ def situation_of(
     def looks(broker: int) -> tuple[object, ...]:
         s = standings[broker]
         last = broker in (p.last_known_elr or ())
-        return (not s.leads, not s.in_sync, not s.eligible, last, s.runs is None, not s.runs, [broker not in t for _, t in plan])
+        return (
+            not s.leads,
+            not s.in_sync,
+            not s.eligible,
+            last,
+            s.runs is None,
+            not s.runs,
+            [broker not in t for _, t in plan],
+        )
 
     brokers = tuple(sorted(p.replicas, key=looks))
     standing = [standings[b] for b in brokers]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from isr_drill.exploration import Way
 from isr_drill.record_fate import Fate
 from isr_drill.runbook import RunbookStep
 from isr_drill.situation import Situation
-from isr_drill.exploration import Way
 
 SENTENCES: Final[Mapping[str, str]] = {
     "controller_fences_outsider": "{0} loses its session",

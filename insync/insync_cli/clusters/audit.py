@@ -83,7 +83,9 @@ def asking(invocation: Options) -> Answers:
 
 def looked_at(invocation: Options, before: Ends | None = None) -> audit_text.Audit:
     """The cluster as it is now, its topics not yet judged; `before`: where logs ended at earlier looks."""
-    cluster = cluster_with_topics(described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics)
+    cluster = cluster_with_topics(
+        described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
+    )
     return audit_text.Audit(
         cluster, running(cluster, invocation.kafka, invocation.elr), tuple(conditions(cluster, before))
     )

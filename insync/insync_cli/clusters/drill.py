@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from insync_cli import options, terminal
+from insync_cli import options
 from insync_cli.clusters import drill_text
 from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release, text_of
 from insync_cli.exits import Exit, InputError, UsageError

@@ -1,4 +1,4 @@
-"""A drill in words: the decision, a line a step, the story of the worst partition, and the runbook mended; and as JSON."""
+"""A drill in words: the decision, a line a step, the story of the worst partition, a better runbook; and as JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,13 @@ def decision(answer: Answer) -> str:
     if lost:
         worst = whole.worst
         step = worst.loss_step if worst is not None else None
-        when = f", first after step {step} ({whole.steps[step - 1].text})" if step else ", before any step" if worst else ""
+        when = (
+            f", first after step {step} ({whole.steps[step - 1].text})"
+            if step
+            else ", before any step"
+            if worst
+            else ""
+        )
         return f"NO: acknowledged records of {len(lost):,} {of} may be lost{when}: {names(lost)}"
     if unknown:
         return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
@@ -64,7 +70,8 @@ def decision(answer: Answer) -> str:
     stops = whole.with_service(Service.LEADERLESS, Service.REFUSES)
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
-    return f"YES: no acknowledged record of {count(len(whole.touched), 'partition')} is lost, and all take writes throughout"
+    kept = count(len(whole.touched), "partition")
+    return f"YES: no acknowledged record of {kept} is lost, and all take writes throughout"
 
 
 def what_to_wait_for(answer: Answer) -> str:
@@ -138,19 +145,25 @@ def shortened(lines: Sequence[str]) -> list[str]:
     return [*lines[:half], f"... {len(lines) - 2 * half} more, which --json has ...", *lines[-half:]]
 
 
+def whole_is_single(whole: Drill) -> bool:
+    """Whether there is but one step, at one broker, which has no other order."""
+    return len(whole.steps) == 1 and len(whole.steps[0].brokers) == 1
+
+
 def mended(answer: Answer) -> str:
     """Another order under which all is safe, or that none was found."""
     if answer.other is None:
-        return "No safe order of these steps was found"
+        return "" if whole_is_single(answer.drill) else "No other order of these steps that was tried is better"
     steps = "; ".join(step.text for step in answer.other.drill.steps)
     stops = answer.other.drill.with_service(Service.LEADERLESS, Service.REFUSES)
     meanwhile = f" ({count(len(stops), 'partition')} may refuse writes meanwhile)" if stops else ""
-    return f'Safe instead, {answer.other.change}: "{steps}"{meanwhile}'
+    return f'Better, {answer.other.change}: "{steps}"{meanwhile}'
 
 
 def last_line(answer: Answer) -> str:
     """The mended runbook where one was looked for, and what was explored."""
-    return about(answer) if answer.code == 0 else f"{mended(answer)}\n{about(answer)}"
+    lines = [] if answer.code == 0 else [mended(answer)]
+    return "\n".join(filter(None, (*lines, about(answer))))
 
 
 def document(answer: Answer) -> dict[str, object]:

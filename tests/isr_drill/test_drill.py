@@ -1,0 +1,248 @@
+"""Runbooks with an answer that anybody can work out by hand, and what a description leaves open."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from isr_audit.cluster import Cluster
+from isr_audit.descriptions import read_description
+from isr_audit.releases import running
+from isr_check import explorer
+from isr_drill import exploration, record_fate
+from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
+from isr_drill.exploration import Setting
+from isr_drill.record_fate import Fate, fate_design, projection
+from isr_drill.runbook import Surroundings, read_runbook
+from isr_drill.story import story
+from isr_lang import Instance, Step, action
+from isr_protocol.by_name import DESIGNS
+
+pytestmark = pytest.mark.long
+
+LOST, UNKNOWN, SAFE = Records.MAY_BE_LOST, Records.UNKNOWN, Records.SAFE
+
+
+def cluster_of(minimum: int = 2, isr: str = "1,2,3", leader: str = "1", elr: str = "", replicas: str = "1,2,3") -> Cluster:
+    text = (
+        f"Topic: t\tTopicId: x\tPartitionCount: 1\tReplicationFactor: {len(replicas.split(','))}\t"
+        f"Configs: min.insync.replicas={minimum}\n"
+        f"\tTopic: t\tPartition: 0\tLeader: {leader}\tReplicas: {replicas}\tIsr: {isr}\tElr: {elr}\tLastKnownElr: \n"
+    )
+    cluster = read_description(text, "topics.txt")
+    assert cluster is not None
+    return cluster
+
+
+def drilled(cluster: Cluster, text: str, *, elr: bool = True, release: tuple[int, ...] = (4, 1)) -> Drill:
+    brokers = {b for p in cluster.partitions for b in p.replicas} | {9}
+    steps = read_runbook(text, Surroundings(brokers, cluster.racks, ["t"]))
+    return drill(cluster, running(cluster, release, elr), steps, Explorations(60.0))
+
+
+def records(whole: Drill) -> list[Records]:
+    """Of the only partition, after each step."""
+    return [o.records for o in whole.partitions[0].outcomes[1:]]
+
+
+def services(whole: Drill) -> list[Service]:
+    return [o.service for o in whole.partitions[0].outcomes[1:]]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "isr", "text", "expected"),
+    [
+        (2, "1,2,3", "destroy 1", [SAFE]),
+        (2, "1,2,3", "destroy 1; start 1", [SAFE, SAFE]),
+        (2, "1,2,3", "destroy 1 2 3", [LOST]),
+        (2, "1,2,3", "destroy 1 2", [LOST]),
+        (3, "1,2,3", "destroy 1 2", [SAFE]),
+        (2, "1,2,3", "destroy 1; start 1; destroy 2; destroy 3", [SAFE, SAFE, LOST, LOST]),
+        (2, "1,2,3", "replace 1; wait in-sync; replace 2; wait in-sync; replace 3", [SAFE] * 5),
+        (1, "1,2,3", "destroy 1", [LOST]),
+        (1, "1,2,3", "kill 1; start 1; kill 2; start 2", [SAFE] * 4),
+        (1, "1,2,3", "power-loss 1", [LOST]),
+        (1, "1,2,3", "power-loss 1; start 1", [LOST, LOST]),
+        (1, "1", "destroy 1", [LOST]),
+        (1, "1", "stop 1", [SAFE]),
+        (1, "1", "kill 1; elect unclean", [SAFE, LOST]),
+        (2, "1,2,3", "roll 1 2 3", [SAFE]),
+        (2, "1,2,3", "pause 1; start 1; pause 2", [SAFE] * 3),
+        (2, "1,2,3", "stop 9; kill 9", [SAFE, SAFE]),
+    ],
+)
+def test_by_hand_with_eligible_leader_replicas(minimum: int, isr: str, text: str, expected: list[Records]) -> None:
+    assert records(drilled(cluster_of(minimum, isr), text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("minimum", "text", "expected"),
+    [
+        (2, "power-loss 1", [SAFE]),
+        (2, "power-loss 1; start 1", [SAFE, LOST]),  # the last replica standing, KIP-966
+        (2, "kill 1; start 1", [SAFE, SAFE]),
+        (2, "destroy 1; start 1", [SAFE, LOST]),
+    ],
+)
+def test_by_hand_before_eligible_leader_replicas(minimum: int, text: str, expected: list[Records]) -> None:
+    assert records(drilled(cluster_of(minimum), text, elr=False, release=(3, 7))) == expected
+
+
+@pytest.mark.parametrize(
+    ("minimum", "isr", "text", "expected"),
+    [
+        (2, "1,2,3", "stop 3", [Service.AT_MINIMUM]),
+        (2, "1,2,3", "stop 3; stop 2", [Service.AT_MINIMUM, Service.REFUSES]),
+        (2, "1,2,3", "stop 3; start 3; stop 2", [Service.AT_MINIMUM, Service.AT_MINIMUM, Service.REFUSES]),
+        (2, "1,2,3", "stop 3; start 3; wait in-sync; stop 2", [Service.AT_MINIMUM] * 2 + [Service.WELL, Service.AT_MINIMUM]),
+        (1, "1", "stop 1", [Service.LEADERLESS]),
+        (2, "1,2", "stop 1", [Service.REFUSES]),
+    ],
+)
+def test_who_leads_and_who_refuses(minimum: int, isr: str, text: str, expected: list[Service]) -> None:
+    assert services(drilled(cluster_of(minimum, isr), text)) == expected
+
+
+def test_flushed_records_survive_a_power_loss() -> None:
+    cluster = cluster_of(1)
+    topic = cluster.topics[0]
+    flushed = attrs.evolve(cluster, topics=(attrs.evolve(topic, configs={**topic.configs, "flush.messages": "1"}),))
+    assert records(drilled(flushed, "power-loss 1; start 1")) == [SAFE, SAFE]
+
+
+def test_unclean_election_loses_where_nobody_in_sync_is_left() -> None:
+    cluster = cluster_of(1, "1")
+    topic = cluster.topics[0]
+    configs = {**topic.configs, "unclean.leader.election.enable": "true"}
+    unclean = attrs.evolve(cluster, topics=(attrs.evolve(topic, configs=configs),))
+    assert records(drilled(unclean, "stop 1")) == [LOST]
+
+
+def test_a_partition_without_members_may_have_lost_already() -> None:
+    whole = drilled(cluster_of(2, "", "none"), "start 1")
+    assert whole.partitions[0].loss_step == 0
+
+
+def test_members_of_the_elr_are_waited_for() -> None:
+    whole = drilled(cluster_of(2, "", "none", elr="1,2"), "start 1 2")
+    assert services(whole) == [Service.LEADERLESS]
+    assert whole.partitions[0].outcomes[0].service is Service.LEADERLESS
+
+
+def test_a_wait_that_never_ends_is_unknown_and_not_safe() -> None:
+    whole = drilled(cluster_of(), "kill 1; start 1; stop 1; start 2; wait in-sync; destroy 2; wait in-sync; destroy 3")
+    assert records(whole)[0] is SAFE
+    never = drilled(cluster_of(2, "2,3", "2"), "stop 3; wait in-sync; destroy 2")
+    assert records(never)[-1] in (UNKNOWN, LOST)
+
+
+@pytest.mark.parametrize("text", ["reassign plan.json", "set t min.insync.replicas=1", "controller destroy 1", "partition 1"])
+def test_what_is_not_carried_is_unknown_from_there_on(text: str) -> None:
+    whole = drilled(cluster_of(), f"stop 1; {text}; start 1")
+    assert records(whole) == [SAFE, UNKNOWN, UNKNOWN]
+    assert text in whole.partitions[0].outcomes[2].because
+    assert whole.partitions[0].outcomes[0].records is SAFE
+
+
+def test_a_loss_before_a_gap_stays_a_loss() -> None:
+    assert records(drilled(cluster_of(1), "destroy 1; drain 2")) == [LOST, LOST]
+
+
+def test_what_was_not_told_is_unknown() -> None:
+    text = "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \n"
+    cluster = read_description(text, "topics.txt")
+    assert cluster is not None
+    whole = drilled(cluster, "stop 1")
+    assert records(whole) == [UNKNOWN]
+    assert "min.insync.replicas" in whole.partitions[0].outcomes[1].because
+
+
+def test_releases_that_are_not_carried_are_unknown() -> None:
+    assert records(drilled(cluster_of(), "stop 1", elr=False, release=(3, 4))) == [UNKNOWN]
+
+
+def test_two_protocols_that_may_run_have_to_agree() -> None:
+    cluster = cluster_of()
+    steps = read_runbook("power-loss 1; start 1", Surroundings({1, 2, 3}, {}, ["t"]))
+    whole = drill(cluster, running(cluster, (4, 1), None), steps, Explorations(60.0))
+    assert records(whole) == [SAFE, UNKNOWN]
+
+
+def test_partitions_that_look_alike_are_explored_once() -> None:
+    one = cluster_of()
+    partition, topic = one.partitions[0], one.topics[0]
+    alike = attrs.evolve(partition, number=1, leader=2, replicas=(2, 3, 1))
+    other = attrs.evolve(partition, number=2, leader=4, replicas=(4, 5, 6), isr=(4, 5, 6))
+    cluster = attrs.evolve(one, topics=(attrs.evolve(topic, partitions=(partition, alike, other), count=3),))
+    assert drilled(cluster, "destroy 1 2 3").classes == 2
+    assert drilled(cluster, "stop 3").classes == 2
+
+
+def test_a_story_has_their_brokers() -> None:
+    cluster = cluster_of(1, replicas="11,12,13", isr="11,12,13", leader="12")
+    whole = drilled(cluster, "destroy 12")
+    worst = whole.worst
+    assert worst is not None
+    assert worst.way is not None
+    lines = story(worst.situation, worst.way, whole.steps)
+    assert any("12 is gone with its disk" in line for line in lines)
+    assert lines[-1].endswith("no disk has the record any more")
+
+
+def test_a_better_order_is_found_and_explored() -> None:
+    cluster = cluster_of()
+    runs = running(cluster, (4, 1), True)
+    steps = read_runbook("replace 1; replace 2; replace 3", Surroundings({1, 2, 3}, {}, ["t"]))
+    explorations = Explorations(60.0)
+    whole = drill(cluster, runs, steps, explorations)
+    assert records(whole)[-1] is LOST
+    better = mend(cluster, runs, whole, explorations)
+    assert better is not None
+    assert [s.text for s in better.drill.steps][:2] == ["replace 1", "wait in-sync"]
+    assert set(records(better.drill)) == {SAFE}
+
+
+def test_a_disk_that_keeps_its_records_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a broker whose disk is destroyed comes back with all that it had."""
+
+    @action
+    def disk_survives(old: Fate, new: Fate, r: record_fate.Replica) -> Step:
+        return (
+            record_fate.due(old, record_fate.Happening.DESTROY, r),
+            new.alive == old.alive.excluding(r),
+            new.to_do == old.to_do.excluding(r),
+        )
+
+    planted = tuple(
+        attrs.evolve(disk_survives, name=a.name) if a is record_fate.disk_is_destroyed else a
+        for a in record_fate.HAPPENINGS
+    )
+    monkeypatch.setattr(record_fate, "HAPPENINGS", planted)
+    exploration.evaluator.cache_clear()
+    try:
+        assert records(drilled(cluster_of(), "destroy 1 2 3")) == [SAFE]
+    finally:
+        exploration.evaluator.cache_clear()
+
+
+def test_the_projection_refuses_what_it_cannot_say() -> None:
+    @action
+    def adopts(old: Fate, new: Fate) -> Step:
+        return (new.holders == old.wounds,)
+
+    class Less(record_fate.Struct):
+        """A state without the wounds."""
+
+        holders: record_fate.Set[record_fate.Replica] = record_fate.var("disks that have the record")
+
+    with pytest.raises(TypeError, match="computes holders of wounds"):
+        projection(adopts, Less)
+
+
+def test_an_engine_of_the_contract_sees_the_same_states() -> None:
+    setting = Setting("kip-966", 3, 2)
+    instance = Instance(fate_design(DESIGNS["kip-966"], restless=True), setting.constants(1))
+    steps = exploration.evaluator("kip-966", tuple(setting.constants(1).items()), True)
+    starts = [state for _, state in steps.initial_states()]
+    found = exploration.explore(setting, starts, 1, restless=True)
+    assert explorer.explore(instance).distinct == found.states
