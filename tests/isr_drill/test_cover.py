@@ -118,11 +118,11 @@ def walks(cover: Cover, number: int, length: int, seed: int) -> Iterator[str]:
             if not by_action or cover.gone(state, wounds):
                 break
             a = chance.choice(sorted(by_action))
-            parameters, new = chance.choice(by_action[a])
+            chosen, new = chance.choice(by_action[a])
             name = cover.fine.instance.actions[a].name
-            if not cover.step(state, wounds, name, parameters, new):
-                yield f"{name}{tuple(parameters)} from {cover.image(state, wounds)} to {cover.image(new, wounds)}"
-            state, wounds = new, cover.wounds_after(name, parameters, wounds)
+            if not cover.step(state, wounds, name, chosen, new):
+                yield f"{name}{tuple(chosen)} from {cover.image(state, wounds)} to {cover.image(new, wounds)}"
+            state, wounds = new, cover.wounds_after(name, chosen, wounds)
 
 
 @pytest.mark.explores
