@@ -91,21 +91,21 @@ class Drill:
     states: int
 
     @property
-    def touched(self) -> tuple[PartitionDrill, ...]:
+    def in_reach(self) -> tuple[PartitionDrill, ...]:
         return tuple(p for p in self.partitions if p.is_touched)
 
     def with_records(self, verdict: Records) -> tuple[PartitionDrill, ...]:
         """The partitions that the runbook touches of which this is the verdict, all steps together."""
-        return tuple(p for p in self.touched if min(o.records for o in p.outcomes) is verdict)
+        return tuple(p for p in self.in_reach if min(o.records for o in p.outcomes) is verdict)
 
     def with_service(self, *services: Service) -> tuple[PartitionDrill, ...]:
         """The partitions that the runbook touches of which this is so after some step."""
-        return tuple(p for p in self.touched if any(o.service in services for o in p.outcomes[1:]))
+        return tuple(p for p in self.in_reach if any(o.service in services for o in p.outcomes[1:]))
 
     @property
     def is_safe(self) -> bool:
         """Every record of every partition that it touches is safe."""
-        return len(self.with_records(Records.SAFE)) == len(self.touched)
+        return len(self.with_records(Records.SAFE)) == len(self.in_reach)
 
     @property
     def keeps_service(self) -> bool:
@@ -131,17 +131,17 @@ class Explorations:
 
     seconds: float
     tell: Callable[[int], None] = lambda _: None
-    known: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(factory=dict)
+    by_class: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(factory=dict)
 
     def of(self, s: Situation) -> Explored:
         key = (s.setting, s.starts, s.phases)
-        if key not in self.known:
-            self.known[key] = (
+        if key not in self.by_class:
+            self.by_class[key] = (
                 explore(s.setting, s.starts, s.phases, restless=True, most_seconds=self.seconds),
                 explore(s.setting, s.starts, s.phases, restless=False, most_seconds=self.seconds),
             )
-            self.tell(len(self.known))
-        return self.known[key]
+            self.tell(len(self.by_class))
+        return self.by_class[key]
 
 
 def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explorations: Explorations) -> Drill:
@@ -155,7 +155,7 @@ def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explora
         for p in topic.partitions:
             answers = [of_partition(situation_of(p, topic, cluster, d, steps), explorations) for d in designs]
             whole.append(common(answers, runs.doubt))
-    used = explorations.known.values()
+    used = explorations.by_class.values()
     return Drill(tuple(steps), tuple(whole), len(used), sum(r.states + c.states for r, c in used))
 
 
@@ -167,18 +167,17 @@ def of_partition(s: Situation, explorations: Explorations) -> PartitionDrill:
     restless, calm = explorations.of(s)
     outcomes: list[Outcome] = []
     way: Way | None = None
-    lost = False
     for step in range(steps):
         first = s.ends[step - 1] + 1 if step and s.ends[step] > s.ends[step - 1] else s.ends[step]
         phases = range(first, s.ends[step] + 1)
         found = next((w for p in phases if (w := restless.phases[p].ways.get("record-stays"))), None)
-        way, lost = way or found, lost or found is not None
-        outcomes.append(outcome_of(s, step, phases, restless, calm, lost=lost))
+        way = way or found
+        outcomes.append(outcome_of(s, step, phases, restless, calm, is_lost=way is not None))
     return PartitionDrill(s, tuple(outcomes), way)
 
 
 def outcome_of(
-    s: Situation, step: int, phases: range, restless: Exploration, calm: Exploration, *, lost: bool
+    s: Situation, step: int, phases: range, restless: Exploration, calm: Exploration, *, is_lost: bool
 ) -> Outcome:
     """What is said of one step, whose phases are these."""
     because = ""
@@ -189,9 +188,9 @@ def outcome_of(
     elif any(not calm.phases[p].states for p in range(phases.stop)):
         because = "the runbook never gets so far: a wait before it does not end, for a replica stays away"
     if because:
-        return Outcome(Records.MAY_BE_LOST if lost else Records.UNKNOWN, Service.UNKNOWN, because)
+        return Outcome(Records.MAY_BE_LOST if is_lost else Records.UNKNOWN, Service.UNKNOWN, because)
     service = next((says for name, says in _WORST if any(name in calm.phases[p].ways for p in phases)), Service.WELL)
-    return Outcome(Records.MAY_BE_LOST if lost else Records.SAFE, service)
+    return Outcome(Records.MAY_BE_LOST if is_lost else Records.SAFE, service)
 
 
 def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:
@@ -236,12 +235,12 @@ def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Exploratio
 
     Better: where a record may be lost, or is UNKNOWN, one that is safe; else one that nobody notices.
     """
-    tried = {whole.steps}
+    attempts = {whole.steps}
     deadline = time.monotonic() + 4 * explorations.seconds
     for change, steps in other_runbooks(whole.steps):
-        if steps in tried or time.monotonic() > deadline:
+        if steps in attempts or time.monotonic() > deadline:
             continue
-        tried.add(steps)
+        attempts.add(steps)
         other = drill(cluster, runs, steps, explorations)
         if other.keeps_service or (other.is_safe and not whole.is_safe):
             return Mend(change, other)

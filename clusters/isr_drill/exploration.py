@@ -104,14 +104,14 @@ def explore(
     for count, state in enumerate(queue):
         if len(queue) > most_states or (count % 1000 == 999 and time.monotonic() > deadline):
             return Exploration(sightings, False, len(queue))
-        seen, gone = sightings[state[phase]], False
-        seen.states += 1
+        sighting, is_gone = sightings[state[phase]], False
+        sighting.states += 1
         for name, seek, test in tests:
             if bool(test(state)) is seek:
-                gone = gone or not seek
-                if name not in seen.ways:
-                    seen.ways[name] = way_to(steps, parents, state)
-        for action, parameters, successor in () if gone else steps.successors(state):
+                is_gone = is_gone or not seek
+                if name not in sighting.ways:
+                    sighting.ways[name] = way_to(steps, parents, state)
+        for action, parameters, successor in () if is_gone else steps.successors(state):
             if successor not in parents:
                 parents[successor] = (state, action, parameters)
                 queue.append(successor)

@@ -37,7 +37,7 @@ GAPS: Final[Mapping[str, str]] = {
     "reassign": "reassignments are not carried yet; ask again when it is over, with its result",
     "drain": "reassignments are not carried yet; ask again when it is over, with its result",
     "partition": "partitions of the network are not carried yet; `pause` says what a lost session does",
-    "controller": "the controllers' quorum has no model; with a majority up, and all its disks kept, it loses nothing",
+    "controller": "the controllers' quorum has no model yet; ask about the brokers alone",
 }
 """Steps that are understood and not carried -> what would decide."""
 OTHERS: Final = ("lose-rack", "roll", "set", "wait", "elect")
@@ -250,18 +250,18 @@ def one_by_one(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...] | None:
 
     None where the steps do not all name the same brokers, or there is but one broker.
     """
-    kept = [s for s in steps if s.stages and s.brokers]
-    whole = [s.brokers for s in kept]
+    at_brokers = [s for s in steps if s.stages and s.brokers]
+    whole = [s.brokers for s in at_brokers]
     if (
-        not kept
+        not at_brokers
         or len(whole[0]) < 2
         or any(set(w) != set(whole[0]) for w in whole)
-        or kept[-1].stages[-1].kind != START
+        or at_brokers[-1].stages[-1].kind != START
     ):
         return None
     order: list[RunbookStep] = []
     for broker in whole[0]:
-        for step in kept:
+        for step in at_brokers:
             stages = tuple(Stage(stage.kind, (broker,)) for stage in step.stages if stage.brokers)
             order.append(RunbookStep(f"{step.text.split()[0]} {broker}", stages))
         order.append(RunbookStep("wait in-sync", (Stage(WAIT),)))

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.long
 LOST, UNKNOWN, SAFE = Records.MAY_BE_LOST, Records.UNKNOWN, Records.SAFE
 
 
-def cluster_of(minimum: int = 2, isr: str = "1,2,3", leader: str = "1", elr: str = "", replicas: str = "1,2,3") -> Cluster:
+def cluster_of(
+    minimum: int = 2, isr: str = "1,2,3", leader: str = "1", elr: str = "", replicas: str = "1,2,3"
+) -> Cluster:
     text = (
         f"Topic: t\tTopicId: x\tPartitionCount: 1\tReplicationFactor: {len(replicas.split(','))}\t"
         f"Configs: min.insync.replicas={minimum}\n"
@@ -94,7 +96,12 @@ def test_by_hand_before_eligible_leader_replicas(minimum: int, text: str, expect
         (2, "1,2,3", "stop 3", [Service.AT_MINIMUM]),
         (2, "1,2,3", "stop 3; stop 2", [Service.AT_MINIMUM, Service.REFUSES]),
         (2, "1,2,3", "stop 3; start 3; stop 2", [Service.AT_MINIMUM, Service.AT_MINIMUM, Service.REFUSES]),
-        (2, "1,2,3", "stop 3; start 3; wait in-sync; stop 2", [Service.AT_MINIMUM] * 2 + [Service.WELL, Service.AT_MINIMUM]),
+        (
+            2,
+            "1,2,3",
+            "stop 3; start 3; wait in-sync; stop 2",
+            [Service.AT_MINIMUM] * 2 + [Service.WELL, Service.AT_MINIMUM],
+        ),
         (1, "1", "stop 1", [Service.LEADERLESS]),
         (2, "1,2", "stop 1", [Service.REFUSES]),
     ],
@@ -135,7 +142,9 @@ def test_a_wait_that_never_ends_is_unknown_and_not_safe() -> None:
     assert records(drilled(without_third, "start 3; wait in-sync; destroy 2")) == [SAFE, SAFE, SAFE]
 
 
-@pytest.mark.parametrize("text", ["reassign plan.json", "set t min.insync.replicas=1", "controller destroy 1", "partition 1"])
+@pytest.mark.parametrize(
+    "text", ["reassign plan.json", "set t min.insync.replicas=1", "controller destroy 1", "partition 1"]
+)
 def test_what_is_not_carried_is_unknown_from_there_on(text: str) -> None:
     whole = drilled(cluster_of(), f"stop 1; {text}; start 1")
     assert records(whole) == [SAFE, UNKNOWN, UNKNOWN]

@@ -80,7 +80,9 @@ def test_toml_that_is_no_runbook(text: str) -> None:
         read_runbook(text, AROUND, is_toml=True)
 
 
-@pytest.mark.parametrize("text", ["reassign plan.json", "drain 3", "partition 1 2", "controller stop 1", "wait reassigned"])
+@pytest.mark.parametrize(
+    "text", ["reassign plan.json", "drain 3", "partition 1 2", "controller stop 1", "wait reassigned"]
+)
 def test_a_step_that_is_not_carried_has_a_gap(text: str) -> None:
     (step,) = read_runbook(text, AROUND)
     assert step.gap

@@ -50,9 +50,9 @@ def names(partitions: Iterable[PartitionDrill], most: int = MOST_NAMES) -> str:
 def decision(answer: Answer) -> str:
     """Whether to do it, in a sentence."""
     whole = answer.drill
-    lost, unknown = whole.with_records(Records.MAY_BE_LOST), whole.with_records(Records.UNKNOWN)
-    of = f"of {count(len(whole.touched), 'partition')} that the steps touch"
-    if lost:
+    losses, unknown = whole.with_records(Records.MAY_BE_LOST), whole.with_records(Records.UNKNOWN)
+    of = f"of {count(len(whole.in_reach), 'partition')} that the steps touch"
+    if losses:
         worst = whole.worst
         step = worst.loss_step if worst is not None else None
         when = (
@@ -62,15 +62,15 @@ def decision(answer: Answer) -> str:
             if worst
             else ""
         )
-        return f"NO: acknowledged records of {len(lost):,} {of} may be lost{when}: {names(lost)}"
+        return f"NO: acknowledged records of {len(losses):,} {of} may be lost{when}: {names(losses)}"
     if unknown:
         return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
-    if not whole.touched:
+    if not whole.in_reach:
         return "YES: the steps touch no partition that was described"
     stops = whole.with_service(Service.LEADERLESS, Service.REFUSES)
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
-    kept = count(len(whole.touched), "partition")
+    kept = count(len(whole.in_reach), "partition")
     return f"YES: no acknowledged record of {kept} is lost, and all take writes throughout"
 
 
@@ -131,13 +131,13 @@ def show(out: Console, answer: Answer) -> None:
     worst = whole.worst
     if worst is not None and worst.way is not None:
         out.print(f"\nHow {worst.partition.name} loses a record", style="bold")
-        for line in shortened(story(worst.situation, worst.way, whole.steps)):
+        for line in without_middle(story(worst.situation, worst.way, whole.steps)):
             terminal.print_wrapped(out, line, 2)
     for line in notes(answer)[:MOST_NAMES]:
         terminal.print_wrapped(out, f"note: {line}", 0)
 
 
-def shortened(lines: Sequence[str]) -> list[str]:
+def without_middle(lines: Sequence[str]) -> list[str]:
     """A long story without its middle."""
     if len(lines) <= MOST_STORY:
         return list(lines)
@@ -150,7 +150,7 @@ def whole_is_single(whole: Drill) -> bool:
     return len(whole.steps) == 1 and len(whole.steps[0].brokers) == 1
 
 
-def mended(answer: Answer) -> str:
+def better_order(answer: Answer) -> str:
     """Another order under which all is safe, or that none was found."""
     if answer.other is None:
         return "" if whole_is_single(answer.drill) else "No other order of these steps that was tried is better"
@@ -162,7 +162,7 @@ def mended(answer: Answer) -> str:
 
 def last_line(answer: Answer) -> str:
     """The mended runbook where one was looked for, and what was explored."""
-    lines = [] if answer.code == 0 else [mended(answer)]
+    lines = [] if answer.code == 0 else [better_order(answer)]
     return "\n".join(filter(None, (*lines, about(answer))))
 
 
