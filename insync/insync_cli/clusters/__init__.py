@@ -1,9 +1,10 @@
-"""Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history, audit.
+"""Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history, audit, drill.
 
 Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and `settings` (of brokers).
 
 - In one process: `simulate`.
 - Under faults: `experiment`, `bootstrap` (on a cluster that is there already).
 - What clients saw: `history`, `history_text`, `history_spark`.
-- What a cluster can lose: `audit`, `audit_text`, `audit_page`, `audit_metrics`.
+- What a cluster can lose: `cluster_source` (what was told of it), `audit`, `audit_text`, `audit_page`, `audit_metrics`.
+- What is lost by steps: `drill`, `drill_text`.
 """
