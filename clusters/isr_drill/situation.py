@@ -73,8 +73,8 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
     untold = [name for name in (MIN_INSYNC, UNCLEAN) if not cluster.is_known(topic, name)]
     if design not in DESIGNS:
         return f"the protocol of this release ({design}) is not carried; from 3.5 on with KRaft it is"
-    if p.unread or not p.replicas:
-        return f"its {' and '.join(p.unread) or 'replicas'} were not told, or make no sense"
+    if p.unread_columns or not p.replicas:
+        return f"its {' and '.join(p.unread_columns) or 'replicas'} were not told, or make no sense"
     if p.adding or p.removing:
         return "a reassignment of it is under way, and is not carried yet; ask again when it is over"
     if len(p.replicas) > MOST_REPLICAS:

@@ -15,8 +15,9 @@ from isr_drill.exploration import Setting
 from isr_drill.record_fate import Fate, fate_design, projection
 from isr_drill.runbook import Surroundings, read_runbook
 from isr_drill.story import story
-from isr_lang import Instance, Step, action
+from isr_lang import Instance, Set, Step, Struct, action, var
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.state import Replica
 
 pytestmark = pytest.mark.long
 
@@ -214,7 +215,7 @@ def test_a_disk_that_keeps_its_records_would_be_noticed(monkeypatch: pytest.Monk
     """The planted fault: a broker whose disk is destroyed comes back with all that it had."""
 
     @action
-    def disk_survives(old: Fate, new: Fate, r: record_fate.Replica) -> Step:
+    def disk_survives(old: Fate, new: Fate, r: Replica) -> Step:
         return (
             record_fate.due(old, record_fate.Happening.DESTROY, r),
             new.alive == old.alive.excluding(r),
@@ -238,10 +239,10 @@ def test_the_projection_refuses_what_it_cannot_say() -> None:
     def adopts(old: Fate, new: Fate) -> Step:
         return (new.holders == old.wounds,)
 
-    class Less(record_fate.Struct):
+    class Less(Struct):
         """A state without the wounds."""
 
-        holders: record_fate.Set[record_fate.Replica] = record_fate.var("disks that have the record")
+        holders: Set[Replica] = var("disks that have the record")
 
     with pytest.raises(TypeError, match="computes holders of wounds"):
         projection(adopts, Less)

@@ -1,4 +1,5 @@
-"""Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history, audit, drill.
+"""Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history, audit,
+and drill.
 
 Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and `settings` (of brokers).
 

@@ -1,0 +1,106 @@
+"""`insync drill` from end to end: the decision, exit codes for scripts, files, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import main
+
+pytestmark = pytest.mark.long
+
+TOPICS = """\
+Topic: t\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2
+\tTopic: t\tPartition: 0\tLeader: 11\tReplicas: 11,12,13\tIsr: 11,12,13\tElr: \tLastKnownElr:\x20
+"""
+
+
+def drill(tmp_path: Path, *more: str, topics: str = TOPICS) -> int:
+    file = tmp_path / "topics.txt"
+    file.write_text(topics, encoding="utf-8")
+    return main(["drill", "--describe", str(file), "--kafka", "4.1", "--elr", "on", "--plain", *more])
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "decision"),
+    [
+        (("stop", "13"), 0, "YES: no acknowledged record of 1 partition is lost"),
+        (("stop 13; stop 12",), 1, "NOT NOW: nothing is lost"),
+        (("destroy 11 12 13",), 12, "NO: acknowledged records of 1 of 1 partition"),
+        (("drain 11",), 20, "UNKNOWN: 1 of 1 partition"),
+    ],
+)
+def test_the_decision_comes_first_and_is_the_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: tuple[str, ...], code: int, decision: str
+) -> None:
+    assert drill(tmp_path, *steps) == code
+    text = capsys.readouterr()
+    assert text.err == ""
+    assert text.out.startswith(decision)
+    assert len(text.out.splitlines()) <= 25
+
+
+def test_what_to_wait_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert drill(tmp_path, "stop", "11", topics=TOPICS.replace("Isr: 11,12,13", "Isr: 11,12")) == 1
+    assert "Wait until these are in sync, then ask again: t-0 (13)" in capsys.readouterr().out
+
+
+def test_the_story_and_a_better_order_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert drill(tmp_path, "replace 11; replace 12; replace 13", "--json", str(tmp_path / "drill.json")) == 12
+    text = capsys.readouterr().out
+    assert "How t-0 loses a record" in text
+    assert "is gone with its disk" in text
+    assert 'each start: "replace 11; wait in-sync; replace 12; wait in-sync; replace 13; wait in-sync"' in " ".join(
+        text.split()
+    )
+    report = json.loads((tmp_path / "drill.json").read_text(encoding="utf-8"))
+    assert report["schema"] == "insync/drill/1"
+    assert report["exit_code"] == 12
+    assert report["partitions"][0]["outcomes"][0]["records"] == "safe"
+    assert report["mended"]["steps"][1] == "wait in-sync"
+
+
+def test_runbooks_and_racks_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "racks.txt").write_text("11 a\n12: b  # the other\n13=a\n", encoding="utf-8")
+    (tmp_path / "zone.toml").write_text('steps = ["lose-rack a"]\n', encoding="utf-8")
+    racks = ("--racks", str(tmp_path / "racks.txt"))
+    assert drill(tmp_path, *racks, str(tmp_path / "zone.toml")) == 12
+    (tmp_path / "steps.txt").write_text("lose-rack b\nstart 12\n", encoding="utf-8")
+    assert drill(tmp_path, *racks, str(tmp_path / "steps.txt")) == 0
+    assert "lose-rack b" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("stpo", "13"), 64, "there is no step 'stpo'; did you mean 'stop'"),
+        (("stop", "14"), 64, "there is no broker 14"),
+        (("missing.toml",), 65, "cannot read missing.toml"),
+        (("stop", "13", "--racks", "missing.txt"), 65, "cannot read missing.txt"),
+        (("stop", "13", "--topic", "tt"), 64, "there is no topic 'tt'"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    assert drill(tmp_path, *words) == code
+    text = capsys.readouterr()
+    assert sentence in text.err
+    assert len(text.err.splitlines()) == 1
+    assert text.out == ""
+
+
+def test_a_bad_line_of_racks_or_of_a_runbook_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "racks.txt").write_text("11\n", encoding="utf-8")
+    assert drill(tmp_path, "stop", "13", "--racks", str(tmp_path / "racks.txt")) == 65
+    assert "line 1: a line has a broker and its rack" in capsys.readouterr().err
+    (tmp_path / "steps.txt").write_text("begin 12\n", encoding="utf-8")
+    assert drill(tmp_path, str(tmp_path / "steps.txt")) == 65
+    assert "there is no step 'begin'" in capsys.readouterr().err
+
+
+def test_without_a_cluster_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drill", "stop", "3"]) == 64
+    assert "give --describe FILE or --bootstrap" in capsys.readouterr().err
