@@ -131,7 +131,9 @@ class Explorations:
 
     seconds: float
     tell: Callable[[int], None] = lambda _: None
-    by_class: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(factory=dict)
+    by_class: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(
+        factory=dict[tuple[Setting, tuple[object, ...], int], Explored]
+    )
 
     def of(self, s: Situation) -> Explored:
         key = (s.setting, s.starts, s.phases)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -94,7 +94,7 @@ def explore(
     Where the record is gone, nothing follows: it stays so.
     """
     steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless)
-    phase = [v.name for v in steps.instance.variables].index("phase")
+    place = [v.name for v in steps.instance.variables].index("phase")
     tests = [
         (p.name, p.kind == "sometimes", t) for p, t in zip(steps.instance.properties, steps.properties, strict=True)
     ]
@@ -104,7 +104,7 @@ def explore(
     for count, state in enumerate(queue):
         if len(queue) > most_states or (count % 1000 == 999 and time.monotonic() > deadline):
             return Exploration(sightings, False, len(queue))
-        sighting, is_gone = sightings[state[phase]], False
+        sighting, is_gone = sightings[cast("int", state[place])], False
         sighting.states += 1
         for name, seek, test in tests:
             if bool(test(state)) is seek:

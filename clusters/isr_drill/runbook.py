@@ -14,7 +14,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -128,14 +128,15 @@ def read_runbook(text: str, around: Surroundings, *, is_toml: bool = False) -> t
 
 def _toml_steps(text: str) -> list[str]:
     try:
-        steps = tomllib.loads(text).get("steps")
+        steps: object = tomllib.loads(text).get("steps")
     except tomllib.TOMLDecodeError as problem:
         raise BadRunbook(f"this is no TOML: {problem}") from None
-    if not isinstance(steps, list) or not all(isinstance(s, str) for s in steps):
+    texts = [s for s in cast("list[object]", steps) if isinstance(s, str)] if isinstance(steps, list) else []
+    if not isinstance(steps, list) or len(texts) < len(cast("list[object]", steps)):
         raise BadRunbook(
             'a runbook in TOML has its steps as a list of texts (example: steps = ["destroy 3", "start 3"])'
         )
-    return [str(s) for s in steps]
+    return texts
 
 
 def read_step(text: str, around: Surroundings) -> RunbookStep:

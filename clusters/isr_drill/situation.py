@@ -70,7 +70,7 @@ def standing_of(p: Partition, broker: int, living: tuple[int, ...] | None) -> St
 
 def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
     """Why a partition has no state of the model; "" where it has."""
-    untold = [name for name in (MIN_INSYNC, UNCLEAN) if not cluster.is_known(topic, name)]
+    gaps_of_topic = [name for name in (MIN_INSYNC, UNCLEAN) if not cluster.is_known(topic, name)]
     if design not in DESIGNS:
         return f"the protocol of this release ({design}) is not carried; from 3.5 on with KRaft it is"
     if p.unread_columns or not p.replicas:
@@ -81,8 +81,8 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
         return f"more than {MOST_REPLICAS} replicas are not explored"
     if not p.isr and p.elr is None and design == TODAY:
         return "its ISR is empty, and who is eligible (Elr) was not told"
-    if untold:
-        return f"{' and '.join(untold)} of the topic were not told; give its heading, or kafka-configs.sh --describe"
+    if gaps_of_topic:
+        return f"{' and '.join(gaps_of_topic)} of the topic were not told; give its heading, or kafka-configs.sh --describe"
     return ""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import attrs
 import pytest
@@ -70,8 +71,7 @@ class Cover:
     def image(self, state: State, wounds: int, *, happening: str = "NOTHING", target: int = 0) -> State:
         """The coarse state, in which everybody may lose its session and this is about to happen."""
         values = {v.name: x for v, x in zip(self.fine.instance.variables, state, strict=True)}
-        acked, logs = bool(values["acked"]), values["log"]
-        assert isinstance(logs, tuple)
+        acked, logs = bool(values["acked"]), cast("tuple[tuple[int, ...], ...]", values["log"])
         of_plan = {"kinds": (KIND[happening], KIND["NOTHING"]), "targets": (0, 0), "phase": 0, "to_do": target}
         own = {
             **{n: values.get(n, 0) for n in (*METADATA, "shutting_down", "clean_shutdown")},
