@@ -82,7 +82,7 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
     if not p.isr and p.elr is None and design == TODAY:
         return "its ISR is empty, and who is eligible (Elr) was not told"
     if gaps_of_topic:
-        return f"{' and '.join(gaps_of_topic)} of the topic were not told; give its heading, or kafka-configs.sh --describe"
+        return f"{' and '.join(gaps_of_topic)} of the topic were not told; give what kafka-configs.sh describes"
     return ""
 
 
