@@ -145,15 +145,10 @@ def without_middle(lines: Sequence[str]) -> list[str]:
     return [*lines[:half], f"... {len(lines) - 2 * half} more, which --json has ...", *lines[-half:]]
 
 
-def whole_is_single(whole: Drill) -> bool:
-    """Whether there is but one step, at one broker, which has no other order."""
-    return len(whole.steps) == 1 and len(whole.steps[0].brokers) == 1
-
-
 def better_order(answer: Answer) -> str:
     """Another order under which all is safe, or that none was found."""
     if answer.other is None:
-        return "" if whole_is_single(answer.drill) else "No other order of these steps that was tried is better"
+        return "No other order of these steps that was tried is better" if len(answer.drill.steps) > 1 else ""
     steps = "; ".join(step.text for step in answer.other.drill.steps)
     stops = answer.other.drill.with_service(Service.LEADERLESS, Service.REFUSES)
     meanwhile = f" ({count(len(stops), 'partition')} may refuse writes meanwhile)" if stops else ""
