@@ -30,7 +30,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "disk_is_destroyed": "{0} is gone with its disk",
     "isr_grows": "{0} joins the ISR",
     "isr_shrinks": "out of the ISR for lagging: {0}",
-    "record_is_acknowledged": "a record is acknowledged, which only {0} surely has on disk",
+    "record_is_acknowledged": "a record is acknowledged, which is surely on the disk of {0} only",
     "record_is_copied": "{0} fetches it",
 }
 """An action -> what it does; the numbers stand for its parameters. `phase_is_moot` says nothing."""
@@ -46,7 +46,7 @@ def story(situation: Situation, way: Way, steps: Sequence[RunbookStep]) -> list[
     sentences: list[str] = []
     if values["acked"]:
         holders = names_in(situation, int(str(values["holders"])))
-        sentences.append(f"now: what is acknowledged is surely on {holders or 'no disk'} only")
+        sentences.append(f"now: what is acknowledged is surely on the disk of {holders or 'nobody'} only")
     where = "now"
     for action, parameters in way.path.steps:
         if action == "next_phase_begins":
