@@ -40,7 +40,7 @@ def test_topics_with_their_partitions() -> None:
     (topic,) = read(TOPICS).topics
     assert topic.configs == {"cleanup.policy": "compact,delete", "min.insync.replicas": "2"}
     assert topic.replicas == 3
-    assert topic.partitions[0] == Partition("t", 0, 3, (3, 1, 2), (3, 1, 2), ())
+    assert topic.partitions[0] == Partition("t", 0, 3, (3, 1, 2), (3, 1, 2), (), last_known_elr=())
     assert topic.partitions[1] == Partition("t", 1, None, (1, 2, 3), (), (1, 2))
 
 
