@@ -8,6 +8,7 @@ from isr_lang import NONE, Bool, Maybe, Step, action, define
 from isr_lang.blank import blank
 from kraft_model import KRAFT
 from kraft_protocol.elections import up_to_date
+from kraft_protocol.promises import leaders_complete, logs_match, one_leader_per_epoch
 from kraft_protocol.state import RESTARTS, Offset, Role, State, Voter, log_end
 from kraft_protocol.voter import becomes, stopped
 
@@ -55,29 +56,45 @@ def vote_is_lost(old: State, new: State, r: Voter) -> Step:
     )
 
 
-COMMITS_ANY_EPOCH = KRAFT.replacing(
-    "kraft-commits-any-epoch",
-    "KRaft where a leader commits whatever a majority has",
-    because="(1) says that a record of the own epoch comes first.",
-    may_commit=commits_any_epoch,
+COMMITS_ANY_EPOCH = (
+    KRAFT.replacing(
+        "kraft-commits-any-epoch",
+        "KRaft where a leader commits whatever a majority has",
+        because="(1) says that a record of the own epoch comes first.",
+        may_commit=commits_any_epoch,
+    )
+    .with_defaults(voters=3, epochs=4)
+    .failing("what a majority has of an older epoch may yet be replaced.", leaders_complete)
 )
-VOTES_AGAIN = KRAFT.replacing(
-    "kraft-votes-again",
-    "KRaft where a voter votes for whoever asks",
-    because="(2) says that there is one vote an epoch.",
-    grants_vote=votes_again,
+VOTES_AGAIN = (
+    KRAFT.replacing(
+        "kraft-votes-again",
+        "KRaft where a voter votes for whoever asks",
+        because="(2) says that there is one vote an epoch.",
+        grants_vote=votes_again,
+    )
+    .with_defaults(voters=3, epochs=1)
+    .failing("two nominees have the vote of a third.", one_leader_per_epoch)
 )
-LONGER_LOG = KRAFT.replacing(
-    "kraft-longer-log",
-    "KRaft where the longer log wins",
-    because="(3) says that the epoch of the last record comes first.",
-    up_to_date=longer_log_wins,
+LONGER_LOG = (
+    KRAFT.replacing(
+        "kraft-longer-log",
+        "KRaft where the longer log wins",
+        because="(3) says that the epoch of the last record comes first.",
+        up_to_date=longer_log_wins,
+    )
+    .with_defaults(voters=3, epochs=3, log=3)
+    .failing("a long log that nobody else has beats one that is committed.", leaders_complete)
 )
-ANY_FETCH = KRAFT.replacing(
-    "kraft-any-fetch",
-    "KRaft where a leader takes every fetch within its log for an acknowledgement",
-    because="(4) says that the follower's last epoch and end must be in the leader's log.",
-    continues=any_fetch_continues,
+ANY_FETCH = (
+    KRAFT.replacing(
+        "kraft-any-fetch",
+        "KRaft where a leader takes every fetch within its log for an acknowledgement",
+        because="(4) says that the follower's last epoch and end must be in the leader's log.",
+        continues=any_fetch_continues,
+    )
+    .with_defaults(voters=3, epochs=2)
+    .failing("a follower appends behind a record that the leader does not have.", logs_match)
 )
 ANY_PRE_VOTE = KRAFT.replacing(
     "kraft-any-pre-vote",
@@ -85,12 +102,16 @@ ANY_PRE_VOTE = KRAFT.replacing(
     because="(6) says who grants none; it keeps elections rare, and no promise of safety needs it.",
     grants_pre_vote=any_pre_vote,
 )
-VOTE_NOT_FLUSHED = KRAFT.replacing(
-    "kraft-vote-not-flushed",
-    "KRaft where a vote is answered before it is on disk",
-    because="(2) says that it is on disk first.",
-    voter_crashes=vote_is_lost,
-).with_defaults(restarts=1)
+VOTE_NOT_FLUSHED = (
+    KRAFT.replacing(
+        "kraft-vote-not-flushed",
+        "KRaft where a vote is answered before it is on disk",
+        because="(2) says that it is on disk first.",
+        voter_crashes=vote_is_lost,
+    )
+    .with_defaults(voters=3, epochs=1, restarts=1)
+    .failing("a voter that starts again has forgotten for whom it voted.", one_leader_per_epoch)
+)
 
 DESIGNS = (
     COMMITS_ANY_EPOCH,

@@ -17,7 +17,11 @@ from kraft_protocol.elections import up_to_date
 from kraft_protocol.leadership import hears_who_leads, with_news_of_leader
 from kraft_protocol.messages import arrives
 from kraft_protocol.promises import (
+    committed_only_grows,
+    leaders_complete,
     one_leader_per_epoch,
+    watermark_is_committed,
+    watermark_within_log,
 )
 from kraft_protocol.state import RESTARTS, Answer, Offset, Request, Role, State, Voter, log_end
 from kraft_protocol.voter import becomes, stopped
@@ -37,15 +41,19 @@ LOST_DISK = (
         "KRaft where a voter comes back with an empty disk, and votes",
         because="with a static quorum nothing tells the voter from the one that it was (KAFKA-14077, KAFKA-12181).",
     )
-    .with_defaults(voters=3, lost_disks=1)
+    .with_defaults(voters=3, epochs=1, lost_disks=1)
     .failing("a voter that lost its disk has forgotten what it holds and for whom it voted.", one_leader_per_epoch)
 )
-TRUNCATES_BELOW = KRAFT.replacing(
-    "kafka-12460",
-    "KRaft where a follower truncates below its high watermark",
-    because="KafkaMetadataLog did not look (KAFKA-12460); today the follower stops.",
-    may_truncate=any_truncation,
-).with_defaults(lost_disks=1)
+TRUNCATES_BELOW = (
+    KRAFT.replacing(
+        "kafka-12460",
+        "KRaft where a follower truncates below its high watermark",
+        because="KafkaMetadataLog did not look (KAFKA-12460); today the follower stops.",
+        may_truncate=any_truncation,
+    )
+    .with_defaults(voters=3, epochs=2, lost_disks=1)
+    .failing("a leader that lacks what was committed takes it from whoever has it.", watermark_within_log)
+)
 
 # What was not flushed
 
@@ -63,12 +71,18 @@ def unflushed_records_are_lost(old: State, new: State, r: Voter, survivors: Offs
     )
 
 
-NOT_FLUSHED = KRAFT.replacing(
-    "kafka-10533",
-    "KRaft where records are fetched and acknowledged before they are on disk",
-    because="appends were not flushed (KAFKA-10533).",
-    voter_crashes=unflushed_records_are_lost,
-).with_defaults(restarts=1)
+NOT_FLUSHED = (
+    KRAFT.replacing(
+        "kafka-10533",
+        "KRaft where records are fetched and acknowledged before they are on disk",
+        because="appends were not flushed (KAFKA-10533).",
+        voter_crashes=unflushed_records_are_lost,
+    )
+    .with_defaults(restarts=1)
+    .failing(
+        "what a majority had is then on fewer disks.", leaders_complete, watermark_is_committed, committed_only_grows
+    )
+)
 
 # The rule of the own epoch, off by one
 
@@ -82,11 +96,15 @@ def commits_up_to_own_epoch(s: State, leader: Voter, up_to: Offset) -> Bool:
     )
 
 
-OFF_BY_ONE = KRAFT.replacing(
-    "kafka-12619",
-    "KRaft where a leader commits up to the start of its epoch before it commits a record of it",
-    because="the check was off by one (KAFKA-12619).",
-    may_commit=commits_up_to_own_epoch,
+OFF_BY_ONE = (
+    KRAFT.replacing(
+        "kafka-12619",
+        "KRaft where a leader commits up to the start of its epoch before it commits a record of it",
+        because="the check was off by one (KAFKA-12619).",
+        may_commit=commits_up_to_own_epoch,
+    )
+    .with_defaults(voters=3, epochs=4)
+    .failing("what a majority has of an older epoch may yet be replaced.", leaders_complete)
 )
 
 # A leader that resigned
