@@ -185,8 +185,8 @@ def loses(old: State, r: Voter, q: Voter, n: VoterState) -> Bool:
 
 def brings_news(old: State, r: Voter, q: Voter) -> Bool:
     """The answer is handled before anybody looks whether it grants the vote."""
-    news = Bool.false
-    for condition, _ in common_cases(old, r, q):
+    news, *others = (condition for condition, _ in common_cases(old, r, q))
+    for condition in others:
         news |= condition
     return news
 
