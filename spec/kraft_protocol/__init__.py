@@ -5,7 +5,7 @@
 `elections` (pre-vote and vote), `leadership` (begin, resign, end), `replication` (fetch, append, truncate, commit),
 `faults`; then `promises`, `by_name` (the table of designs) and `quorum` (what all of them bring for the command line).
 
-- `room`: what a behaviour has that leaves room for the faults.
+- `room`: what a behaviour has that leaves room for the faults. `notice`: which known mistakes the bounds notice.
 - `designs/`: every other design, each today's with parts replaced.
 
 An action is one input of one voter. A module may import those before it, never the other way; pyproject.toml has the

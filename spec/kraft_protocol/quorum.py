@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, Verdict, silent
-from isr_check.family import Family, Lines, Worth
+from isr_check.family import Family, Lines, Notice, Worth
 from isr_lang import Design, Instance, Property
 from kraft_protocol.state import State
 
@@ -68,6 +68,13 @@ class Quorum(Family):
             search_progress,
         )
         return Worth(attrs.evolve(nonvacuous, findings=judge_findings(nonvacuous.findings, answer)), answer)
+
+    def noticing(
+        self, instance: Instance, exploration: Exploration, names: Sequence[str]
+    ) -> tuple[Exploration, Notice | None]:
+        from kraft_protocol.notice import noticing
+
+        return noticing(instance, exploration, names)
 
     def milestones(self) -> tuple[Property, ...]:
         from kraft_protocol.room import MILESTONES

@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("sample kraft --count 2", 0),
         ("export kraft --tla tla", 0),
         ("designs kraft", 0),
-        ("check kraft", 0),
+        ("check kraft", 23),
         ("check kraft --epochs 1", 21),
     ],
 )

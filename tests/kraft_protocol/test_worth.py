@@ -11,6 +11,7 @@ from isr_check.engine import Exploration, Limits, Verdict
 from isr_lang import Design, Instance, Value
 from kraft_model import KRAFT
 from kraft_protocol.by_name import DESIGNS
+from kraft_protocol.notice import MISTAKES, Mistake, notice
 from kraft_protocol.promises import PREMISES, SAFETY
 from kraft_protocol.quorum import QUORUM
 from kraft_protocol.room import LEAST, MILESTONES
@@ -51,6 +52,33 @@ def test_one_epoch_leaves_no_room_for_a_later_leader() -> None:
 def test_where_nobody_votes_every_promise_is_vacuous() -> None:
     judged, _ = verdicts(KRAFT.without("voter_answers_vote"), {"epochs": 2})
     assert set(judged.values()) == {Verdict.VACUOUS} - {Verdict.HOLDS}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "unnoticed", "beyond", "noticed"),
+    [
+        ({"voters": 2, "epochs": 2}, {"one-leader-per-epoch", "logs-match"}, {"leaders-complete"}, 0),
+        ({"voters": 3, "epochs": 2}, set[str](), {"leaders-complete"}, 2),
+        ({"voters": 3, "epochs": 4, "log": 3, "restarts": 1, "lost_disks": 1}, set[str](), set[str](), 6),
+    ],
+)
+def test_bounds_notice_the_mistakes_that_they_have_room_for(
+    bounds: Mapping[str, Value], unnoticed: set[str], beyond: set[str], noticed: int
+) -> None:
+    answer = notice(Instance(KRAFT, bounds).constants, [p.name for p in SAFETY])
+    assert answer.unnoticed_by_promise.keys() == unnoticed
+    assert answer.beyond_by_promise.keys() == beyond
+    assert len(answer.noticed_mistakes) == noticed
+    assert not notice(Instance(KRAFT, {**bounds, **answer.enough}).constants, [p.name for p in SAFETY]).enough
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.design)
+def test_a_mistake_breaks_its_promise_at_its_defaults(mistake: Mistake) -> None:
+    """Which test_counterexamples.py shows of each."""
+    design = DESIGNS[mistake.design]
+    assert mistake.promise in design.expected
+    assert mistake.is_noticed(Instance(design).constants)
+    assert not mistake.is_noticed(Instance(design, {"voters": 2}).constants)
 
 
 def test_the_default_bounds_have_room() -> None:
