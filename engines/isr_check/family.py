@@ -50,7 +50,9 @@ class Notice:
     bounds. `unnoticed_by_promise`: of each promise the mistakes that break it within larger bounds, and not within
     these. `beyond_by_promise`: those of them that do not count against the promise. `enough`: the least values, of the
     bounds in the way, at which none is left. `settings`: those at which the mistakes were tried, where they are not the
-    question's. `without_mistake`: the promises that no known mistake breaks.
+    question's. `without_mistake`: the promises that no known mistake breaks. `base`: the design in which the mistakes
+    were tried, where it is not the model of the question. `short_of_base`: promises of a design of somebody's own that
+    say too little within bounds that would miss what is known of `base`; `enough` is enough for these, too.
     """
 
     mistakes: tuple[str, ...] = ()
@@ -60,6 +62,8 @@ class Notice:
     enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     settings: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     without_mistake: tuple[str, ...] = ()
+    base: str = ""
+    short_of_base: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -78,12 +82,14 @@ class Precursor:
 class Worth:
     """An exploration whose findings have the verdicts that they deserve, and why they deserve no better ones.
 
-    `room`: whether the bounds leave room for the faults; None where nobody asked.
+    `room`: whether the bounds leave room for the faults; None where nobody asked. `without_encounter`: promises of
+    which random walks met nothing that they speak about, so that it is not decided whether they are vacuous.
     """
 
     exploration: Exploration
     room: Room | None = None
     precursor: Precursor | None = None
+    without_encounter: tuple[str, ...] = ()
 
 
 class Family:

@@ -11,8 +11,8 @@ from isr_check.room_search import Room
 from isr_lang import Property
 
 PROMISES = ("always", "step", "eventually")
-OUT_OF_TIME = Verdict.BUDGETED
-"""The verdict on a premise of which it is not decided whether it is ever met."""
+OPEN_VERDICTS = (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN)
+"""The verdicts on a premise without a witness of which it is not decided whether it is ever met."""
 
 
 def premises_of(names: Iterable[str], premises: Mapping[str, Property]) -> tuple[Property, ...]:
@@ -27,15 +27,26 @@ def without_premises(
     vacuous.
     """
     own = {p.name for p in premises.values()} - set(property_names)
-    unmet = {f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict is not OUT_OF_TIME}
+    absences = {
+        f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict not in OPEN_VERDICTS
+    }
     findings = [
         attrs.evolve(f, verdict=Verdict.VACUOUS)
-        if f.verdict in (Verdict.HOLDS, Verdict.SAMPLED) and f.name in premises and premises[f.name].name in unmet
+        if f.verdict is Verdict.HOLDS and f.name in premises and premises[f.name].name in absences
         else f
         for f in exploration.findings
         if f.name not in own
     ]
     return attrs.evolve(exploration, findings=tuple(findings))
+
+
+def promises_without_encounter(exploration: Exploration, premises: Mapping[str, Property]) -> tuple[str, ...]:
+    """The promises that random walks do not violate, and of which they did not meet what they speak about.
+
+    `exploration` has the findings on the premises, too.
+    """
+    names = {f.name for f in exploration.findings if f.verdict is Verdict.SAMPLED and f.path is None}
+    return tuple(name for name in premises if name in names and premises[name].name in names)
 
 
 def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Finding, ...]:

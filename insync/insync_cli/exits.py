@@ -38,7 +38,7 @@ MEANING = {
     Exit.SAFETY: "a safety property is violated",
     Exit.LIVENESS: "a liveness property is violated",
     Exit.NOT_INDUCTIVE: "a proof fails: a counterexample to induction",
-    Exit.INCONCLUSIVE: "inconclusive, or a budget was spent",
+    Exit.INCONCLUSIVE: "inconclusive: a budget was spent, or only random walks were seen",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
     Exit.TOO_SMALL: "too small: nothing is violated, but the bounds leave no room for the faults asked for, "

@@ -7,7 +7,7 @@ This one tells the answer. What is noticed of known mistakes is in `isr_protocol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from insync_cli.options import value_text
@@ -82,21 +82,26 @@ def notice_line(notice: Notice | None) -> NoticeLine | None:
         enough=dict(notice.enough),
         settings=dict(notice.settings),
         without_mistake=list(notice.without_mistake),
+        base=notice.base,
+        short_of_base=list(notice.short_of_base),
     )
 
 
-def notice_sentence(line: NoticeLine) -> str:
+def notice_sentence(line: NoticeLine, design: str = "") -> str:
     """How many known mistakes the bounds notice, and which bounds would notice all.
 
-    At other settings than those of the table it says what the bounds would notice at those. It ends with the promises
-    that no known mistake breaks.
+    At other settings than those of the table, and of a model that is not the table's, it says what the bounds would
+    notice at those, and in that. `design`: the name of the design that was asked about, which may lack actions of the
+    table's. It ends with the promises that no known mistake breaks.
     """
     total, hits, none = len(line["known"]), len(line["noticed"]), len(line["without_mistake"])
     no_mistake = f"of {none} of these promises no mistake is known" if none else ""
     if not total:
         return no_mistake
-    at = options_of(line["settings"])
-    who = f"at {at}, where mistakes were tried, these bounds would notice" if at else "these bounds notice"
+    whole = "the whole " if line["base"] == design else ""
+    where = [f"in {whole}{line['base']}"] if line["base"] else []
+    where += [f"at {options_of(line['settings'])}"] if line["settings"] else []
+    who = f"{' '.join(where)}, where mistakes were tried, these bounds would notice" if where else "these bounds notice"
     if not line["unnoticed"] and not line["beyond"]:
         text = f"{who} all {total} known mistakes"
     elif hits == total:
@@ -105,3 +110,12 @@ def notice_sentence(line: NoticeLine) -> str:
     else:
         text = f"{who} {hits} of {total} known mistakes; {options_of(line['enough'])} would notice all"
     return "; ".join(filter(None, (text, no_mistake)))
+
+
+def base_sentence(names: Sequence[str], line: NoticeLine) -> str:
+    """Why these promises of a design of somebody's own say too little, and which bounds are enough."""
+    known = f"is known of {line['base']}" if line["base"] else "is known"
+    return (
+        f"{', '.join(names)}: what a change of your own breaks nobody knows, and these bounds are smaller than those "
+        f"that notice what {known}. Enough: {options_of(line['enough'])}"
+    )

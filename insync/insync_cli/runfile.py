@@ -99,7 +99,9 @@ class NoticeLine(TypedDict):
 
     `unnoticed`: of each promise those that only larger bounds notice. `beyond`: those of more elections, which do not
     count against it. `enough`: bounds that notice all. `settings`: those at which the mistakes were tried, where they
-    are other ones. `without_mistake`: the promises asked about that no known mistake breaks.
+    are other ones. `without_mistake`: the promises asked about that no known mistake breaks. `base`: the design in
+    which they were tried, where it is not this model. `short_of_base`: promises of a design of somebody's own that say
+    too little within bounds that would miss mistakes known of `base`.
     """
 
     known: list[str]
@@ -109,10 +111,16 @@ class NoticeLine(TypedDict):
     enough: dict[str, Value]
     settings: dict[str, Value]
     without_mistake: list[str]
+    base: str
+    short_of_base: list[str]
 
 
 class Run(TypedDict):
-    """`slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass."""
+    """`verdict` is that of the weakest of the lines that count (`decisive_lines`).
+
+    `slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass.
+    `without_encounter`: promises of which random walks met nothing that they speak about.
+    """
 
     schema: str
     command: list[str]
@@ -131,11 +139,28 @@ class Run(TypedDict):
     precursor: PrecursorLine | None
     notice: NoticeLine | None
     slack: dict[str, dict[str, int]]
+    without_encounter: list[str]
 
 
 def weakest(verdicts: Sequence[str]) -> str:
     """The verdict of the whole: as weak as its weakest line."""
     return max((Verdict(v) for v in verdicts), key=STRENGTH.index, default=Verdict.UNKNOWN).value
+
+
+def decisive_lines(
+    lines: Sequence[PropertyLine], named_properties: Sequence[str], *, strict: bool
+) -> list[PropertyLine]:
+    """The lines that decide the verdict of the whole, and so the exit code.
+
+    A probe that is not reached, or a promise of liveness whose trigger never happens, counts where somebody asked for
+    it by name or for `strict` coverage, or where there is nothing else.
+    """
+    decisive = [
+        line
+        for line in lines
+        if line["verdict"] != Verdict.VACUOUS or strict or line["kind"] == "always" or line["name"] in named_properties
+    ]
+    return decisive or list(lines)
 
 
 def property_line(finding: Finding, trace: str | None) -> PropertyLine:
@@ -209,7 +234,11 @@ def run_file(
     precursor: PrecursorLine | None = None,
     notice: NoticeLine | None = None,
     slack: Mapping[str, Mapping[str, int]] | None = None,
+    without_encounter: Sequence[str] = (),
+    named_properties: Sequence[str] = (),
+    strict: bool = False,
 ) -> Run:
+    """`named_properties`, `strict`: what was asked by name, and whether coverage was; they say which lines count."""
     lines = [property_line(f, traces.get(f.name)) for f in findings]
     return Run(
         schema=SCHEMA,
@@ -221,7 +250,7 @@ def run_file(
         engine=engine,
         workers=workers,
         seed=seed,
-        verdict=weakest([line["verdict"] for line in lines]),
+        verdict=weakest([line["verdict"] for line in decisive_lines(lines, named_properties, strict=strict)]),
         properties=lines,
         stats=statistics(result, walks),
         coverage=coverage(result),
@@ -229,6 +258,7 @@ def run_file(
         precursor=precursor,
         notice=notice,
         slack={name: dict(left) for name, left in (slack or {}).items()},
+        without_encounter=list(without_encounter),
     )
 
 
@@ -270,18 +300,17 @@ def exit_code(
         return Exit.INTERNAL
     if any(verdicts.get(name) != verdict for name, verdict in expected.items()):
         return Exit.UNEXPECTED
-    lines = [line for line in run["properties"] if line["name"] not in expected]
+    decisive = decisive_lines(run["properties"], named_properties, strict=strict)
+    lines = [line for line in decisive if line["name"] not in expected]
     violated = [line for line in lines if line["verdict"] == Verdict.VIOLATED]
     if any(line["kind"] == "always" and line["name"] != DEADLOCK for line in violated):
         return Exit.SAFETY
     if violated:
         return Exit.LIVENESS if any(line["kind"] == "eventually" for line in violated) else Exit.DEADLOCK
-    vacuous = [line["name"] for line in lines if line["verdict"] == Verdict.VACUOUS]
-    kinds = {line["name"]: line["kind"] for line in lines}
-    if vacuous and (strict or any(name in named_properties or kinds[name] == "always" for name in vacuous)):
+    if any(line["verdict"] == Verdict.VACUOUS for line in lines):
         return Exit.UNCOVERED
     if any(line["verdict"] == Verdict.TOO_SMALL for line in lines):
         return Exit.TOO_SMALL
-    if any(line["verdict"] in (Verdict.BUDGETED, Verdict.UNKNOWN) for line in lines):
+    if any(line["verdict"] in (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN) for line in lines):
         return Exit.INCONCLUSIVE
     return Exit.UNCOVERED if strict and is_uncovered else Exit.HOLDS

@@ -49,13 +49,14 @@ class Quorum(Family):
         search_progress: SearchProgress = lambda expanded, most: None,
     ) -> Worth:
         from isr_check.room_search import find_room
-        from isr_check.worth import PROMISES, judge_findings, without_premises
+        from isr_check.worth import PROMISES, judge_findings, promises_without_encounter, without_premises
         from kraft_protocol.promises import PREMISES
         from kraft_protocol.room import MILESTONES, larger, observed
 
+        without_encounter = promises_without_encounter(exploration, PREMISES)
         nonvacuous = without_premises(exploration, names, PREMISES)
         if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in nonvacuous.findings):
-            return Worth(nonvacuous)
+            return Worth(nonvacuous, without_encounter=without_encounter)
         constants, most = instance.constants, attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
         answer = find_room(
             observed(instance.design),
@@ -67,7 +68,8 @@ class Quorum(Family):
             progress,
             search_progress,
         )
-        return Worth(attrs.evolve(nonvacuous, findings=judge_findings(nonvacuous.findings, answer)), answer)
+        judged = attrs.evolve(nonvacuous, findings=judge_findings(nonvacuous.findings, answer))
+        return Worth(judged, answer, without_encounter=without_encounter)
 
     def noticing(
         self, instance: Instance, exploration: Exploration, names: Sequence[str]

@@ -1,5 +1,6 @@
 """The answer as a number: every exit code of `insync check`, and which one wins."""
 
+import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,17 @@ from insync_cli.main import main
 from isr_check.engine import Exploration, Finding, Limits, Progress, Verdict
 from isr_check.explorer import explore
 from isr_lang import Instance
+
+WORDS = {
+    0: ("HOLDS",),
+    10: ("VACUOUS",),
+    11: ("VIOLATED",),
+    12: ("VIOLATED",),
+    13: ("VIOLATED",),
+    20: ("BUDGETED", "SAMPLED", "UNKNOWN"),
+    21: ("VACUOUS", "UNCOVERED"),
+}
+"""The words of the last line that go with an exit code."""
 
 
 @pytest.mark.long
@@ -29,6 +41,10 @@ from isr_lang import Instance
         ("hasty --deadlock", 12),
         ("hasty --property never-back", 0),
         ("careful --max-states 5", 20),
+        ("careful --simulate 3", 20),
+        ("careful --simulate 300 --property roll-used-up", 20),
+        ("hasty --simulate 50 --property never-ahead", 12),
+        ("careful --simulate 3 --property never-ahead --expect never-ahead=SAMPLED", 0),
         ("careful --max-seconds 0.000001", 20),
         ("careful --memory 1K", 20),
         ("careful --property everybody-served", 13),
@@ -50,8 +66,33 @@ from isr_lang import Instance
         ("no-such-design", 64),
     ],
 )
-def test_the_exit_code_says_what_was_found(desk: Path, command: str, code: int) -> None:
+def test_the_exit_code_says_what_was_found(
+    desk: Path, capsys: pytest.CaptureFixture[str], command: str, code: int
+) -> None:
     assert main(["check", "--quiet", *command.split()]) == code
+    if code in WORDS and "--expect" not in command:
+        line = capsys.readouterr().out.splitlines()[-1]
+        assert line.partition(": ")[2].partition(" - ")[0].partition("(")[0] in WORDS[code]
+
+
+@pytest.mark.parametrize(("more", "word"), [("", "HOLDS"), ("--property crowd", "VACUOUS")])
+def test_a_probe_that_is_not_reached_decides_only_where_it_is_asked_for(
+    desk: Path, capsys: pytest.CaptureFixture[str], more: str, word: str
+) -> None:
+    main(["check", "careful", "--tickets", "2", "--quiet", *more.split()])
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line.startswith(f"insync check careful: {word} - ")
+    assert line.endswith("1 probe not reached") is (word == "HOLDS")
+
+
+def test_a_probe_that_is_not_reached_hides_no_reason(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def engine(*_: object) -> Exploration:
+        findings = (Finding("crowd", "sometimes", Verdict.VACUOUS), Finding("never-ahead", "always", Verdict.TOO_SMALL))
+        return Exploration(findings, True, 1, 1, 0, 0.1, (1,), {}, ())
+
+    plant(monkeypatch, engine)
+    assert main(["check", "careful", "--quiet", "--out", "here"]) == 23
+    assert json.loads((desk / "here" / "run.json").read_text())["verdict"] == "TOO SMALL"
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, engine: Callable[..., Exploration]) -> None:

@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 from tests.support.check_runs import check, run_of
 
+from insync_cli.model.check import USAGE, Options, exploring_for, question_of
+from insync_cli.options import read_options
 from insync_cli.registry import instance_that_notices, property_names
 from insync_cli.room_line import notice_line, notice_sentence
 from isr_check.engine import TYPE_OK
+from isr_lang import Design
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.planted.notice import PROMISES, notice
 
 TOP = Path(__file__).resolve().parents[2]
+MODELS = TOP / "tests" / "support" / "models"
+COUNTS_EARLY = f"rewritten --design-file {MODELS / 'counts_early.py'} --property acked-survives --quiet"
+NEVER_COMPARED = f"never-compared --design-file {MODELS / 'never_compared.py'} --property logs-agree --quiet"
 ONE_RECORD = "kip-966 --replicas 2 --log 1 --records 1"
 
 
@@ -122,3 +128,64 @@ def test_a_design_of_ones_own_is_asked_where_a_mistake_shows(folder: Path) -> No
     own = "matches-by-offset --design-file own.py --replicas 2"
     assert check(f"{own} --property no-divergence --quiet") == 12
     assert check(f"{own} --property no-divergence --log 1 --records 1 --quiet") == 23
+
+
+@pytest.mark.explores
+def test_what_a_change_takes_away_makes_no_bounds_smaller(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Known mistakes have no place in what it removed and rewrote, and its own one shows in the second record."""
+    assert check(COUNTS_EARLY) == 12
+    bounds = run_of(folder)["bounds"]
+    assert (bounds["log"], bounds["records"]) == (2, 2)
+    capsys.readouterr()
+    assert check(f"{COUNTS_EARLY} --log 1 --records 1") == 23
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert "TOO SMALL - acked-survives: what a change of your own breaks nobody knows" in line
+    assert "smaller than those that notice what is known of kip-966. Enough: --log 2 --records 2" in line
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("how", ["--coverage strict", "--liveness on"])
+def test_a_promise_of_ones_own_is_not_green_where_bounds_do_not_grow(folder: Path, how: str) -> None:
+    """Of a promise that nobody knows no mistake is known, and so none is missed."""
+    assert check(f"{NEVER_COMPARED} --isr-changes 3 {how}") == 23
+    notice = run_of(folder)["notice"]
+    assert notice is not None
+    assert notice["without_mistake"] == notice["short_of_base"] == ["logs-agree"]
+    larger = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in notice["enough"].items())
+    assert check(f"{NEVER_COMPARED} --isr-changes 3 {larger} {how}") == 12
+
+
+@pytest.mark.parametrize(
+    ("design", "start"),
+    [
+        (DESIGNS["kip-966"], "these bounds notice all "),
+        (DESIGNS["kip-966"].without("controller_moves_leadership"), "in the whole kip-966, where mistakes were tried"),
+        (DESIGNS["kip-903"], "in kip-966 at --min-insync 2, where mistakes were tried, these bounds would notice all "),
+    ],
+)
+def test_the_line_says_in_which_design_mistakes_were_tried(design: Design, start: str) -> None:
+    instance, _ = instance_that_notices(design, {"replicas": 2}, property_names(design))
+    line = notice_line(notice(design, instance.constants, [p.name for p in instance.properties if p.kind in PROMISES]))
+    assert line is not None
+    assert notice_sentence(line, design.name).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("command", "fewer"),
+    [
+        ("kip-966 --crashes 1 --lossy-crashes 1", (True, True)),
+        ("kip-966 --crashes 1 --lossy-crashes 1 --symmetry off", (False, True)),
+        ("kip-966 --crashes 1 --lossy-crashes 1 --reduction off", (True, False)),
+        ("kip-966 --crashes 1 --lossy-crashes 1 --coverage strict", (False, False)),
+        ("kip-966 --crashes 1 --lossy-crashes 1 --engine reference", (False, False)),
+        ("kip-966 --crashes 1 --lossy-crashes 1 --simulate 3", (False, False)),
+        ("kip-966 --log 1 --records 1", (False, False)),
+    ],
+)
+def test_bounds_that_follow_faults_are_explored_by_orbits_too(command: str, fewer: tuple[bool, bool]) -> None:
+    """They are as large as those that notice mistakes; nobody chose them."""
+    invocation = read_options(Options, USAGE, command.split())
+    question = question_of(invocation)
+    assert not question.grown_bounds
+    large = exploring_for(question, invocation.exploring).large
+    assert (large.symmetry, large.reduction) == fewer

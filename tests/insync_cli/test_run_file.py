@@ -62,6 +62,7 @@ RUN: Shape = {
     "precursor": (dict, NULL),
     "notice": (dict, NULL),
     "slack": {"*": {"*": int}},
+    "without_encounter": [str],
 }
 
 
@@ -151,13 +152,15 @@ def test_a_guard_is_counted_when_it_lets_through_and_when_it_refuses(
     [
         ("careful", "HOLDS"),
         ("careful --property never-ahead --property everybody-served", "VIOLATED"),
-        ("careful --tickets 2", "VACUOUS"),
+        ("careful --tickets 2", "HOLDS"),
+        ("careful --tickets 2 --property crowd", "VACUOUS"),
+        ("careful --tickets 2 --coverage strict", "VACUOUS"),
         ("careful --max-states 5", "BUDGETED"),
         ("hasty", "VIOLATED"),
         ("empty", "VACUOUS"),
     ],
 )
-def test_the_whole_is_never_stronger_than_its_weakest_line(
+def test_the_whole_is_never_stronger_than_its_weakest_line_that_counts(
     desk: Path, capsys: pytest.CaptureFixture[str], command: str, verdict: str
 ) -> None:
     assert checked(capsys, command)["verdict"] == verdict

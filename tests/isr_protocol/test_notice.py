@@ -13,7 +13,9 @@ from tests.support.notice_table import instance_at, mistakes_of_page, summary_of
 from isr_check.engine import TYPE_OK, Limits, Verdict, silent
 from isr_check.native import explore
 from isr_lang import Design, Instance, Value
+from isr_lang.instance import check_constants
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.planted import notice as planted_notice
 from isr_protocol.planted.bugs import PLANTED
 from isr_protocol.planted.mistakes import MISTAKES, mistakes_by_name, planted_in
 from isr_protocol.planted.notice import SIZES, Row, hashes, notice, noticing_constants, table_text, tables
@@ -154,7 +156,7 @@ def test_a_mistake_that_takes_more_elections_is_counted_as_missed() -> None:
     assert set(ELECTIONS) <= {m for missed in answer.beyond_by_promise.values() for m in missed}
     assert answer.enough["epochs"] == 2
     own = attrs.evolve(mistaken("kip-966", "matched-by-end"), file="own.py")
-    assert "matched-by-end" in notice(own, constants, ["no-divergence"]).unnoticed_by_promise["no-divergence"]
+    assert notice(own, constants, ["no-divergence"]).short_of_base == ("no-divergence",)
 
 
 def test_promises_that_no_known_mistake_breaks_are_named() -> None:
@@ -191,6 +193,47 @@ def test_a_mistake_without_a_place_does_not_count() -> None:
     mistakes = notice(kraft, Instance(kraft, {}).constants, PROMISES).mistakes
     assert mistakes
     assert "elr-kept-at-minimum" not in mistakes
+
+
+def test_an_action_left_out_takes_its_mistakes_away() -> None:
+    less = KIP_966.without("controller_moves_leadership")
+    constants = Instance(KIP_966, {"replicas": 2}).constants
+    assert "moves-to-anybody" in notice(KIP_966, constants, PROMISES).mistakes
+    assert "moves-to-anybody" not in notice(less, constants, PROMISES).mistakes
+    assert (notice(KIP_966, constants, PROMISES).base, notice(less, constants, PROMISES).base) == ("", "kip-966")
+
+
+def no_place(_name: str, _design: Design) -> bool:
+    return False
+
+
+def test_of_a_design_of_ones_own_every_mistake_of_the_table_counts_and_two_records_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever it removes, promises, or is made from: else its bounds would be smallest where the change is."""
+    asked: dict[str, Value] = {"replicas": 2, "crashes": 0}
+    less = KIP_966.without("leader_answers_diverging", "follower_truncates")
+    whole = noticing_constants(KIP_966, asked, PROMISES, whatever_it_takes=True)
+    monkeypatch.setattr(planted_notice, "_has_place", no_place)
+    for design in (less, attrs.evolve(less, properties=()), attrs.evolve(less, based_on=None, name="from-scratch")):
+        own = attrs.evolve(design, file="own.py")
+        bounds = noticing_constants(own, asked, (), whatever_it_takes=True)
+        assert {n: bounds[n] for n in SIZES} == {n: whole[n] for n in SIZES}
+        few = check_constants(own, {**bounds, "epochs": 1})
+        assert notice(own, few, ["acked-survives"]).short_of_base == ("acked-survives",)
+        alone = noticing_constants(own, {"replicas": 1, "min_insync": 1}, (), whatever_it_takes=True)
+        assert (alone["log"], alone["records"]) == (2, 2)
+
+
+def test_a_promise_of_ones_own_says_enough_where_all_mistakes_are_noticed_and_nowhere_else() -> None:
+    own, names = attrs.evolve(KIP_966, file="own.py", name="own"), ("my-own", "leader-in-isr")
+    constants = check_constants(own, noticing_constants(own, {"replicas": 2}, (), whatever_it_takes=True))
+    assert notice(own, constants, names).short_of_base == ()
+    for size in ("log", "records"):
+        assert notice(own, {**constants, size: 1}, names).short_of_base == names
+    fewer = notice(own, {**constants, "epochs": 1}, names)
+    assert (fewer.short_of_base, fewer.enough) == (("my-own",), {"epochs": 2})
+    assert notice(KIP_966, {**constants, "log": 1, "epochs": 1}, names).short_of_base == ()
 
 
 BOTH = ("no-divergence", "implements-committed-log")

@@ -16,7 +16,7 @@ from tests.support.sample import sample
 from isr_check import native
 from isr_lang import Bool, Design, Instance, Value, exists, sometimes
 from isr_protocol.by_name import DESIGNS
-from isr_protocol.promises.premises import PREMISES, leadership_changes
+from isr_protocol.promises.premises import PRECURSOR, PREMISES, election_happens
 from isr_protocol.promises.safety import (
     elr_member_elected,
     isr_grows_back,
@@ -44,7 +44,7 @@ EXCEPTIONS = {
 ALTERNATIVES = {
     elr_member_elected.name: re.compile("controller_(fences|elects|moves|reassigns|cancels|accepts)_.*"),
     isr_grows_back.name: re.compile("controller_(accepts_.*|recovers|elects_.*)"),
-    leadership_changes.name: re.compile("controller_.*"),
+    election_happens.name: re.compile("controller_.*"),
 }
 """Where several actions do what a probe names, and each is enough: the actions that do it in some design."""
 
@@ -140,3 +140,27 @@ def everybody_is_in_sync(s: State) -> Bool:
 def test_a_planted_restatement_is_noticed() -> None:
     design = DESIGNS["kip-966"].promising(minimum_is_unmet, everybody_is_in_sync)
     assert restatements(design, TWO) == {minimum_is_unmet.name, everybody_is_in_sync.name}
+
+
+@pytest.mark.parametrize(
+    ("promise", "settings", "enough"),
+    [
+        ("clean-election", {"replicas": 1, "min_insync": 1, "epochs": 1}, {"epochs": 2, "isr_changes": 4}),
+        ("elected-is-available", {"replicas": 1, "min_insync": 1, "epochs": 1}, {"epochs": 2, "isr_changes": 4}),
+        ("one-leader-per-epoch", {"replicas": 1, "min_insync": 1, "epochs": 1}, {"epochs": 2, "isr_changes": 4}),
+        ("committed-on-new-leader", {"replicas": 2, "epochs": 0}, {"epochs": 1}),
+    ],
+)
+def test_a_premise_is_what_the_promise_speaks_of(
+    promise: str, settings: Mapping[str, Value], enough: Mapping[str, Value]
+) -> None:
+    """That nobody leads any more is no election, and a commit alone needs no new leader."""
+    design, premise = DESIGNS["kip-966"], PREMISES[promise]
+    assert not witnesses(design.promising(premise), settings, (premise.name,))
+    assert witnesses(design.promising(premise), {**settings, **enough}, (premise.name,))
+
+
+def test_a_premise_has_no_name_of_a_promise() -> None:
+    """Else the finding on the one would be taken for that on the other."""
+    names = {p.name for design in DESIGNS.values() for p in design.properties}
+    assert not {p.name for p in (*PREMISES.values(), PRECURSOR)} & names

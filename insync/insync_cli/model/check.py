@@ -23,11 +23,12 @@ from insync_cli.view.remedy import remedy_lines
 from isr_check.engine import CHECKED_KINDS, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Unsound, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
+from isr_lang.instance import check_constants
 
 EXAMPLE = """\
 insync check kafka-0.8 --property acked-survives
 insync check kip-966 --replicas 2 --workers 2 --json -
-insync check kip-966 --min-insync 1 --expect acked-survives=VIOLATED
+insync check kip-966 --replicas 2 --min-insync 1 --unclean on --property acked-survives --expect acked-survives=VIOLATED
 insync check kip-966 --lossy-crashes 1 --without controller_moves_leadership
 insync check kip-966 --replicas 4 --symmetry on --memory 4G --out runs/four
 insync check kip-966 --log 4 --records 4 --simulate 10000 --seed 7
@@ -71,6 +72,8 @@ class Question:
     liveness: bool
     grown_bounds: tuple[str, ...] = ()
     """Bounds that were not given, and are larger than it takes for the faults, to notice known mistakes."""
+    is_larger: bool = False
+    """Whether a bound that was not given is larger than the design's own, for mistakes, faults or settings."""
 
     @property
     def requested_properties(self) -> tuple[str, ...]:
@@ -111,9 +114,10 @@ def run(argv: Sequence[str]) -> int:
     answer = make_run_file(question, explored, attrs.evolve(invocation, exploring=exploring), folder)
     terminal.write_json(str(folder / "run.json"), answer)
     output.write(answer)
+    code = exit_code(question, explored, answer, strict=invocation.coverage == "strict")
     if output.for_people:
-        show(invocation, question, explored, answer, folder)
-    return exit_code(question, explored, answer, strict=invocation.coverage == "strict")
+        show(invocation, question, explored, answer, folder, code)
+    return code
 
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
@@ -129,7 +133,15 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
         worth = family.worth(own, result, names, engine, Limits(), ticker, looked)
     result, notice = family.noticing(own, worth.exploration, names)
-    return attrs.evolve(explored, result=result, room=worth.room, precursor=worth.precursor, notice=notice, slack=slack)
+    return attrs.evolve(
+        explored,
+        result=result,
+        room=worth.room,
+        precursor=worth.precursor,
+        notice=notice,
+        slack=slack,
+        without_encounter=worth.without_encounter,
+    )
 
 
 def question_of(invocation: Options) -> Question:
@@ -140,9 +152,10 @@ def question_of(invocation: Options) -> Question:
     if may_grow(invocation):
         names = (*named_properties, *expected) if named_properties else (*registry.property_names(design),)
         instance, grown = registry.instance_that_notices(design, constants, names)
+        is_larger = instance.constants != check_constants(design, constants)
     else:
-        instance, grown = registry.instance_with_room(design, constants), ()
-    return Question(instance, named_properties, expected, invocation.deadlock, invocation.liveness, grown)
+        instance, grown, is_larger = registry.instance_with_room(design, constants), (), False
+    return Question(instance, named_properties, expected, invocation.deadlock, invocation.liveness, grown, is_larger)
 
 
 def may_grow(invocation: Options) -> bool:
@@ -158,8 +171,9 @@ def may_grow(invocation: Options) -> bool:
 
 
 def exploring_for(question: Question, exploring: exploration.Exploring) -> exploration.Exploring:
-    """As asked; where bounds have grown, one state of each orbit and of each kind, unless somebody says otherwise."""
-    large, fewer = exploring.large, bool(question.grown_bounds)
+    """As asked; where bounds are larger than a design's own by themselves, one state of each orbit and of each kind,
+    unless somebody says otherwise."""
+    large, fewer = exploring.large, question.is_larger
     symmetry = fewer and has_orbits(question) if large.symmetry is None else large.symmetry
     reduction = fewer if large.reduction is None else large.reduction
     return attrs.evolve(exploring, large=attrs.evolve(large, symmetry=symmetry, reduction=reduction))
@@ -201,6 +215,9 @@ def make_run_file(question: Question, explored: Explored, invocation: Options, f
         precursor=precursor_line(explored.precursor),
         notice=notice_line(explored.notice),
         slack=explored.slack,
+        without_encounter=explored.without_encounter,
+        named_properties=question.named_properties,
+        strict=invocation.coverage == "strict",
         findings=findings,
         traces={name: str(path) for name, path in trace_paths.items()},
     )
@@ -243,7 +260,9 @@ def expectations(design: Design, words: Sequence[str]) -> dict[str, str]:
     return table
 
 
-def show(invocation: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path) -> None:
+def show(
+    invocation: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path, code: Exit
+) -> None:
     out = invocation.output.console()
     about = check_text.notes(
         question.instance,
@@ -251,6 +270,13 @@ def show(invocation: Options, question: Question, explored: Explored, answer: ru
         stopped_by=explored.stopped_by,
         not_checked=question.not_checked(),
         grown_bounds=question.grown_bounds,
+        decisive_names=[
+            line["name"]
+            for line in runfile.decisive_lines(
+                answer["properties"], question.named_properties, strict=invocation.coverage == "strict"
+            )
+        ],
+        has_gaps=code is Exit.UNCOVERED and answer["verdict"] != Verdict.VACUOUS,
     )
     own = registry.own_option(question.instance.design)
     if not invocation.output.quiet:

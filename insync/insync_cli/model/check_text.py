@@ -11,7 +11,14 @@ from insync_cli import terminal
 from insync_cli.families import family_of
 from insync_cli.options import value_text
 from insync_cli.progress import human_size
-from insync_cli.room_line import notice_sentence, options_of, precursor_remark, precursor_sentence, room_sentence
+from insync_cli.room_line import (
+    base_sentence,
+    notice_sentence,
+    options_of,
+    precursor_remark,
+    precursor_sentence,
+    room_sentence,
+)
 from insync_cli.runfile import PropertyLine, Run, uncovered_findings
 from insync_cli.terminal import count
 from isr_check.engine import Verdict
@@ -36,6 +43,10 @@ class Notes:
     family: Family
     grown_bounds: Mapping[str, Value]
     """Bounds that nobody gave, larger than the faults need: at these values known mistakes are noticed."""
+    decisive_names: Sequence[str]
+    """The properties that decide the verdict of the whole; the others stand at the end of its line."""
+    has_gaps: bool
+    """Whether all that was asked holds, and the gaps of a strict coverage decide."""
 
 
 def notes(
@@ -44,7 +55,9 @@ def notes(
     complete: bool,
     stopped_by: str | None,
     not_checked: Sequence[str],
-    grown_bounds: Sequence[str] = (),
+    grown_bounds: Sequence[str],
+    decisive_names: Sequence[str],
+    has_gaps: bool,
 ) -> Notes:
     return Notes(
         complete,
@@ -55,6 +68,8 @@ def notes(
         dict(instance.design.expected),
         family_of(instance.design),
         {name: instance.constants[name] for name in grown_bounds},
+        decisive_names,
+        has_gaps,
     )
 
 
@@ -114,6 +129,8 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
     if word == Verdict.UNKNOWN:
         return "walks end, so they say nothing of liveness" if run["stats"]["walks"] else "this engine cannot say"
     if word == Verdict.SAMPLED and depth is None:
+        if name in run["without_encounter"]:
+            return "what it speaks about was not met in these walks"
         what = "witness" if line["kind"] == "sometimes" else "violation"
         return f"no {what} in {count(run['stats']['walks'] or 0, 'walk')}" + new_states(run, "; one more is {} new")
     if line["kind"] == "sometimes" and depth == 0:
@@ -143,22 +160,28 @@ def too_small(name: str, run: Run) -> str:
     """Why a promise that is not violated says too little: harm that is cut off, no room, or mistakes that it misses."""
     if run["precursor"] and name in run["precursor"]["promises"]:
         return precursor_remark(run["precursor"])
-    missed = run["notice"]["unnoticed"].get(name, []) if run["notice"] else []
-    if not missed or (run["room"] and run["room"]["lacking"]):
+    mistakes = run["notice"]["unnoticed"].get(name, []) if run["notice"] else []
+    has_room = not (run["room"] and run["room"]["lacking"])
+    if has_room and not mistakes and run["notice"] and name in run["notice"]["short_of_base"]:
+        return "not violated, but these bounds are small for a change of your own"
+    if not mistakes or not has_room:
         return "not violated, but these bounds leave no room for the faults"
-    more = f", and {len(missed) - 3} more" if len(missed) > 3 else ""
-    return f"not violated, but within these bounds neither by: {', '.join(missed[:3])}{more}"
+    more = f", and {len(mistakes) - 3} more" if len(mistakes) > 3 else ""
+    return f"not violated, but within these bounds neither by: {', '.join(mistakes[:3])}{more}"
 
 
 def too_small_parts(names: Sequence[str], run: Run, family: Family) -> list[str]:
     """The same of all of these promises: of each the first reason that there is."""
-    precursor, room = run["precursor"], run["room"]
+    precursor, room, notice = run["precursor"], run["room"], run["notice"]
     parts = [precursor_sentence(precursor, family)] if precursor else []
     others = [name for name in names if not precursor or name not in precursor["promises"]]
     if others and room and room["lacking"]:
         parts.append(room_sentence(room, family))
-    elif others:
-        parts.append(f"{', '.join(others)} would miss known mistakes within these bounds")
+    elif others and notice:
+        missing = [name for name in others if name in notice["unnoticed"]]
+        small = [name for name in others if name not in notice["unnoticed"]]
+        parts += [f"{', '.join(missing)} would miss known mistakes within these bounds"] if missing else []
+        parts += [base_sentence(small, notice)] if small else []
     return parts
 
 
@@ -208,6 +231,14 @@ def probes_text(witnesses: Sequence[PropertyLine]) -> list[str]:
     return reached + ([f"{count(start, 'probe')} true at the start"] if start else [])
 
 
+def indecisive_text(lines: Sequence[PropertyLine]) -> list[str]:
+    """What speaks of nothing and decides nothing: probes that were not reached, liveness that nothing triggered."""
+    probes = sum(line["kind"] == "sometimes" for line in lines)
+    rest = len(lines) - probes
+    parts = [f"{count(probes, 'probe')} not reached"] if probes else []
+    return parts + ([f"{count(rest, 'liveness promise')} never triggered"] if rest else [])
+
+
 def new_states(run: Run, text: str) -> str:
     """The text with the share of new states in one more random walk; nothing where there was none."""
     estimate = run["stats"]["estimate"]
@@ -223,10 +254,12 @@ def distinct(run: Run) -> str:
 
 
 def result_line(run: Run, about: Notes) -> str:
-    """The one line to grep for: the weakest verdict and what it means."""
+    """The one line to grep for: the verdict that decides the exit code, and what it means."""
     word = run["verdict"]
     if word == Verdict.SAMPLED:
         word = f"SAMPLED({run['stats']['walks']}, seed {run['seed']})"
+    if about.has_gaps:
+        word = "UNCOVERED"
     return f"insync check {run['design']}: {word} - {sentence(run, about)}"
 
 
@@ -238,8 +271,10 @@ def sentence(run: Run, about: Notes) -> str:
     if of[Verdict.VIOLATED]:
         parts.append(f"{', '.join(of[Verdict.VIOLATED])} violated")
     parts += too_small_parts(of[Verdict.TOO_SMALL], run, about.family)
-    if of[Verdict.VACUOUS]:
-        parts.append(f"{', '.join(of[Verdict.VACUOUS])} vacuous")
+    if vacuous := [name for name in of[Verdict.VACUOUS] if name in about.decisive_names]:
+        parts.append(f"{', '.join(vacuous)} vacuous")
+    if about.has_gaps:
+        parts.append(f"coverage has {count(len(uncovered_findings(run)), 'gap')}")
     if of[Verdict.BUDGETED]:
         parts.append(f"stopped by {about.stopped_by or 'a limit'} {after}: {len(of[Verdict.BUDGETED])} undecided")
     if of[Verdict.UNKNOWN]:
@@ -248,8 +283,8 @@ def sentence(run: Run, about: Notes) -> str:
         witnesses = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
         undecided = len(of[Verdict.SAMPLED]) - len(witnesses)
         walks = count(run["stats"]["walks"] or 0, "random walk")
-        unmet = new_states(run, " (one more is {} new)")
-        parts.append(f"{walks} through {distinct(run)} states{unmet}, and {undecided} undecided")
+        without_encounter = new_states(run, " (one more is {} new)")
+        parts.append(f"{walks} through {distinct(run)} states{without_encounter}, and {undecided} undecided")
         parts += probes_text(witnesses)
     held_lines = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held_lines)
@@ -262,6 +297,7 @@ def sentence(run: Run, about: Notes) -> str:
         larger = " and ".join(sorted(f"--{bound.replace('_', '-')}" for bound in about.family.slack_words))
         parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
     parts += probes_text([line for line in held_lines if line["kind"] == "sometimes"])
+    parts += indecisive_text([line for line in lines if line["name"] not in about.decisive_names])
     text = "; ".join(parts) or "nothing was checked"
-    noticed = notice_sentence(run["notice"]) if run["notice"] else ""
+    noticed = notice_sentence(run["notice"], run["design"]) if run["notice"] else ""
     return f"{text} ({noticed})" if noticed else text

@@ -51,7 +51,7 @@ class Large:
     """For models that are too large to be explored plainly."""
 
     symmetry: bool | None = switch(
-        "one state of each orbit (without it: off, or on where larger bounds are chosen for three replicas)"
+        "one state of each orbit (without it: off, or on where bounds not given are larger than the design's)"
     )
     reduction: bool | None = switch(
         "one state for all that differ in what makes no difference later (without it: as symmetry)"
@@ -145,7 +145,8 @@ class Explored:
 
     `room`: whether its bounds leave room for the faults, where that was asked. `precursor`: what comes before harm that
     the bounds cut off, where it was met. `notice`: which known mistakes they would notice, where that is known.
-    `slack`: of each promise of liveness that holds, how much of the bounds was left.
+    `slack`: of each promise of liveness that holds, how much of the bounds was left. `without_encounter`: promises of
+    which random walks met nothing that they speak about.
     """
 
     result: Exploration
@@ -155,6 +156,7 @@ class Explored:
     precursor: Precursor | None = None
     notice: Notice | None = None
     slack: Mapping[str, Slack] = attrs.field(factory=dict[str, Slack])
+    without_encounter: tuple[str, ...] = ()
 
 
 def explored(

@@ -89,6 +89,8 @@ def table_text(tables: Iterable[TableOfDesign]) -> str:
 SIZES = ("log", "records", "epochs", "isr_changes")
 """The bounds that may be chosen. The others say what is asked: how many replicas, which faults, which settings."""
 PROMISES = ("always", "step")
+FLOOR: Mapping[str, Value] = {"log": 2, "records": 2}
+"""In logs of one record no two differ. So of somebody's own design less is never enough, whatever it changes."""
 
 
 @cache
@@ -97,13 +99,18 @@ def tables() -> Mapping[str, TableOfDesign]:
 
 
 def table_for(design: Design) -> TableOfDesign | None:
-    """The table of the design, or of the nearest that it was made from."""
+    """The table of the design, or of the nearest that it was made from. One of somebody's own always has one."""
     base: Design | None = design
     while base is not None:
         if base.name in tables():
             return tables()[base.name]
         base = base.based_on
-    return None
+    return next(iter(tables().values()), None) if design.file else None
+
+
+def _is_of(design: Design, table: TableOfDesign) -> bool:
+    """Whether the table was made of this very model, and not of one that has its name, or was made into it."""
+    return design.model_hash()[:HASH_LETTERS] == table.hashes.get(table.design)
 
 
 @cache
@@ -118,6 +125,11 @@ class Rows:
     """The rows of a table that speak about the question: its replicas, faults and settings."""
 
     rows: tuple[Row, ...]
+    """Those of mistakes that have a place in the design."""
+    of_table: tuple[Row, ...]
+    """All of them: what a change takes away from a design takes its mistakes away, too, and may be the fault."""
+    base: str
+    """The design of which the table was made; empty where that is the model of the question."""
     elections: Mapping[str, int]
     """The bounds of elections that the question has, or its default."""
     settings: Mapping[str, Value]
@@ -132,15 +144,16 @@ def rows_for(design: Design, constants: Mapping[str, Value]) -> Rows:
     """The rows about a world with these constants, all of which are given."""
     table = table_for(design)
     if table is None:
-        return Rows((), {}, {})
+        return Rows((), (), "", {}, {})
     kinds = {c.name: c for c in design.constants()}
     free = {n: v for n, v in constants.items() if n not in SIZES}
     usual = check_constants(design, following(design, free))
     elections = {n: max(cast("int", usual[n]), cast("int", constants[n])) for n in ELECTION if n in usual}
-    is_own = table.design == design.name
-    rows = [r for r in table.rows if _is_about(r.at, constants, kinds) and (is_own or _has_place(r.mistake, design))]
+    is_own = _is_of(design, table)
+    of_table = tuple(r for r in table.rows if _is_about(r.at, constants, kinds))
+    rows = tuple(r for r in of_table if is_own or _has_place(r.mistake, design))
     settings = {n: table.settings[n] for n, v in constants.items() if n in table.settings and table.settings[n] != v}
-    return Rows(tuple(rows), elections, settings)
+    return Rows(rows, of_table, "" if is_own else table.design, elections, settings)
 
 
 def _is_about(at: Mapping[str, Value], constants: Mapping[str, Value], kinds: Mapping[str, Constant]) -> bool:
@@ -176,9 +189,9 @@ def _least(rows: Sequence[Row], constants: Mapping[str, Value]) -> Row:
 def notice(design: Design, constants: Mapping[str, Value], promises: Collection[str]) -> Notice:
     """What these constants, all of which are given, notice of the known mistakes through these promises.
 
-    A listed design keeps its promises at the bounds of mistakes that take more elections than the question, or its
-    default, has room for: its table asked that. So they are counted, and a promise that misses one holds. Of somebody's
-    own design nobody asked it.
+    Mistakes that take more elections than the question, or its default, has room for are counted as missed, and a
+    promise of a listed design that misses one holds: what the listed designs keep there is asked elsewhere (at two
+    replicas, and by `bench/bounds.py`). Of somebody's own design nobody asked it.
     """
     about = rows_for(design, constants)
     by_pair = _by_pair(about.rows, promises)
@@ -190,15 +203,44 @@ def notice(design: Design, constants: Mapping[str, Value], promises: Collection[
         is_beyond = not design.file and all(map(about.is_beyond, rows))
         (missed_beyond if is_beyond else missed_by).setdefault(promise, []).append(mistake)
     mistakes = dict.fromkeys(mistake for _, mistake in by_pair)
+    short, enough = _short_of_base(design, about.of_table, constants, promises)
     return Notice(
         mistakes=tuple(mistakes),
         noticed_mistakes=tuple(m for m in mistakes if m in hits),
         unnoticed_by_promise={promise: tuple(names) for promise, names in missed_by.items()},
         beyond_by_promise={promise: tuple(names) for promise, names in missed_beyond.items()},
-        enough=_enough(by_pair, constants),
+        enough={**_enough(by_pair, constants), **enough},
         settings=about.settings,
+        base=about.base,
+        short_of_base=short,
         without_mistake=tuple(p for p in promises if not any(p == promise for promise, _ in by_pair)),
     )
+
+
+def _short_of_base(
+    design: Design, rows: Sequence[Row], constants: Mapping[str, Value], promises: Collection[str]
+) -> tuple[tuple[str, ...], dict[str, Value]]:
+    """The promises of somebody's own design within bounds that are too small for it, and those that are not.
+
+    Nobody knows what the design changes. So the bounds are to hold FLOOR, and to notice all mistakes of the table that
+    break the promise, whether they have a place or not. A promise that is not in the table may break of any of them.
+    """
+    if not design.file:
+        return (), {}
+    every = {promise for row in rows for promise in row.by}
+    enough_by_promise = {
+        p: {**_below_floor(constants), **_enough(_by_pair(rows, [p] if p in every else every), constants)}
+        for p in promises
+    }
+    enough: dict[str, Value] = {}
+    for bounds in enough_by_promise.values():
+        enough |= {n: max(cast("int", v), cast("int", enough.get(n, v))) for n, v in bounds.items()}
+    return tuple(p for p, bounds in enough_by_promise.items() if bounds), enough
+
+
+def _below_floor(constants: Mapping[str, Value]) -> dict[str, Value]:
+    """What FLOOR has of the bounds that are smaller."""
+    return {n: v for n, v in FLOOR.items() if n in constants and cast("int", constants[n]) < cast("int", v)}
 
 
 RowsByPair = Mapping[tuple[str, str], Sequence[Row]]
@@ -247,7 +289,8 @@ VERDICTS = (Verdict.HOLDS, Verdict.TOO_SMALL, Verdict.SAMPLED)
 
 
 def _judge(finding: Finding, answer: Notice) -> Finding:
-    if finding.name in answer.unnoticed_by_promise and finding.verdict is Verdict.HOLDS:
+    misses = finding.name in answer.unnoticed_by_promise or finding.name in answer.short_of_base
+    if misses and finding.verdict is Verdict.HOLDS:
         return attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
     return finding
 
@@ -259,18 +302,24 @@ def noticing_constants(
 
     Where that would take more than seconds, those that notice all with as many elections as is usual. Where that would,
     too, and it may not take `whatever_it_takes`, those that notice each mistake which seconds are enough to notice.
+
+    Of somebody's own design every promise and every mistake of the table counts, and FLOOR: its change may have taken
+    away just what a mistake, or a promise, has its place in.
     """
     own = following(design, constants)
     complete = check_constants(design, own)
+    about = rows_for(design, complete)
+    rows = about.of_table if design.file else about.rows
+    names = {promise for row in rows for promise in row.by} if design.file else promises
+    least = _below_floor(complete) if design.file else {}
 
     def enough_for(rows: Iterable[Row]) -> dict[str, Value]:
-        enough = _enough(_by_pair(rows, promises), complete)
+        enough = {**least, **_enough(_by_pair(rows, names), complete)}
         return {n: v for n, v in enough.items() if n not in constants}
 
-    about = rows_for(design, complete)
-    usual_rows = [row for row in about.rows if not about.is_beyond(row)]
+    usual_rows = [row for row in rows if not about.is_beyond(row)]
     with_usual_elections = enough_for(usual_rows)
-    for more in (enough_for(about.rows), with_usual_elections):
+    for more in (enough_for(rows), with_usual_elections):
         if _takes_seconds(design, {**complete, **more}):
             return {**own, **more}
     if whatever_it_takes:

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 
 import attrs
 
-from isr_lang import Bool, Property, exists, sometimes
+from isr_lang import NONE, Bool, Property, exists, sometimes
 from isr_protocol.promises import safety
 from isr_protocol.promises.committed_log import implements_committed_log
-from isr_protocol.state import Replica, State
+from isr_protocol.state import Offset, Replica, State
 
 
 @sometimes
@@ -54,9 +54,25 @@ def record_is_read(s: State) -> Bool:
 
 
 @sometimes
-def leadership_changes(s: State) -> Bool:
-    """The leader changes."""
-    return s.controller_epoch > 0
+def election_happens(s: State) -> Bool:
+    """A leader is elected; the first one was not, and that nobody leads is no election."""
+    return (s.controller_epoch > 0) & (s.controller_leader != NONE)
+
+
+@sometimes
+def elected_leader_leads(s: State) -> Bool:
+    """A leader that was elected leads."""
+    return exists(safety.leads_now(s, r) & (s.leader_epoch[r] > 0) for r in Replica.all())
+
+
+@sometimes
+def leader_follows_a_commit(s: State) -> Bool:
+    """A leader that was elected leads, and a record from before its epoch is committed."""
+    return exists(
+        safety.leads_now(s, r) & (s.written_in[s.committed[o]] < s.leader_epoch[r])
+        for r in Replica.all()
+        for o in Offset.below(s.committed.length())
+    )
 
 
 @sometimes
@@ -103,7 +119,6 @@ PREMISES: Mapping[str, Property] = {
         (
             record_is_committed,
             (
-                safety.committed_on_new_leader,
                 safety.leaders_complete,
                 safety.committed_only_grows,
                 safety.weak_isr,
@@ -114,7 +129,9 @@ PREMISES: Mapping[str, Property] = {
         ),
         (two_know_of_a_commit, (safety.no_divergence,)),
         (record_is_read, (safety.reads_committed, safety.reads_stable)),
-        (leadership_changes, (safety.clean_election, safety.elected_is_available, safety.one_leader_per_epoch)),
+        (leader_follows_a_commit, (safety.committed_on_new_leader,)),
+        (election_happens, (safety.clean_election, safety.elected_is_available)),
+        (elected_leader_leads, (safety.one_leader_per_epoch,)),
         (broker_shuts_down, (safety.leaving_does_not_join,)),
         (record_is_written, (safety.writes_meet_minimum,)),
     )

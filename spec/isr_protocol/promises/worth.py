@@ -16,7 +16,13 @@ import attrs
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Progress, Verdict, silent
 from isr_check.family import Precursor, Worth
 from isr_check.room_search import Room, find_room
-from isr_check.worth import PROMISES, judge_findings, premises_of, without_premises
+from isr_check.worth import (
+    PROMISES,
+    judge_findings,
+    premises_of,
+    promises_without_encounter,
+    without_premises,
+)
 from isr_lang import Design, Instance, Property, Value
 from isr_protocol.promises.premises import OF_COMMITTED_RECORDS, PRECURSOR, PREMISES
 from isr_protocol.promises.room import Story, larger, stories
@@ -80,15 +86,16 @@ def worth(
     `exploration` is the exploration of what `with_probes` made of the instance; the engine looks for room, where
     something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room_search`.
     """
+    without_encounter = promises_without_encounter(exploration, PREMISES)
     exploration, precursor = without_precursor(without_premises(exploration, property_names, PREMISES))
     if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
-        return Worth(exploration, precursor=precursor)
+        return Worth(exploration, precursor=precursor, without_encounter=without_encounter)
     design, constants = instance.design, instance.constants
     most = attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
     steps = exploration.steps_by_action if exploration.complete else None
     left = room_left(design, constants, engine, most, progress, search_progress, steps)
     judged = attrs.evolve(exploration, findings=judge_findings(exploration.findings, left))
-    return Worth(judged, left, precursor)
+    return Worth(judged, left, precursor, without_encounter)
 
 
 def room_left(
