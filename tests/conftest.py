@@ -108,9 +108,10 @@ def needs_package() -> Callable[[str], None]:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The command line knows the designs of ticket_desk only, and works in an empty folder."""
-    registry = ModuleType("isr_protocol.by_name")
-    vars(registry)["DESIGNS"] = ticket_desk.DESIGNS
-    monkeypatch.setitem(sys.modules, "isr_protocol.by_name", registry)
+    for model, table in (("isr_protocol", ticket_desk.DESIGNS), ("kraft_protocol", {})):
+        registry = ModuleType(f"{model}.by_name")
+        vars(registry)["DESIGNS"] = table
+        monkeypatch.setitem(sys.modules, registry.__name__, registry)
     monkeypatch.setattr("insync_cli.registry.default_engine", lambda: "reference")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -31,7 +31,7 @@ LANGUAGE = {
 }
 """The circles of the language, which pyproject.toml explains: each import is late, or for type checkers alone."""
 
-MODEL = ("isr_model", "isr_protocol")
+MODEL = ("isr_model", "isr_protocol", "kraft_model", "kraft_protocol")
 
 LINES_PER_FUNCTION = 70
 
@@ -329,7 +329,7 @@ BREAKS = {
     "experiment": ("isr_experiment", "isr_replay"),
     "audit": ("isr_audit.live", "isr_broker.settings"),
     "kafka": ("isr_sim.simulate", "isr_kafka"),
-    "families": ("insync_cli.registry", "isr_protocol.planted.bugs"),
+    "families": ("insync_cli.registry", "kraft_protocol.by_name"),
     "circles": ("isr_check.native.search", "isr_check.native.exploration"),
 }
 """For each contract an import that breaks it."""

@@ -16,7 +16,7 @@ from isr_trace.explain import Explanation, explain, reason_lines
 from isr_trace.itf import itf_text, write_text
 from isr_trace.minimise import minimise
 from isr_trace.replay import Evaluator
-from isr_trace.scene import LEGEND, scene
+from isr_trace.scene import legend, scene
 from isr_trace.show import minimality, narration, plain_text
 from isr_trace.trace import Trace, TraceError
 
@@ -155,7 +155,7 @@ def _steps(trace: Trace) -> Iterator[str]:
         yield ""
         yield "In the end:"
         yield ""
-        yield from _block("\n".join((*picture.lines(), "", LEGEND)))
+        yield from _block("\n".join((*picture.lines(), "", legend(trace))))
 
 
 def _minimality(case: Case, trace: Trace, explanation: Explanation) -> Iterator[str]:

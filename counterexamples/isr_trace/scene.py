@@ -23,6 +23,7 @@ from isr_trace.diff import Plain, as_expression, plain
 from isr_trace.trace import State, Trace
 
 LEGEND = "L leads, * in sync, x down; record@epoch; left of the bar: known to be committed"
+LEGEND_OF_ROLES = "L leads, x down; left of the bar: known to be committed"
 
 
 # The shape of a role's value: one, several, or one per replica.
@@ -32,7 +33,8 @@ ROLES: Mapping[str, tuple[type, tuple[str, ...]]] = {
     # of each replica
     "log": (EACH, ("log",)),
     "high watermark": (EACH, ("high_watermark",)),
-    "epoch": (EACH, ("leader_epoch",)),
+    "epoch": (EACH, ("leader_epoch", "epoch")),
+    "role": (EACH, ("role",)),
     "follows": (EACH, ("leader",)),
     "own isr": (EACH, ("isr",)),
     "pending isr": (EACH, ("pending_isr",)),
@@ -54,7 +56,7 @@ ROLES: Mapping[str, tuple[type, tuple[str, ...]]] = {
 """Role in the scene: the shape of its value, and the names its variable may have, the preferred one first."""
 
 EVENTS = ("leader", "isr", "high watermark", "committed", "acked", "alive")
-NOBODY = "none"
+NOBODY, LEADER = "none", "leader"
 
 
 @attrs.frozen
@@ -100,6 +102,11 @@ def scene(trace: Trace, index: int) -> Scene | None:
         return None
     room = max(View(trace, i).width() for i in range(len(trace.states)))
     return Scene(tuple(view.row(r, room) for r in view.replicas), tuple(view.notes()), tuple(view.losses()))
+
+
+def legend(trace: Trace) -> str:
+    """What the marks of a scene mean: where each has a role, nobody is in sync."""
+    return LEGEND_OF_ROLES if "role" in View(trace, 0).values_by_role else LEGEND
 
 
 def eventful(trace: Trace, index: int) -> bool:
@@ -168,6 +175,9 @@ class View:
 
     def leads(self, replica: str) -> bool:
         """By its own account where that is known (a deposed leader still acts), else by the controller's."""
+        role = self.each("role", replica)
+        if isinstance(role, str):
+            return role == LEADER
         believes = self.each("follows", replica)
         return (believes if believes is not None else self.values_by_role.get("leader")) == replica
 
@@ -182,6 +192,8 @@ class View:
     def row(self, replica: str, room: int) -> Row:
         watermark, epoch = self.each("high watermark", replica), self.each("epoch", replica)
         remarks = [f"epoch {epoch}"] if isinstance(epoch, str) else []
+        role = self.each("role", replica)
+        remarks += [role] if isinstance(role, str) and not self.down(replica) else []
         for role, word in (("own isr", "isr"), ("pending isr", "asks for")):
             members = _texts(self.each(role, replica))
             remarks += [f"{word} {_set(members)}"] if members else []

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from isr_lang import show as show_value
 from isr_trace.diff import Change, changes, expression, text_of
-from isr_trace.scene import LEGEND, Scene, scene
+from isr_trace.scene import Scene, legend, scene
 from isr_trace.trace import Minimisation, Step, Trace
 
 ADDITION, REMOVAL, CHANGE, QUIET = "green", "red", "yellow", "dim"
@@ -34,7 +34,7 @@ def story(trace: Trace, *, scenes: bool = True, full: bool = False) -> Iterator[
     """The whole trace; `full` shows every variable at every step, not only what changed."""
     yield from heading(trace)
     if scenes and scene(trace, 0) is not None:
-        yield Text(f"  {LEGEND}", style=QUIET)
+        yield Text(f"  {legend(trace)}", style=QUIET)
     for index in range(len(trace.states)):
         yield Text()
         yield from beat(trace, index, scenes=scenes, full=full)

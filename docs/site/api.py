@@ -13,6 +13,11 @@ PACKAGES = {
         "name the variables of a state, or begin with another design",
         ("isr_protocol.state", "isr_protocol.by_name"),
     ),
+    "kraft_model": ("begin with today's KRaft, and vary it", ("kraft_model",)),
+    "kraft_protocol": (
+        "name the variables of a quorum's state, or begin with another design of it",
+        ("kraft_protocol.state", "kraft_protocol.by_name"),
+    ),
     "isr_check": (
         "ask an engine about a model, or write another engine",
         ("isr_check.engine", "isr_check.explorer", "isr_check.reference"),

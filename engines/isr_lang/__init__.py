@@ -79,8 +79,9 @@ Reading order: `nodes` (the expression graph), `types`, `expr` (what symbolic va
 `design`, `instance` (a design with its constants fixed), `errors`.
 
 - What is in range: `extents` (by the look of an expression), `left_out` (what a set or a map cannot store).
-- Made of these: `override` (a definition replaced), `refine` (a promise about an abstract state), `blank` (values that
-  nothing reads), `ranges` (reads out of range), `printing` (expressions as text).
+- Made of these: `design_table` (designs by name), `override` (a definition replaced), `refine` (a promise about an
+  abstract state), `blank` (values that nothing reads), `ranges` (reads out of range), `printing` (expressions as
+  text).
 """
 
 from isr_lang.blank import blank

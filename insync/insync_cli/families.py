@@ -14,8 +14,9 @@ UNKNOWN = Family()
 
 def families() -> tuple[Family, ...]:
     from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
+    from kraft_protocol.quorum import QUORUM
 
-    return IN_SYNC_REPLICAS, UNKNOWN
+    return IN_SYNC_REPLICAS, QUORUM, UNKNOWN
 
 
 def family_of(design: Design) -> Family:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from threading import RLock
 
 from isr_lang import Design
+from isr_lang.design_table import DesignTable
 
 
 def _modules() -> Iterator[tuple[Design, ...]]:
@@ -63,36 +63,7 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     yield releases.DESIGNS
 
 
-class _Designs(Mapping[str, Design]):
-    """Imports modules in order, and no more of them than it takes to answer."""
-
-    def __init__(self) -> None:
-        self._coming, self._lock = _modules(), RLock()
-        self._designs: dict[str, Design] = {}
-
-    def _imports_more(self) -> bool:
-        """One module more; whether there was one."""
-        with self._lock:
-            more = next(self._coming, ())
-            self._designs |= {design.name: design for design in more}
-        return bool(more)
-
-    def __getitem__(self, name: str) -> Design:
-        while name not in self._designs and self._imports_more():
-            pass
-        return self._designs[name]
-
-    def __iter__(self) -> Iterator[str]:
-        place = 0
-        while place < len(self._designs) or self._imports_more():
-            yield list(self._designs)[place]
-            place += 1
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-DESIGNS: Mapping[str, Design] = _Designs()
+DESIGNS: Mapping[str, Design] = DesignTable(_modules())
 """Today's first, then back in time, then what was proposed instead, then single rules taken out and bugs.
 
 To find a design takes the modules before it: none for today's, a seventh of a second for the last."""

@@ -15,10 +15,10 @@ from typing import cast
 import attrs
 import pytest
 
+from insync_cli.families import designs_of_all
 from isr_check import native
 from isr_check.engine import Engine, Exploration, Limits, Verdict
 from isr_lang import Design, Instance, Value
-from isr_protocol.by_name import DESIGNS
 
 EXPECTED = Path(__file__).parents[1] / "expected.toml"
 CASES = Path(__file__).parents[2] / "counterexamples" / "cases" / "cases.toml"
@@ -43,7 +43,7 @@ class Run:
         return " ".join([self.design, *given, *(f"without={a}" for a in self.without)])
 
     def chosen(self) -> Design:
-        design = DESIGNS[self.design]
+        design = designs_of_all()[self.design]
         return design.without(*self.without) if self.without else design
 
     def instance(self) -> Instance:
@@ -94,7 +94,7 @@ Confirmed = Mapping[str, datetime.date]
 Row = tuple[Run, Outcome, Confirmed]
 
 
-def table() -> list[Row]:
+def table(file: Path = EXPECTED) -> list[Row]:
     return [
         (
             Run(row["design"], row["settings"], tuple(row.get("without", ()))),
@@ -109,7 +109,7 @@ def table() -> list[Row]:
             ),
             row["confirmed"],
         )
-        for row in tomllib.loads(EXPECTED.read_text())["run"]
+        for row in tomllib.loads(file.read_text())["run"]
     ]
 
 
@@ -143,14 +143,14 @@ HEAD = """\
 """
 
 
-def write(rows: list[Row]) -> None:
+def write(rows: list[Row], file: Path = EXPECTED) -> None:
     lines = [HEAD]
     for run, said, confirmed in rows:
         lines += ["[[run]]", f'design = "{run.design}"', f"settings = {_value(run.settings)}"]
         lines += [f"without = {_value(run.without)}"] * bool(run.without)
         lines += [f"{k} = {_value(v)}" for k, v in attrs.asdict(said, recurse=False).items()]
         lines += [f"confirmed = {_value(dict(sorted(confirmed.items())))}", ""]
-    EXPECTED.write_text("\n".join(lines))
+    file.write_text("\n".join(lines))
 
 
 def rewriting() -> bool:

@@ -1,7 +1,7 @@
 """The contracts on imports in pyproject.toml, checked by import-linter: `python -m tests.support.import_graph`.
 
-import-linter reads packages, and spec/isr_model.py is a module on its own. So a temporary folder shows it as a package
-of that name, whose `__init__.py` is a link to the module.
+import-linter reads packages, and today's designs, spec/isr_model.py and spec/kraft_model.py, are modules on their own.
+So a temporary folder shows each as a package of its name, whose `__init__.py` is a link to the module.
 """
 
 import sys
@@ -22,7 +22,7 @@ from importlinter.contracts.protected import ProtectedContract
 from importlinter.domain.contract import Contract
 
 TOP = Path(__file__).resolve().parents[2]
-MODULE = TOP / "spec" / "isr_model.py"
+MODULES = tuple(TOP / "spec" / name for name in ("isr_model.py", "kraft_model.py"))
 PROJECT = str(TOP / "pyproject.toml")
 KINDS: dict[str, type[Contract]] = {
     kind.type_name: kind for kind in (LayersContract, ForbiddenContract, ProtectedContract, AcyclicSiblingsContract)
@@ -31,13 +31,14 @@ KINDS: dict[str, type[Contract]] = {
 
 @contextmanager
 def modules_as_packages() -> Generator[None, None, None]:
-    """Where the library looks for packages, it finds today's design, too, and none that is loaded already."""
+    """Where the library looks for packages, it finds today's designs, too, and none that is loaded already."""
     loaded = {name: sys.modules.pop(name) for name in root_packages() if name in sys.modules}
     path = sys.path[:]
     with tempfile.TemporaryDirectory(prefix="insync-imports-") as folder:
-        package = Path(folder) / MODULE.stem
-        package.mkdir()
-        (package / "__init__.py").symlink_to(MODULE)
+        for module in MODULES:
+            package = Path(folder) / module.stem
+            package.mkdir()
+            (package / "__init__.py").symlink_to(module)
         roots = {str(file.parents[1]) for file in TOP.glob("*/*/__init__.py")}
         sys.path[:0] = [folder, *sorted(roots)]
         try:

@@ -44,7 +44,7 @@ OF_KAFKA = _words(
     """
     acked acknowledged advertised appended assigned committed compacted compressed consumed diverged elected
     fenced fetched flushed polled preferred produced reassigned rebalanced registered replicated
-    stopped subscribed tagged truncated unknown
+    resigned stopped subscribed tagged truncated unattached unknown
     """
 )
 """Kafka's words: advertised.listeners, a diverging epoch, a preferred leader, tagged fields, UNKNOWN_TOPIC_ID."""

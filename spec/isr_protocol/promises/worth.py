@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from isr_check.engine import TYPE_OK, Engine, Exploration, Finding, Limits, Progress, Verdict, silent
+from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Progress, Verdict, silent
 from isr_check.family import Precursor, Worth
 from isr_check.room_search import Room, find_room
+from isr_check.worth import (
+    PROMISES,
+    judge_findings,
+    premises_of,
+    promises_without_encounter,
+    without_premises,
+)
 from isr_lang import Design, Instance, Property, Value
 from isr_protocol.promises.premises import OF_COMMITTED_RECORDS, PRECURSOR, PREMISES
 from isr_protocol.promises.room import Story, larger, stories
@@ -24,14 +31,10 @@ from isr_protocol.promises.slack import Slack, probes, slack_of
 if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
 
-PROMISES = ("always", "step", "eventually")
-OPEN_VERDICTS = (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN)
-"""The verdicts on a premise without a witness of which it is not decided whether it is ever met."""
-
 
 def premises(names: Iterable[str]) -> tuple[Property, ...]:
     """The premises of the promises of these names, each once."""
-    return tuple({PREMISES[name].name: PREMISES[name] for name in names if name in PREMISES}.values())
+    return premises_of(names, PREMISES)
 
 
 def precursors(names: Iterable[str]) -> tuple[Property, ...]:
@@ -51,31 +54,6 @@ def with_every_premise(design: Design) -> Design:
     """The design with the premises of its promises as properties of their own."""
     more = premises(p.name for p in design.properties)
     return attrs.evolve(design, properties=(*design.properties, *map(design.restated_property, more)))
-
-
-def without_premises(exploration: Exploration, property_names: Sequence[str]) -> Exploration:
-    """The findings on what was wanted: a promise that holds, while its premise never comes about, is vacuous."""
-    own = {p.name for p in PREMISES.values()} - set(property_names)
-    absences = {
-        f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict not in OPEN_VERDICTS
-    }
-    findings = [
-        attrs.evolve(f, verdict=Verdict.VACUOUS)
-        if f.verdict is Verdict.HOLDS and f.name in PREMISES and PREMISES[f.name].name in absences
-        else f
-        for f in exploration.findings
-        if f.name not in own
-    ]
-    return attrs.evolve(exploration, findings=tuple(findings))
-
-
-def promises_without_encounter(exploration: Exploration) -> tuple[str, ...]:
-    """The promises that random walks do not violate, and of which they did not meet what they speak about.
-
-    `exploration` has the findings on `premises`, too.
-    """
-    names = {f.name for f in exploration.findings if f.verdict is Verdict.SAMPLED and f.path is None}
-    return tuple(name for name in PREMISES if name in names and PREMISES[name].name in names)
 
 
 def without_precursor(exploration: Exploration) -> tuple[Exploration, Precursor | None]:
@@ -108,8 +86,8 @@ def worth(
     `exploration` is the exploration of what `with_probes` made of the instance; the engine looks for room, where
     something is said to hold in every state. `progress` and `search_progress` are those of `isr_check.room_search`.
     """
-    without_encounter = promises_without_encounter(exploration)
-    exploration, precursor = without_precursor(without_premises(exploration, property_names))
+    without_encounter = promises_without_encounter(exploration, PREMISES)
+    exploration, precursor = without_precursor(without_premises(exploration, property_names, PREMISES))
     if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
         return Worth(exploration, precursor=precursor, without_encounter=without_encounter)
     design, constants = instance.design, instance.constants
@@ -161,16 +139,6 @@ def _is_excluded(
         return True
     explored = engine(Instance(design, larger_constants), (TYPE_OK,), limits, silent)
     return explored.complete and not explored.steps_by_action.get(action)
-
-
-def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Finding, ...]:
-    """The findings; a promise that holds where there is no room for the faults says too little."""
-    if room_answer.witness is not None:
-        return tuple(findings)
-    return tuple(
-        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
-        for f in findings
-    )
 
 
 def slack(

@@ -1,0 +1,59 @@
+"""What takes a finding its worth, for any model: a premise that is never met, bounds that leave no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from isr_check.engine import Exploration, Finding, Verdict
+from isr_check.room_search import Room
+from isr_lang import Property
+
+PROMISES = ("always", "step", "eventually")
+OPEN_VERDICTS = (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN)
+"""The verdicts on a premise without a witness of which it is not decided whether it is ever met."""
+
+
+def premises_of(names: Iterable[str], premises: Mapping[str, Property]) -> tuple[Property, ...]:
+    """The premises of the promises of these names, each once; `premises` has them by the name of the promise."""
+    return tuple({premises[name].name: premises[name] for name in names if name in premises}.values())
+
+
+def without_premises(
+    exploration: Exploration, property_names: Sequence[str], premises: Mapping[str, Property]
+) -> Exploration:
+    """The findings on the properties of these names: a promise that holds, while its premise has no witness, is
+    vacuous.
+    """
+    own = {p.name for p in premises.values()} - set(property_names)
+    absences = {
+        f.name for f in exploration.findings if f.name in own and f.path is None and f.verdict not in OPEN_VERDICTS
+    }
+    findings = [
+        attrs.evolve(f, verdict=Verdict.VACUOUS)
+        if f.verdict is Verdict.HOLDS and f.name in premises and premises[f.name].name in absences
+        else f
+        for f in exploration.findings
+        if f.name not in own
+    ]
+    return attrs.evolve(exploration, findings=tuple(findings))
+
+
+def promises_without_encounter(exploration: Exploration, premises: Mapping[str, Property]) -> tuple[str, ...]:
+    """The promises that random walks do not violate, and of which they did not meet what they speak about.
+
+    `exploration` has the findings on the premises, too.
+    """
+    names = {f.name for f in exploration.findings if f.verdict is Verdict.SAMPLED and f.path is None}
+    return tuple(name for name in premises if name in names and premises[name].name in names)
+
+
+def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Finding, ...]:
+    """The findings; a promise that holds where there is no room for the faults says too little."""
+    if room_answer.witness is not None:
+        return tuple(findings)
+    return tuple(
+        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
+        for f in findings
+    )

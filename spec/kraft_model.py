@@ -1,0 +1,81 @@
+"""Kafka's own Raft as it is today, with a fixed set of voters: the design `kraft`, on which others are variations.
+
+Below the controller is a replicated log (KRaft, KIP-595 with the pre-votes of KIP-996): followers pull, and there is no
+AppendEntries. This is that protocol at message grain, read from KafkaRaftClient, QuorumState and LeaderState of Apache
+Kafka 4.3.1. Its parts are in `kraft_protocol`, each file a page, in reading order: `state` (what there is), `voter`
+(what becomes of a voter), `messages`, `elections` (pre-vote and vote), `leadership` (begin, resign, end),
+`replication` (append, fetch, truncate, commit), `faults`. What is promised is in `promises`.
+
+One action is one input of one voter: a message arrives, a timer fires, a client asks, a process ends or starts.
+
+Not modelled: observers, changes of the voters (KIP-853) and with them directory ids, snapshots, a fetch that waits at
+the leader for news, a fetch to a voter that is not the leader, a request that its sender gave up and that arrives
+later, preferred successors, time, and lies.
+
+Rules that re-implementations often miss, marked by their number where they act:
+  (1) a leader commits nothing until it has committed a record of its own epoch, however many voters have the others;
+  (2) one vote an epoch, none in an epoch whose leader is known, and the vote is on disk before it is answered;
+  (3) whose log is behind is said by the epoch of the last record first, and by the length only after that;
+  (4) a fetch acknowledges all before its offset, but only in the leader's own epoch and if the follower's last epoch
+      and its end are in the leader's log, too;
+  (5) a follower truncates to where both logs part, to the smaller of two ends, and never below its high watermark;
+  (6) a pre-vote leaves nothing behind but a later epoch, and neither a leader grants it nor a follower that has fetched
+      from its leader;
+  (7) whoever led an epoch stays its leader, having resigned or started again: it neither votes nor leads in it, and
+      leaves it for the next one;
+  (8) a new leader forgets the high watermark that it knew as a follower;
+  (9) a voter that enters another role drops its requests, so that no answer to an earlier one counts.
+"""
+
+from __future__ import annotations
+
+from isr_lang import Design
+from kraft_protocol.elections import (
+    candidate_counts,
+    prospective_counts,
+    prospective_gives_up,
+    voter_answers_pre_vote,
+    voter_answers_vote,
+    voter_stands,
+)
+from kraft_protocol.faults import voter_crashes, voter_loses_disk, voter_starts
+from kraft_protocol.leadership import (
+    leader_hears_error,
+    leader_resigns,
+    resigned_stands,
+    voter_answers_begin,
+    voter_answers_end,
+)
+from kraft_protocol.promises import REACHABLE, SAFETY
+from kraft_protocol.replication import follower_takes_fetch, leader_answers_fetch, leader_appends
+from kraft_protocol.state import State, empty
+
+KRAFT = Design(
+    "kraft",
+    "Today's KRaft: Kafka's own Raft with pre-votes, and a fixed set of voters",
+    State,
+    empty,
+    (
+        voter_stands,
+        prospective_gives_up,
+        leader_resigns,
+        resigned_stands,
+        leader_appends,
+        voter_answers_pre_vote,
+        voter_answers_vote,
+        prospective_counts,
+        candidate_counts,
+        voter_answers_begin,
+        voter_answers_end,
+        leader_hears_error,
+        leader_answers_fetch,
+        follower_takes_fetch,
+        voter_crashes,
+        voter_loses_disk,
+        voter_starts,
+    ),
+    (*SAFETY, *REACHABLE),
+    defaults={"epochs": 2},
+)
+
+DESIGNS = (KRAFT,)

@@ -1,0 +1,5 @@
+"""Every design but today's: today's with parts replaced.
+
+Reading order: `releases` (what Kafka did before), `reports` (what others reported, each by its number), `dropped_rules`
+(one rule taken out), `noted_end` (the state that a mend needs).
+"""

@@ -1,0 +1,96 @@
+"""Which known mistakes the bounds of a question notice, so that a promise that holds says what it is worth.
+
+A mistake is a design that breaks a promise within some bounds. The table has the smallest that were tried. The bounds
+of a question notice it where they have as many voters, and nothing else is smaller, for then they have the same
+behaviour. A mistake that needs a fault says nothing where that is not asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import cast
+
+import attrs
+
+from isr_check.engine import Exploration, Finding, Verdict
+from isr_check.family import Notice
+from isr_check.worth import PROMISES
+from isr_lang import Instance, Value
+
+FAULTS = ("restarts", "lost_disks")
+USUAL_EPOCHS = 2
+"""What needs more elections does not count against a promise: an exploration of so many takes more than minutes."""
+
+
+@attrs.frozen
+class Mistake:
+    """A design, by name, that breaks the promise of this name within these bounds."""
+
+    design: str
+    promise: str
+    bounds: Mapping[str, int]
+
+    def says_something(self, constants: Mapping[str, Value]) -> bool:
+        """Whether the faults that it needs are asked for."""
+        return all(cast("int", constants[name]) >= self.bounds.get(name, 0) for name in FAULTS)
+
+    def is_noticed(self, constants: Mapping[str, Value]) -> bool:
+        """Whether these constants have the behaviour in which it breaks the promise."""
+        enough = all(cast("int", constants[name]) >= least for name, least in self.bounds.items())
+        return enough and constants["voters"] == self.bounds["voters"]
+
+
+MISTAKES = (
+    Mistake("kraft-votes-again", "one-leader-per-epoch", {"voters": 3, "epochs": 1}),
+    Mistake("kraft-vote-not-flushed", "one-leader-per-epoch", {"voters": 3, "epochs": 1, "restarts": 1}),
+    Mistake("kraft-any-fetch", "logs-match", {"voters": 3, "epochs": 2}),
+    Mistake("kraft-longer-log", "leaders-complete", {"voters": 3, "epochs": 3, "log": 3}),
+    Mistake("kraft-commits-any-epoch", "leaders-complete", {"voters": 3, "epochs": 4, "log": 2}),
+    Mistake("kafka-12460", "watermark-within-log", {"voters": 3, "epochs": 2, "lost_disks": 1}),
+)
+"""By the tests of the counterexamples. Reports with the same behaviour, or with fewer voters, are left out."""
+
+
+def noticing(
+    instance: Instance, exploration: Exploration, property_names: Sequence[str]
+) -> tuple[Exploration, Notice | None]:
+    """The findings, and what the bounds notice; None where nothing is said to hold, or the design is a mistake."""
+    held = [f.name for f in exploration.findings if f.kind in PROMISES and f.verdict is Verdict.HOLDS]
+    names = [name for name in held if name in property_names]
+    if not names or instance.design.name in {m.design for m in MISTAKES}:
+        return exploration, None
+    answer = notice(instance.constants, names)
+    findings = tuple(_judge(f, answer) for f in exploration.findings)
+    return attrs.evolve(exploration, findings=findings), answer
+
+
+def notice(constants: Mapping[str, Value], promises: Collection[str]) -> Notice:
+    """What these constants notice of the mistakes that break one of these promises."""
+    rows = [m for m in MISTAKES if m.promise in promises and m.says_something(constants)]
+    missing = [m for m in rows if not m.is_noticed(constants)]
+    beyond = [m for m in missing if m.bounds["epochs"] > USUAL_EPOCHS]
+    return Notice(
+        tuple(m.design for m in rows),
+        tuple(m.design for m in rows if m not in missing),
+        dict(_by_promise([m for m in missing if m not in beyond])),
+        dict(_by_promise(beyond)),
+        {name: value for name, value in _enough(missing, constants).items() if value != constants[name]},
+    )
+
+
+def _by_promise(mistakes: Sequence[Mistake]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for promise in dict.fromkeys(m.promise for m in mistakes):
+        yield promise, tuple(m.design for m in mistakes if m.promise == promise)
+
+
+def _enough(mistakes: Sequence[Mistake], constants: Mapping[str, Value]) -> dict[str, Value]:
+    """The least bounds at which all of these are noticed; all have three voters."""
+    names = dict.fromkeys(name for m in mistakes for name in m.bounds)
+    least = {name: max(m.bounds.get(name, 0) for m in mistakes) for name in names}
+    return {n: v if n == "voters" else max(v, cast("int", constants[n])) for n, v in least.items()}
+
+
+def _judge(finding: Finding, answer: Notice) -> Finding:
+    if finding.name in answer.unnoticed_by_promise and finding.verdict is Verdict.HOLDS:
+        return attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
+    return finding

@@ -1,0 +1,91 @@
+"""A quorum of voters as a family: what every design of this package brings besides itself.
+
+Each part is imported when it is asked for, as most commands need one of them or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from isr_check.engine import Engine, Exploration, Limits, Progress, Verdict, silent
+from isr_check.family import Family, Lines, Notice, Worth
+from isr_lang import Design, Instance, Property
+from kraft_protocol.state import State
+
+if TYPE_CHECKING:
+    from isr_check.best_first import SearchProgress
+
+
+class Quorum(Family):
+    """A fixed set of voters, as `kraft_protocol.state` has it."""
+
+    state = State
+    fault_story = "a commit, the faults, a later leader, a commit of that"
+    aftermath = "after all faults and a later leader"
+    bounds_of_faults = ("epochs", "log")
+
+    def designs(self) -> Mapping[str, Design]:
+        from kraft_protocol.by_name import DESIGNS
+
+        return DESIGNS
+
+    def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
+        from isr_check.worth import premises_of
+        from kraft_protocol.promises import PREMISES
+
+        return premises_of(names, PREMISES)
+
+    def worth(
+        self,
+        instance: Instance,
+        exploration: Exploration,
+        names: Sequence[str],
+        engine: Engine,
+        limits: Limits,
+        progress: Callable[[Progress], None] = silent,
+        search_progress: SearchProgress = lambda expanded, most: None,
+    ) -> Worth:
+        from isr_check.room_search import find_room
+        from isr_check.worth import PROMISES, judge_findings, promises_without_encounter, without_premises
+        from kraft_protocol.promises import PREMISES
+        from kraft_protocol.room import MILESTONES, larger, observed
+
+        without_encounter = promises_without_encounter(exploration, PREMISES)
+        nonvacuous = without_premises(exploration, names, PREMISES)
+        if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in nonvacuous.findings):
+            return Worth(nonvacuous, without_encounter=without_encounter)
+        constants, most = instance.constants, attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
+        answer = find_room(
+            observed(instance.design),
+            MILESTONES,
+            constants,
+            larger(constants),
+            engine,
+            most,
+            progress,
+            search_progress,
+        )
+        judged = attrs.evolve(nonvacuous, findings=judge_findings(nonvacuous.findings, answer))
+        return Worth(judged, answer, without_encounter=without_encounter)
+
+    def noticing(
+        self, instance: Instance, exploration: Exploration, names: Sequence[str]
+    ) -> tuple[Exploration, Notice | None]:
+        from kraft_protocol.notice import noticing
+
+        return noticing(instance, exploration, names)
+
+    def milestones(self) -> tuple[Property, ...]:
+        from kraft_protocol.room import MILESTONES
+
+        return MILESTONES
+
+    def whereabouts(self, design: Design) -> Lines:
+        del design
+        return (("which Kafka", "docs/kraft.md says which releases of Kafka have this design"),)
+
+
+QUORUM = Quorum()

@@ -1,0 +1,242 @@
+"""Each rule taken out and each report breaks its promise, and today's design beside it does not.
+
+Without it a promise could stop seeing the mistake that it is there for. What is found in few steps is explored, to the
+shortest counterexample. What takes too many is one behaviour, step by step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import pytest
+
+from isr_check import native
+from isr_check.engine import Exploration, Limits, Progress, Verdict
+from isr_check.reference import Evaluator
+from isr_lang import Design, Instance, Value
+from isr_trace.replay import Move, Replay, goal
+from kraft_model import KRAFT
+from kraft_protocol.by_name import DESIGNS
+
+Bounds = Mapping[str, Value]
+THREE: Bounds = {"voters": 3, "epochs": 1}
+
+# Explored
+
+
+@attrs.frozen
+class Mistake:
+    """A design that breaks a promise within these bounds, in so many steps, and not in fewer; and one that does not."""
+
+    design: str
+    promise: str
+    steps: int
+    bounds: Bounds
+    control: str = "kraft"
+
+
+OBSTACLE = "resigned-leader-is-no-obstacle"
+MISTAKES = (
+    Mistake("kraft-votes-again", "one-leader-per-epoch", 10, THREE),
+    Mistake("kraft-vote-not-flushed", "one-leader-per-epoch", 12, {**THREE, "restarts": 1}),
+    Mistake("kraft-any-fetch", "logs-match", 14, {**THREE, "epochs": 2}),
+    Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft without a lost disk"),
+    Mistake("kafka-10533", "leaders-complete", 18, {"voters": 2, "epochs": 2, "restarts": 1}),
+    Mistake("kafka-20895", OBSTACLE, 15, THREE, "kraft-notes-end"),
+    Mistake("kraft-end-clears-fetch", OBSTACLE, 15, THREE, "kraft-notes-end"),
+)
+MISTAKE_CASES = [pytest.param(m, id=m.design) for m in MISTAKES]
+
+
+def explored_to(design: Design, promise: str, bounds: Bounds, steps: int) -> Exploration:
+    """The exploration of all behaviours of at most so many steps, one state for all that differ in names only."""
+    depth = [0]
+
+    def notes_depth(progress: Progress) -> None:
+        depth[0] = progress.depth
+
+    limits = Limits(stop=lambda: depth[0] > steps)
+    return native.explore(Instance(design, bounds), (promise,), limits, notes_depth, symmetry=True)
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("mistake", MISTAKE_CASES)
+def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
+    exploration = explored_to(DESIGNS[mistake.design], mistake.promise, mistake.bounds, mistake.steps)
+    finding = exploration.finding(mistake.promise)
+    assert finding.verdict is Verdict.VIOLATED
+    assert finding.path is not None
+    assert len(finding.path.steps) == mistake.steps
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("mistake", MISTAKE_CASES)
+def test_the_control_keeps_the_promise_for_as_many_steps(mistake: Mistake) -> None:
+    bounds = mistake.bounds if mistake.control in DESIGNS else {**mistake.bounds, "lost_disks": 0}
+    control = explored_to(DESIGNS.get(mistake.control, KRAFT), mistake.promise, bounds, mistake.steps)
+    assert control.finding(mistake.promise).verdict is not Verdict.VIOLATED
+    assert control.complete or control.depth >= mistake.steps
+
+
+# Step by step
+
+Steps = tuple[tuple[str, *tuple[int, ...]], ...]
+
+
+def election(nominee: int, voter: int) -> Steps:
+    """The nominee, which is prospective, leads the next epoch by the vote of one other."""
+    return (
+        ("voter_answers_pre_vote", voter, nominee),
+        ("prospective_counts", nominee, voter),
+        ("voter_answers_vote", voter, nominee),
+        ("candidate_counts", nominee, voter),
+    )
+
+
+def first_fetch(leader: int, f: int) -> Steps:
+    """The follower hears of the leader, has its first record, and acknowledges that."""
+    return (("voter_answers_begin", f, leader), *next_fetch(leader, f), ("leader_answers_fetch", leader, f))
+
+
+def next_fetch(leader: int, f: int) -> Steps:
+    return (("leader_answers_fetch", leader, f), ("follower_takes_fetch", f, leader))
+
+
+OLD_EPOCH: Steps = (
+    ("voter_stands", 0),
+    *election(0, 1),
+    ("voter_stands", 1),
+    *election(1, 2),
+    ("leader_resigns", 0),
+    ("resigned_stands", 0),
+    *election(0, 2),
+    *first_fetch(0, 2),
+    ("voter_answers_begin", 1, 0),
+    ("voter_stands", 1),
+    ("voter_stands", 2),
+    *election(1, 2),
+)
+"""A record of the first epoch reaches a majority in the third, and the leader of the fourth lacks it (Raft, 5.4.2)."""
+LONG_LOG: Steps = (
+    ("voter_stands", 0),
+    *election(0, 1),
+    ("leader_appends", 0),
+    ("voter_stands", 1),
+    *election(1, 2),
+    *first_fetch(1, 2),
+    ("voter_answers_begin", 0, 1),
+    ("voter_stands", 0),
+    ("voter_stands", 2),
+    *election(0, 2),
+)
+"""Two records of the first epoch, which nobody else has, against one of the second, which is committed."""
+LOST_DISK: Steps = (
+    ("voter_stands", 0),
+    *election(0, 1),
+    *first_fetch(0, 1),
+    ("follower_takes_fetch", 1, 0),
+    ("voter_answers_begin", 2, 0),
+    ("voter_loses_disk", 0),
+    ("voter_starts", 0),
+    ("voter_stands", 2),
+    *election(2, 0),
+)
+"""A record is committed by two, one of whom loses its disk and votes for the third."""
+TRUNCATION: Steps = (
+    *LOST_DISK,
+    ("voter_answers_begin", 1, 2),
+    *next_fetch(2, 1),
+)
+"""After that the one that still has the record follows."""
+REPLACEMENT: Steps = (
+    *LOST_DISK,
+    *first_fetch(2, 0),
+    ("leader_appends", 2),
+    ("follower_takes_fetch", 0, 2),
+    *next_fetch(2, 0),
+    ("leader_answers_fetch", 2, 0),
+)
+"""After that the other two commit records of their own."""
+
+
+@attrs.frozen
+class Behaviour:
+    """Steps at whose end a design breaks a promise, and breaks it nowhere before; `possible`: today's has them, too."""
+
+    design: str
+    promise: str
+    steps: Steps
+    bounds: Bounds
+    possible: bool
+
+
+FOUR_EPOCHS: Bounds = {"voters": 3, "epochs": 4, "log": 2}
+LOSS: Bounds = {"voters": 3, "epochs": 2, "lost_disks": 1}
+BEHAVIOURS = (
+    Behaviour("kraft-commits-any-epoch", "leaders-complete", OLD_EPOCH, FOUR_EPOCHS, possible=True),
+    Behaviour("kafka-12619", "leaders-complete", OLD_EPOCH, FOUR_EPOCHS, possible=True),
+    Behaviour("kraft-longer-log", "leaders-complete", LONG_LOG, {"voters": 3, "epochs": 3, "log": 3}, possible=False),
+    Behaviour("kafka-12460", "watermark-within-log", TRUNCATION, LOSS, possible=False),
+)
+LOSSES = (("leaders-complete", LOST_DISK), ("committed-only-grows", REPLACEMENT))
+BEHAVIOUR_CASES = [pytest.param(b, id=b.design) for b in BEHAVIOURS]
+
+
+def breaks_promise(design: Design, promise: str, steps: Steps, bounds: Bounds) -> bool | None:
+    """Whether the behaviour ends where the promise is broken, and breaks it nowhere before; None: it is impossible."""
+    evaluator = Evaluator(Instance(design, bounds))
+    run = Replay(evaluator).exact((), [Move(action, tuple(parameters)) for action, *parameters in steps])
+    if run is None:
+        return None
+    is_broken = goal(evaluator, promise)
+    broken = [is_broken(before, state) for before, state in zip((None, *run.states), run.states, strict=False)]
+    assert not any(broken[:-1])
+    return broken[-1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", BEHAVIOUR_CASES)
+def test_a_mistake_ends_where_its_promise_is_broken(case: Behaviour) -> None:
+    assert breaks_promise(DESIGNS[case.design], case.promise, case.steps, case.bounds) is True
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", BEHAVIOUR_CASES)
+def test_today_s_design_does_not_end_there(case: Behaviour) -> None:
+    today = breaks_promise(KRAFT, case.promise, case.steps, case.bounds)
+    assert today is (False if case.possible else None)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("promise", "steps"), LOSSES)
+def test_a_lost_disk_loses_what_was_committed(promise: str, steps: Steps) -> None:
+    assert breaks_promise(DESIGNS["kafka-14077"], promise, steps, LOSS) is True
+
+
+# All of them
+
+PAGE = Path(__file__).parents[2] / "docs" / "kraft.md"
+ROW = re.compile(r"^\| `([a-z0-9.-]+)` \|[^|]*\| `([a-z-]+)` \| (\d+)", re.MULTILINE)
+
+
+def test_the_page_has_these_designs_promises_and_steps() -> None:
+    cases = {(case.design, case.promise, case.steps) for case in MISTAKES}
+    cases |= {(case.design, case.promise, len(case.steps)) for case in BEHAVIOURS}
+    cases |= {("kafka-14077", promise, len(steps)) for promise, steps in LOSSES}
+    rows = {(design, promise, int(steps)) for design, promise, steps in ROW.findall(PAGE.read_text("utf-8"))}
+    assert rows == cases
+
+
+def test_every_design_that_is_to_fail_stands_here() -> None:
+    rows = {(case.design, case.promise) for case in (*MISTAKES, *BEHAVIOURS)}
+    assert {name for name, design in DESIGNS.items() if design.expected} == {design for design, _ in rows}
+    assert all(promise in DESIGNS[design].expected for design, promise in rows)
+
+
+@pytest.mark.parametrize("case", [*MISTAKES, *BEHAVIOURS], ids=lambda case: case.design)
+def test_a_design_fails_at_its_defaults(case: Mistake | Behaviour) -> None:
+    constants = Instance(DESIGNS[case.design]).constants
+    assert {name: constants[name] for name in case.bounds} == case.bounds

@@ -1,0 +1,67 @@
+"""The verbs that explore, tell and export work for a quorum, and say nothing of partitions.
+
+Without it what is known of a partition would be said of a design that has none.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from insync_cli.main import main
+
+pytestmark = pytest.mark.explores
+
+PARTITION = re.compile(r"in sync|\bisr\b|\breplicas?\b|partition|producer|acked|min\.insync|controller", re.IGNORECASE)
+"""What a quorum of voters has nothing to do with."""
+CHECK = "check kraft-votes-again --voters 3 --epochs 1 --property one-leader-per-epoch --out run"
+TRACE = "run/one-leader-per-epoch.itf.json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the counterexample of a design."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path := tmp_path_factory.mktemp("quorum"))
+        assert main(CHECK.split()) == 12
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (f"show {TRACE}", 0),
+        (f"show {TRACE} --html page.html", 0),
+        (f"explain {TRACE}", 0),
+        (f"minimise {TRACE} --out shorter.itf.json", 0),
+        ("sample kraft --count 2", 0),
+        ("export kraft --tla tla", 0),
+        ("designs kraft", 0),
+        ("check kraft", 23),
+        ("check kraft --epochs 1", 21),
+    ],
+)
+def test_a_verb_says_nothing_of_partitions(
+    command: str, code: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(command.split()) == code
+    said = capsys.readouterr().out
+    assert said
+    assert not PARTITION.findall(said)
+
+
+def test_designs_of_both_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["designs"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("kip-966: ") < said.index("kraft: Today's KRaft") < said.index("kafka-14077: ")
+
+
+def test_the_graph_is_by_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "kraft", "--epochs", "1", "--writes", "1"]) == 0
+    graph = capsys.readouterr().out
+    assert "v1 leads" in graph
+    assert "nobody leads" in graph
+    assert "ISR" not in graph

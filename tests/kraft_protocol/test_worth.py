@@ -1,0 +1,93 @@
+"""A green verdict on a quorum says what happened: premises are met, and the bounds leave room for the faults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from isr_check import native
+from isr_check.engine import Exploration, Limits, Verdict
+from isr_lang import Design, Instance, Value
+from kraft_model import KRAFT
+from kraft_protocol.by_name import DESIGNS
+from kraft_protocol.notice import MISTAKES, Mistake, notice
+from kraft_protocol.promises import PREMISES, SAFETY
+from kraft_protocol.quorum import QUORUM
+from kraft_protocol.room import LEAST, MILESTONES
+
+pytestmark = pytest.mark.explores
+
+
+def verdicts(design: Design, constants: Mapping[str, Value]) -> tuple[dict[str, Verdict], str | None]:
+    """The verdict on each promise of safety, as the family judges it, and the milestone that is lacking."""
+    names = tuple(p.name for p in SAFETY)
+    instance = Instance(design.promising(*QUORUM.probes(names)), constants)
+    exploration: Exploration = native.explore(
+        instance, (*names, *(p.name for p in QUORUM.probes(names))), Limits(), lambda _: None
+    )
+    worth = QUORUM.worth(Instance(design, constants), exploration, names, native.explore, Limits())
+    lacking = worth.room.lacking.name if worth.room is not None and worth.room.lacking is not None else None
+    return {f.name: f.verdict for f in worth.exploration.findings if f.name in names}, lacking
+
+
+def test_every_promise_has_a_premise() -> None:
+    assert PREMISES.keys() == {p.name for p in SAFETY}
+
+
+@pytest.mark.parametrize("faults", [{}, {"restarts": 1}])
+def test_today_s_design_holds_with_room(faults: Mapping[str, Value]) -> None:
+    judged, lacking = verdicts(KRAFT, {"epochs": 2, **faults})
+    assert set(judged.values()) == {Verdict.HOLDS}
+    assert lacking is None
+
+
+def test_one_epoch_leaves_no_room_for_a_later_leader() -> None:
+    judged, lacking = verdicts(KRAFT, {"epochs": 1})
+    assert judged["one-leader-per-epoch"] is Verdict.TOO_SMALL
+    assert judged["leaders-complete"] is Verdict.VACUOUS
+    assert lacking == "leader-is-elected-after-them"
+
+
+def test_where_nobody_votes_every_promise_is_vacuous() -> None:
+    judged, _ = verdicts(KRAFT.without("voter_answers_vote"), {"epochs": 2})
+    assert set(judged.values()) == {Verdict.VACUOUS} - {Verdict.HOLDS}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "unnoticed", "beyond", "noticed"),
+    [
+        ({"voters": 2, "epochs": 2}, {"one-leader-per-epoch", "logs-match"}, {"leaders-complete"}, 0),
+        ({"voters": 3, "epochs": 2}, set[str](), {"leaders-complete"}, 2),
+        ({"voters": 3, "epochs": 4, "log": 3, "restarts": 1, "lost_disks": 1}, set[str](), set[str](), 6),
+    ],
+)
+def test_bounds_notice_the_mistakes_that_they_have_room_for(
+    bounds: Mapping[str, Value], unnoticed: set[str], beyond: set[str], noticed: int
+) -> None:
+    answer = notice(Instance(KRAFT, bounds).constants, [p.name for p in SAFETY])
+    assert answer.unnoticed_by_promise.keys() == unnoticed
+    assert answer.beyond_by_promise.keys() == beyond
+    assert len(answer.noticed_mistakes) == noticed
+    assert not notice(Instance(KRAFT, {**bounds, **answer.enough}).constants, [p.name for p in SAFETY]).enough
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.design)
+def test_a_mistake_breaks_its_promise_at_its_defaults(mistake: Mistake) -> None:
+    """Which test_counterexamples.py shows of each."""
+    design = DESIGNS[mistake.design]
+    assert mistake.promise in design.expected
+    assert mistake.is_noticed(Instance(design).constants)
+    assert not mistake.is_noticed(Instance(design, {"voters": 2}).constants)
+
+
+def test_the_default_bounds_have_room() -> None:
+    constants = Instance(KRAFT).constants
+    assert all(isinstance(value := constants[name], int) and value >= least for name, least in LEAST.items())
+    assert [m.name for m in MILESTONES] == [m.name for m in QUORUM.milestones()]
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_design_is_of_the_family(name: str) -> None:
+    assert issubclass(DESIGNS[name].state, QUORUM.state)
+    assert QUORUM.designs()[name] is DESIGNS[name]
