@@ -128,12 +128,17 @@ class Labels:
         return next(named for named, n in self.unknown.items() if n == number)
 
 
+def check_cores(name: str) -> None:
+    """NoSuchCores if the broker has no design of this name, which may be of another model altogether."""
+    if name not in COMPARABLE:
+        raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}")
+
+
 class Cores:
     """The cores under the settings of an instance, the numbers of their states, and the steps that are known."""
 
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
-        if instance.design.name not in COMPARABLE:
-            raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {instance.design.name}")
+        check_cores(instance.design.name)
         lacking = [name for name in NOT_COMPARED if instance.constants.get(name)]
         if lacking:
             raise NoSuchCores(f"the cores are not compared with {' and '.join(lacking)} on")

@@ -25,7 +25,7 @@ from isr_check.reference import Parameters
 from isr_lang import Design, Instance
 from isr_lang.declare import Value
 from isr_model import KIP_966
-from isr_replay.core_system import State
+from isr_replay.core_system import State, check_cores
 from isr_replay.environment import Environment
 from isr_replay.packed_states import WORD
 
@@ -332,6 +332,7 @@ def replay(
     - `planted`: another design for the cores, such as one with a bug. `until_differs`: stop at the first difference.
     - `stop`: asked now and then; if it answers true, the replay ends with what it has.
     """
+    check_cores(design.name)
     start, processor_began = time.monotonic(), time.process_time()
     work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs, stop)
     collecting = gc.isenabled()

@@ -262,3 +262,12 @@ def test_a_campaign_folds_a_choice_of_bounds_once_before_its_processes_begin(
 ) -> None:
     main(["mutate", "careful", "--tickets", "2", "--workers", "2"])
     assert len(questions) == 1
+
+
+@pytest.mark.parametrize("verb", ["replay", "coverage"])
+def test_what_drives_our_broker_refuses_a_design_of_another_model(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is no replica in it, so that nothing may be read off its bounds before that is asked."""
+    assert main([verb, "kraft"]) == 65
+    assert "the cores are compared with" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from tests.support.sample import sample
 
 from insync_cli import registry
 from insync_cli.main import main
+from isr_protocol.by_name import DESIGNS
 
 pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
 
@@ -149,13 +150,11 @@ def test_the_proof_of_a_broken_design_fails_at_the_culprit(
 
 
 def test_every_design_with_a_known_bug_has_its_row() -> None:
-    broken = {name for name, design in registry.designs().items() if design.expected}
+    broken = {name for name, design in DESIGNS.items() if design.expected}
     assert broken == {design for design, *_ in FAILS_AT}
 
 
-@pytest.mark.parametrize(
-    "design", [d if d in ALWAYS else pytest.param(d, marks=pytest.mark.slow) for d in registry.designs()]
-)
+@pytest.mark.parametrize("design", [d if d in ALWAYS else pytest.param(d, marks=pytest.mark.slow) for d in DESIGNS])
 def test_what_is_proved_is_exhausted_by_exploration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], design: str
 ) -> None:

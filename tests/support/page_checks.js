@@ -87,7 +87,7 @@
     for (let i = 0; i <= trace.last; i++) {
       const mine = i ? changesBetween(trace.values(i - 1), trace.values(i)) : [];
       if (i && !same(mine, trace.step(i).changes)) found.push(`diff ${i}`);
-      if (!same(new Roles(trace.about.roles, trace.values(i)).lost(), trace.about.lost[i])) found.push(`loss ${i}`);
+      if (!same(new Roles(trace.about.roles, trace.values(i)).losses(), trace.about.lost[i])) found.push(`loss ${i}`);
     }
     return found;
   },

@@ -30,6 +30,9 @@ record Settings(
     int lateNews) {
 
   static Settings of(JsonNode c) {
+    if (!c.has("replicas")) {
+      throw new IllegalArgumentException("this adapter drives designs of a partition's replicas");
+    }
     short acks =
         switch (c.get("acks").asText()) {
           case "0" -> 0;
