@@ -92,7 +92,7 @@ def test_a_setting_of_some_brokers_is_not_that_of_all(
         assert "give the settings of each" in note
 
 
-ALL_TOLD = [
+ALL_TOLD: list[tuple[list[str], str]] = [
     ([], MAY_BE_LOST),
     ([file_of(1, TWO), file_of(2, TWO), dynamic(3, TWO)], SURVIVES),
     ([file_of(n, FLUSHED) for n in (1, 2, 3)], SURVIVES),
