@@ -9,7 +9,7 @@ Partitions that look alike to the runbook have the same first states, and are on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -130,7 +130,6 @@ class Explorations:
     """What was explored, so that each class is explored once. `seconds`: for each exploration, at most."""
 
     seconds: float
-    tell: Callable[[int], None] = lambda _: None
     by_class: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(
         factory=dict[tuple[Setting, tuple[object, ...], int], Explored]
     )
@@ -142,7 +141,6 @@ class Explorations:
                 explore(s.setting, s.starts, s.phases, restless=True, most_seconds=self.seconds),
                 explore(s.setting, s.starts, s.phases, restless=False, most_seconds=self.seconds),
             )
-            self.tell(len(self.by_class))
         return self.by_class[key]
 
 

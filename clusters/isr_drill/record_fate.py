@@ -31,7 +31,6 @@ from isr_lang import (
     Design,
     Map,
     Maybe,
-    Node,
     Number,
     Set,
     Step,
@@ -44,7 +43,7 @@ from isr_lang import (
     initial,
     sometimes,
     var,
-    walk,
+    variables_in,
     when,
 )
 from isr_lang.blank import blank
@@ -99,17 +98,6 @@ BEFORE: Final = State()
 
 
 # The projection.
-
-
-def variables_in(node: Node) -> set[str]:
-    """The variables that an expression reads, itself or through its definitions."""
-    names: set[str] = set()
-    for n in walk(node):
-        if n.op == "variable":
-            names.add(n.attr[0])
-        elif n.op == "call":
-            names |= variables_in(n.attr[0].body)
-    return names
 
 
 def projection(action: Action, state: type[Struct] = Fate) -> Action:

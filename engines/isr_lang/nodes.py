@@ -291,3 +291,14 @@ def walk(*nodes: Node) -> list[Node]:
     for node in nodes:
         visit(node)
     return list(visited.values())
+
+
+def variables_in(node: Node) -> set[str]:
+    """The variables that an expression reads, itself or through the definitions that it calls, as they are written."""
+    names: set[str] = set()
+    for n in walk(node):
+        if n.op == "variable":
+            names.add(n.attr[0])
+        elif n.op == "call":
+            names |= variables_in(n.attr[0].body)
+    return names

@@ -16,7 +16,7 @@ from insync_cli.exits import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from isr_check.engine import Engine, Exploration, Limits, Progress
-    from isr_lang import Conjunct, Design, Instance, Node, Property, Value
+    from isr_lang import Conjunct, Design, Instance, Property, Value
 
 ENGINES = {"native": "isr_check.native", "reference": "isr_check.explorer", "spark": "isr_pipeline.explore"}
 WALKERS = {"native": "isr_check.native.simulation", "reference": "isr_check.simulation"}
@@ -201,23 +201,12 @@ def invariant_of(design: Design) -> list[Conjunct]:
     import attrs
 
     from insync_cli.families import family_of
+    from isr_lang import variables_in
 
     known = {v.name for v in design.variables}
     conjuncts = family_of(design).invariant(design)
     restated = [attrs.evolve(c, promise=design.restated_property(c.promise)) for c in conjuncts]
-    return [c for c in restated if _variables(c.promise.condition) <= known]
-
-
-def _variables(node: Node) -> set[str]:
-    from isr_lang import walk
-
-    names: set[str] = set()
-    for n in walk(node):
-        if n.op == "variable":
-            names.add(n.attr[0])
-        elif n.op == "call":
-            names |= _variables(n.attr[0].body)
-    return names
+    return [c for c in restated if variables_in(c.promise.condition) <= known]
 
 
 def promising(design: Design, conjuncts: Iterable[Property]) -> Design:

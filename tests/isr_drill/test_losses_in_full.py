@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 import pytest
-from tests.isr_drill.test_cover import Cover, coarse
+from tests.isr_drill.test_cover import Cover, coarse, disk_is_emptied
 from tests.isr_drill.test_drill import cluster_of, drilled
 
 from isr_check.reference import Evaluator, State
@@ -36,17 +36,6 @@ def machine_is_destroyed(old: Protocol, new: Protocol, r: Replica) -> Step:
     """A broker that runs is gone with its disk."""
     return (
         *stops(old, new, r),
-        new.log[r] == blank(old.log[r]),
-        new.high_watermark[r] == 0,
-        new.clean_shutdown == old.clean_shutdown.excluding(r),
-    )
-
-
-@action
-def disk_is_emptied(old: Protocol, new: Protocol, r: Replica) -> Step:
-    """A broker that is down gets an empty disk."""
-    return (
-        ~old.alive.has(r),
         new.log[r] == blank(old.log[r]),
         new.high_watermark[r] == 0,
         new.clean_shutdown == old.clean_shutdown.excluding(r),

@@ -195,11 +195,7 @@ def _simulation(invocation: Options, scenario: Scenario | None, config: Config |
     if scenario is not None:
         return partial(play, scenario)
     assert config is not None, "without a scenario there are settings"
-    return partial(_moving_run if invocation.moves else _run_at_rest, config)
-
-
-def _run_at_rest(config: Config, seed: int) -> Outcome:
-    return simulate(seed, config)
+    return partial(_moving_run, config) if invocation.moves else partial(simulate, config=config)
 
 
 def _moving_run(config: Config, seed: int) -> Outcome:

@@ -283,8 +283,8 @@ def sentence(run: Run, about: Notes) -> str:
         witnesses = [line for line in lines if line["verdict"] == Verdict.SAMPLED and line["depth"] is not None]
         undecided = len(of[Verdict.SAMPLED]) - len(witnesses)
         walks = count(run["stats"]["walks"] or 0, "random walk")
-        without_encounter = new_states(run, " (one more is {} new)")
-        parts.append(f"{walks} through {distinct(run)} states{without_encounter}, and {undecided} undecided")
+        share = new_states(run, " (one more is {} new)")
+        parts.append(f"{walks} through {distinct(run)} states{share}, and {undecided} undecided")
         parts += probes_text(witnesses)
     held_lines = [line for line in lines if line["verdict"] == Verdict.HOLDS]
     promises = sum(line["kind"] == "always" for line in held_lines)

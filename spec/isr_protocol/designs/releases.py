@@ -261,7 +261,10 @@ def under_way(s: Operations) -> Bool:
 def completes(
     s: Operations, isr: Set[Replica], adding: Set[Replica], removing: Set[Replica], replicas: Set[Replica]
 ) -> Bool:
-    """Such an ISR completes a reassignment, if there is one; `replicas` are all, with those that it adds."""
+    """Such an ISR completes a reassignment, if there is one; `replicas` are all, with those that it adds.
+
+    Kafka looks for those added in the ISR less those removed. In `reassignment` nobody is both.
+    """
     some = ~(adding | removing).is_empty()
     return some & completes_with_added_or_all(s, isr - removing, replicas, adding, removing)
 
