@@ -52,7 +52,8 @@ def _towards(old: PartitionMetadata, target: tuple[BrokerId, ...]) -> PartitionM
     """The partition on its way to other replicas, also in place of those to which it was on its way.
 
     Added is who was no replica before all this, and removed who is not to be one. So a broker is both that an earlier
-    target added and this one does not have. Kafka forgets there what it was adding, or goes on to remove.
+    target added and this one does not have. Kafka keeps who was added, or removed, where this target adds, or removes,
+    nobody itself: the reassignment then never ends, or removes who is in the target (docs/reports.md).
     """
     replicas = (*target, *sorted(set(old.replicas) - set(target)))
     origin = original_replicas(old)
