@@ -177,6 +177,8 @@ def test_a_counterexample_that_can_be_reached_refutes_the_promise(
     assert "COUNTEREXAMPLE TO INDUCTION  never-ahead / serves" in said
     assert "this state is reachable, so what fails is wrong" in said
     assert "never-ahead, closed-is-done violated" in said.splitlines()[-1]
+    assert " refuted, first never-ahead / " in said.splitlines()[-1]
+    assert "may be too weak" not in said.splitlines()[-1]
     assert main(["explain", "here/never-ahead--serves--reached.itf.json"]) == 0
     assert main(["check", "hasty", "--property", "never-ahead", "--quiet"]) == 12
 
@@ -189,6 +191,8 @@ def test_a_counterexample_that_cannot_be_reached_asks_for_a_stronger_invariant(
     said = capsys.readouterr().out
     assert "this state is not reachable at its bounds, so the invariant has to be strengthened" in said
     assert "UNKNOWN  never-ahead" in said
+    assert "not inductive, first never-ahead / implies; the invariant may be too weak" in said.splitlines()[-1]
+    assert "refuted, first" not in said.splitlines()[-1], "the design is not at fault"
     trace = read_itf(desk / "here" / "never-ahead--implies.itf.json")
     assert trace.anywhere
     assert len(trace.states) == 1

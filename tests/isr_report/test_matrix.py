@@ -153,6 +153,8 @@ def test_a_matrix_whose_run_is_gone_is_refused(made: tuple[Path, Matrix], tmp_pa
     [
         (["--fault", "flood"], 64, "there is no fault 'flood'"),
         (["--design", "kip-967"], 64, "there is no design 'kip-967'"),
+        (["--design", "kraft"], 64, "kraft does not promise acked-survives, which this matrix is about"),
+        (["--design", "kip-966", "--fault", "bounce"], 64, "kip-966 has none of these faults"),
         (["--plan", "nowhere.toml"], 65, "nowhere.toml: cannot be read"),
     ],
 )

@@ -89,6 +89,8 @@ def load_plan(path: Path = STANDARD) -> Plan:
     """The plan in a file; TraceError with one sentence for whatever is wrong with it."""
     try:
         top = tomllib.loads(path.read_text(encoding="utf-8"))
+        if not top["promises"]:
+            raise TraceError(f"{path}: the plan of a matrix needs a promise")
         return Plan(
             tuple(top["designs"]),
             tuple(top["promises"]),

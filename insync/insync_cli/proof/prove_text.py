@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NOTHING, PROVED = ".", "+"
 MARKS = {"proved": PROVED, "counterexample": "X", "unknown": "?", "error": "!"}
 WORDS = {"counterexample": "COUNTEREXAMPLE TO INDUCTION", "unknown": "UNKNOWN", "error": "ERROR"}
+INVARIANT_MAY_BE_WEAK = "the invariant may be too weak, which refutes no promise"
 MOST_LINES, SLOWEST = 3, 5
 ADVICE = {
     REACHABLE: "this state is reachable, so what fails is wrong; strengthening will not help",
@@ -183,9 +184,18 @@ def sentence(report: Report) -> str:
         parts.append("the engines disagree")
     if promises:
         parts.append(f"{count(len(promises), 'promise')} hold{'s' if len(promises) == 1 else ''} {report['extent']}")
-    for word, what in (("error", "on which the engines disagree"), ("counterexample", "refuted"), ("unknown", "open")):
-        if of[word]:
-            parts.append(f"{count(len(of[word]), 'obligation')} {what}, first {name_of(of[word][0])}")
+    refutations = [line for line in of["counterexample"] if line["reached"] == REACHABLE]
+    weak = [line for line in of["counterexample"] if line["reached"] != REACHABLE]
+    for failures, what in (
+        (of["error"], "on which the engines disagree"),
+        (refutations, "refuted"),
+        (weak, "not inductive"),
+        (of["unknown"], "open"),
+    ):
+        if failures:
+            parts.append(f"{count(len(failures), 'obligation')} {what}, first {name_of(failures[0])}")
+    if weak and not violated:
+        parts.append(INVARIANT_MAY_BE_WEAK)
     if report["partial"] and len(of["proved"]) == len(lines):
         parts.append("every obligation that was asked is proved, which is a part of a proof and no promise")
     return "; ".join(parts) or "nothing was asked"

@@ -41,7 +41,7 @@ from isr_trace.trace import TraceError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from isr_lang import Instance
+    from isr_lang import Design, Instance
     from isr_pipeline.locations import Location
 
 EXAMPLE = """\
@@ -79,6 +79,8 @@ def run(argv: Sequence[str]) -> int:
     if invocation.master is not None and invocation.running.engine != SPARK:
         raise UsageError(f"--master is for --engine {SPARK}")
     plan = plan_of(invocation.plan, invocation.designs, invocation.faults)
+    if not questions(plan):
+        raise UsageError(f"no cell is left of the plan: {' and '.join(plan.designs)} has none of these faults")
     folder = places.make_folder(invocation.out)
     check_folder(folder, plan)
     matrix = make_matrix(plan, invocation.running, invocation.output, folder, invocation.master)
@@ -98,8 +100,8 @@ def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence
         plan = load_plan(file)
     except TraceError as problem:
         raise InputError(str(problem)) from None
-    for name in plan.designs:
-        registry.design_named(name)
+    for name in tuple(designs) or plan.designs:
+        check_promise(plan, registry.design_named(name))
     known = [f.name for f in plan.faults]
     strange = next((f for f in faults if f not in known), None)
     if strange:
@@ -111,6 +113,16 @@ def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence
         designs=tuple(designs) or plan.designs,
         faults=tuple(f for f in plan.faults if not faults or f.name in faults),
     )
+
+
+def check_promise(plan: Plan, design: Design) -> None:
+    """UsageError where the design lacks the first promise of the plan, which the cells and the last line are about."""
+    first = plan.promises[0]
+    if first not in {p.name for p in design.properties}:
+        raise UsageError(
+            f"{design.name} does not promise {first}, which this matrix is about; "
+            f"'insync check {design.name}' asks what it promises"
+        )
 
 
 def questions(plan: Plan) -> list[tuple[Cell, Instance]]:
@@ -315,10 +327,9 @@ def word(here: list[CellEntry], design: str, column: str, promise: str) -> str:
 
 
 def result_line(matrix: Matrix) -> str:
-    total, losses = len(matrix["cells"]), 0
     promise = next(iter(matrix["promises"]), "")
-    for cell in matrix["cells"]:
-        said = verdict_of(cell, promise)
-        losses += said is not None and said["verdict"] == Verdict.VIOLATED
-    states = sum(c["distinct"] for c in matrix["cells"])
-    return f"insync matrix: {total} cells, {states:,} states, {promise} violated in {losses}"
+    entries = [entry for cell in matrix["cells"] if (entry := verdict_of(cell, promise))]
+    losses = sum(entry["verdict"] == Verdict.VIOLATED for entry in entries)
+    total, states = len(matrix["cells"]), sum(c["distinct"] for c in matrix["cells"])
+    of = "" if len(entries) == total else f" of the {len(entries)} that ask it"
+    return f"insync matrix: {total} cells, {states:,} states, {promise} violated in {losses}{of}"
