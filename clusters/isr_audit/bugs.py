@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 import attrs
 import cattrs
 
-from isr_audit.releases import KRAFT, TODAY, Release, Running, release_of
+from isr_audit.releases import KRAFT, TODAY, ZOOKEEPER, Release, Running, release_of, release_text
 
 TABLE = Path(__file__).parent / "bugs.toml"
 
@@ -57,6 +58,16 @@ class Bug:
         oldest = (*to.release, 0, 0, 0)[:3]
         return _release(self.since) <= newest and (not self.until or oldest < _release(self.until))
 
+    @property
+    def releases(self) -> str:
+        """Which releases have it; of a bug that the model finds on designs, those that run one (docs/versions.md)."""
+        if self.affected:
+            return f"{', '.join(self.affected)}; mended in {self.mended}"
+        condition = " with eligible leader replicas" * self.elr or " with KRaft" * self.kraft
+        if self.designs:
+            return ", and ".join(_spans(self.designs, self.until))
+        return f"from {self.since} {f'to before {self.until}' if self.until else 'on'}{condition}"
+
     def evidence(self, to: Running) -> str:
         """On what it was seen, and whether that is what runs."""
         if self.designs:
@@ -75,6 +86,17 @@ class Bug:
 def _release(text: str) -> Release:
     """The release as numbers; the oldest of all where the table has none."""
     return release_of(text) or (0,)
+
+
+def _spans(designs: Collection[str], until: str) -> Iterator[str]:
+    """From which release on one of these designs runs, and to before which."""
+    for table, world in ((ZOOKEEPER, "with ZooKeeper"), (KRAFT, "with KRaft and without eligible leader replicas")):
+        have = [i for i, (_, design) in enumerate(table) if design in designs]
+        if have:
+            end = until or (release_text(table[have[0] - 1][0]) if have[0] else "")
+            yield f"from {release_text(table[have[-1]][0])} {f'to before {end}' if end else 'on'} {world}"
+    if TODAY in designs:
+        yield "with eligible leader replicas"
 
 
 @attrs.frozen

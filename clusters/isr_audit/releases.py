@@ -64,7 +64,7 @@ class Running:
     @property
     def version(self) -> str:
         """The release as it is written, or "unknown"."""
-        return ".".join(map(str, self.release)) if self.release is not None else "unknown"
+        return release_text(self.release) if self.release is not None else "unknown"
 
     @property
     def elr(self) -> bool:
@@ -73,6 +73,11 @@ class Running:
     @property
     def unclean_by_default(self) -> bool:
         return self.release is not None and self.release < UNCLEAN_BY_DEFAULT
+
+
+def release_text(release: Release) -> str:
+    """`(4, 1, 1)` as 4.1.1."""
+    return ".".join(map(str, release))
 
 
 def release_of(text: str) -> Release | None:
@@ -113,6 +118,21 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
         notes.append(f"no design of this release is known, and {design} is the nearest")
     untold = on is None and kraft and (exact is None or exact[:2] >= ELR_BY_DEFAULT)
     return Running(exact, design, tuple(notes), doubt, (TODAY,) if untold else ())
+
+
+def may_run(release: Release, elr: bool | None = None) -> tuple[Running, ...]:
+    """Whatever a release may run: with ZooKeeper, with KRaft, with eligible leader replicas; `elr` tells the last.
+
+    Before 4.0 eligible leader replicas are not for production, and run only where they are said to.
+    """
+    designs: list[str] = []
+    if elr is not True and release < WITHOUT_ZOOKEEPER:
+        designs.append(_newest(ZOOKEEPER, release))
+    if elr is not True:
+        designs.append(_newest(KRAFT, release))
+    if elr or (elr is None and release >= WITHOUT_ZOOKEEPER):
+        designs.append(TODAY)
+    return tuple(Running(release, design) for design in designs if design)
 
 
 def _unknown_release(cluster: Cluster, elr: bool | None) -> tuple[list[str], str]:

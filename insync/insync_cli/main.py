@@ -15,6 +15,7 @@ FIRST = "start here"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     FIRST: {
         "audit": ("insync_cli.clusters.audit", "what your own cluster can lose, and which settings prevent it"),
+        "bugs": ("insync_cli.clusters.bugs", "known ways in which a release of Kafka loses acknowledged records"),
         "drill": ("insync_cli.clusters.drill", "what is lost if you take these steps, now, on your cluster"),
         "check": (
             "insync_cli.model.check",

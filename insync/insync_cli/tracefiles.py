@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, TypedDict
@@ -17,6 +18,7 @@ from insync_cli.exits import InputError, UsageError, did_you_mean
 from insync_cli.terminal import make_folder
 from isr_check.engine import Finding
 from isr_check.reference import Evaluator
+from isr_trace.cases import load_cases
 from isr_trace.diff import changes
 from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
@@ -88,12 +90,27 @@ def corpus(folder: Path) -> Path:
     return CHECKOUT / CORPUS if folder == CORPUS and not folder.is_dir() else folder
 
 
+@cache
+def tickets() -> Mapping[str, tuple[str, ...]]:
+    """The cases of the corpus -> where the world knows each from, such as KAFKA-16234."""
+    return {case.name: case.tracker for case in load_cases(CHECKOUT / CORPUS / "cases.toml").cases}
+
+
+def case_of_ticket(word: str) -> str:
+    """The case that a ticket is about; the word itself where it names none. InputError where it names several."""
+    names = [name for name, keys in tickets().items() if word.upper() in map(str.upper, keys)]
+    if len(names) > 1:
+        raise InputError(f"{word} has {len(names)} cases: {', '.join(names)}")
+    return names[0] if names else word
+
+
 def trace_file(word: str) -> Path:
-    """The file that somebody means: a path, or the name of a case of a corpus."""
+    """The file that somebody means: a path, or a case of a corpus by its name or its ticket."""
     path = Path(word)
     if path.exists() or path.name != word or path.suffix:
         return path
     corpora = [folder for folder in (CORPUS, CHECKOUT / CORPUS) if folder.is_dir()]
+    word = case_of_ticket(word)
     for folder in corpora:
         if (folder / word / CASE_TRACE).exists():
             return folder / word / CASE_TRACE

@@ -1,5 +1,5 @@
 """Verbs that run brokers and judge what clients saw: cluster, broker, topics, simulate, experiment, history, audit,
-and drill.
+bugs, and drill.
 
 Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and `settings` (of brokers).
 
@@ -7,5 +7,6 @@ Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and
 - Under faults: `experiment`, `bootstrap` (on a cluster that is there already).
 - What clients saw: `history`, `history_text`, `history_spark`.
 - What a cluster can lose: `cluster_source` (what was told of it), `audit`, `audit_text`, `audit_page`, `audit_metrics`.
+- What a release is known to lose: `bugs`.
 - What is lost by steps: `drill`, `drill_text`.
 """
