@@ -13,7 +13,8 @@ import pytest
 from tests.support import declarations, names
 
 TOP = Path(__file__).resolve().parent.parent
-ROOTS = ("spec", "engines", "impl", "clusters", "refinement", "counterexamples", "pipeline", "insync", "bench")
+CODE = ("spec", "engines", "impl", "clusters", "refinement", "counterexamples", "pipeline", "insync", "bench")
+ROOTS = (*CODE, "docs/examples", "docs/site")
 FILES = sorted(path for root in ROOTS for path in (TOP / root).rglob("*.py"))
 OTHER_ROOTS = ("impl/apache_kafka", "found/java", "counterexamples/isr_visual/script", "counterexamples/isr_report")
 OTHER_FILES = sorted(path for root in OTHER_ROOTS for end in ("java", "js") for path in (TOP / root).rglob(f"*.{end}"))
@@ -96,6 +97,26 @@ def test_every_exception_is_needed() -> None:
     assert {place: set(bare(TOP / place)) for place in EXCEPTIONS} == EXCEPTIONS
 
 
+@pytest.mark.long
+def test_what_a_docstring_quotes_is_a_name() -> None:
+    """After a rename a docstring that has the old name leads nobody to the new one."""
+    known = {name for exceptions in EXCEPTIONS.values() for name in exceptions}
+    strangers = [
+        f"{path.relative_to(TOP)}:{line}: `{word}`"
+        for path in FILES
+        for line, word in names.words_without_name(path.read_text(encoding="utf-8"))
+        if word not in known
+    ]
+    assert not strangers, "no name of this file:\n" + "\n".join(strangers)
+
+
+def test_a_planted_quote_of_no_name_is_seen() -> None:
+    renamed = 'def f(line: str) -> None:\n    """Prints `told`."""'
+    assert list(names.words_without_name(renamed)) == [(2, "told")]
+    assert not list(names.words_without_name(renamed.replace("line:", "told:")))
+    assert not list(names.words_without_name(renamed.replace("`told`", "what was told")))
+
+
 def declared_participles(path: Path) -> dict[str, int]:
     """The bare participles that a file of Java or JavaScript declares, and the line of each."""
     declared = declarations.of_java if path.suffix == ".java" else declarations.of_script
@@ -140,6 +161,10 @@ def test_every_word_of_the_field_is_a_name_of_ours() -> None:
         ("def shares(used: int) -> None: ...", "parameter"),
         ("class Answer:\n    given: int", "field"),
         ("class Answer:\n    def __init__(self) -> None:\n        self._known = 1", "field"),
+        ("class Answer:\n    @classmethod\n    def begin(cls) -> None:\n        cls.told = 1", "field"),
+        ("match x:\n    case told: pass", "variable"),
+        ("def f() -> None:\n    global told\n    told = 1", "variable"),
+        ("def sought() -> None: ...", "function"),
         ("class Answer:\n    async def asked(self) -> None: ...", "function"),
         ("class Line:\n    overtaken: bool", "field"),
         ("class Partition:\n    unread: tuple[str, ...]", "field"),

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from docs.site import build, examples
-from docs.site.navigation import Unlisted, navigation
+from docs.site.navigation import UnlistedPages, navigation
 from docs.site.pages import NoSuchTarget, Pages, spaced_lists
 from playwright.sync_api import Browser
 from tests.support.pages import NARROW, WIDE, opened
@@ -70,7 +70,7 @@ def test_what_looks_like_a_link_in_code_is_none(tmp_path: Path) -> None:
 def test_a_page_to_which_no_question_leads_is_named(tmp_path: Path) -> None:
     pages = repository(tmp_path, **{"docs__hidden.md": "# Hidden\n"})
     pages.gather()
-    with pytest.raises(Unlisted, match=r"docs/hidden\.md"):
+    with pytest.raises(UnlistedPages, match=r"docs/hidden\.md"):
         navigation(pages.texts, ())
 
 

@@ -35,7 +35,7 @@ class State(TypedDict):
     acked: list[int]
 
 
-TOLD = ["log", "high_watermark", "leader", "controller_leader", "acked"]
+OBSERVABLES = ["log", "high_watermark", "leader", "controller_leader", "acked"]
 """What is compared with the model: all but the leader's own set, in which it differs on purpose."""
 
 
@@ -97,7 +97,7 @@ def main() -> None:
                 answer = {"protocol": "insync/conform/1", "name": "evicts alone", "saves": True}
                 alone = request["design"] == "leader-evicts-alone"
                 foreign = "leader_proposes_shrink" if alone else "leader_evicts_alone"
-                answer |= {"variables": TOLD, "actions": [a for a in actions if a != foreign]}
+                answer |= {"variables": OBSERVABLES, "actions": [a for a in actions if a != foreign]}
             case "reset":
                 partition = Partition(mine(request["state"]))
             case "step" if partition:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from docs.site import api, examples
-from docs.site.navigation import Entry, Unlisted, navigation
+from docs.site.navigation import Entry, UnlistedPages, navigation
 from docs.site.pages import NoSuchTarget, Pages, title_of
 
 TOP = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def build(folder: Path, site: Path) -> int:
     """The site without examples; the exit code is that of MkDocs, which fails if a link or an anchor leads nowhere."""
     try:
         settings = stage(folder)
-    except (NoSuchTarget, Unlisted, examples.Failed) as problem:
+    except (NoSuchTarget, UnlistedPages, examples.Failed) as problem:
         print(problem, file=sys.stderr)
         return 1
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]

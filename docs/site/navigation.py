@@ -17,14 +17,14 @@ NAMED_BY_FOLDER = ("found", "counterexamples")
 """Their pages have long titles, and their folders short names, which the command line takes, too."""
 
 
-class Unlisted(Exception):
+class UnlistedPages(Exception):
     """Pages to which docs/README.md does not lead."""
 
 
 def navigation(texts: Mapping[PurePosixPath, str], more: Iterable[Entry]) -> list[Entry]:
     """The sections of docs/README.md with the pages that they link to, each page once; then `more`.
 
-    Unlisted if a page would be in no section: who looks for it by reader and question would not find it.
+    UnlistedPages if a page would be in no section: who looks for it by reader and question would not find it.
     """
     pages_before = {PurePosixPath(INDEX), GUIDE}
     entries = [START]
@@ -35,7 +35,7 @@ def navigation(texts: Mapping[PurePosixPath, str], more: Iterable[Entry]) -> lis
             entries.append({(bold or heading).rstrip("."): pages})
     left = sorted(path.as_posix() for path in texts if to_read(path) and path not in pages_before)
     if left:
-        raise Unlisted(f"{GUIDE} leads to none of these: {', '.join(left)}")
+        raise UnlistedPages(f"{GUIDE} leads to none of these: {', '.join(left)}")
     return [*entries, *more]
 
 

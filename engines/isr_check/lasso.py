@@ -17,10 +17,10 @@ from isr_check.liveness import (
     STRONG,
     UNFAIR,
     WEAK,
+    LassoSearch,
     Positions,
     Region,
     Small,
-    Sought,
     Stem,
     Truths,
     fair_components,
@@ -28,19 +28,19 @@ from isr_check.liveness import (
 from isr_lang import Property
 
 
-def finding_for(p: Property, sought: Sought) -> Finding:
+def finding_for(p: Property, search: LassoSearch) -> Finding:
     """The verdict: VACUOUS if no reachable state has the trigger."""
-    if not sought.has_trigger:
+    if not search.has_trigger:
         return Finding(p.name, p.kind, Verdict.VACUOUS)
-    component = fair_components(sought.region)
+    component = fair_components(search.region)
     if not (component >= 0).any():
         return Finding(p.name, p.kind, Verdict.HOLDS)
-    return Finding(p.name, p.kind, Verdict.VIOLATED, lasso(sought, component))
+    return Finding(p.name, p.kind, Verdict.VIOLATED, lasso(search, component))
 
 
-def lasso(sought: Sought, component: Small) -> Path:
+def lasso(search: LassoSearch, component: Small) -> Path:
     """A behaviour that stays in one of the components; `component` has the number of each state's, -1 for none."""
-    region = sought.region
+    region = search.region
     origins = region.origins()
     fair = region.labels.fairness[region.steps] > UNFAIR
     demands: Small = np.bincount(origins[fair], minlength=region.size).astype(np.int32)
@@ -49,14 +49,14 @@ def lasso(sought: Sought, component: Small) -> Path:
     cost = distances + demands
     best = good & (cost == cost[good].min())
     best &= demands == demands[best].min()
-    initial, steps, state = _stem(sought, np.flatnonzero(best))
+    initial, steps, state = _stem(search, np.flatnonzero(best))
     cycle = _Cycle(region, component).around(state)
     around = tuple(region.labels.action_instances[int(region.steps[s])] for s in cycle)
     return Path(initial, (*steps, *around), len(steps))
 
 
-def _stem(sought: Sought, ends: Positions) -> Stem:
-    region = sought.region
+def _stem(search: LassoSearch, ends: Positions) -> Stem:
+    region = search.region
     level = int(np.searchsorted(np.array(region.levels), int(ends[0]), side="right")) - 1
     ahead: Truths = np.zeros(region.size, dtype=np.bool_)
     ahead[ends] = True
@@ -69,7 +69,7 @@ def _stem(sought: Sought, ends: Positions) -> Stem:
         origins = np.repeat(np.arange(first, last), np.diff(region.offsets[first : last + 1]))
         targets = np.unique(origins[hits])
         ahead[targets] = True
-    initial, before, state = sought.least_path(targets[region.sources[targets]], level)
+    initial, before, state = search.least_path(targets[region.sources[targets]], level)
     path = list(before)
     ending = set(ends.tolist())
     while state not in ending:

@@ -95,7 +95,7 @@ Stem = tuple[Parameters, tuple[tuple[str, Parameters], ...], int]
 
 
 @attrs.frozen(eq=False)
-class Sought:
+class LassoSearch:
     """A region; `least_path` gives the least of the shortest paths to some of its states, all of one level.
 
     `has_trigger`: some reachable state has the trigger.
@@ -163,4 +163,4 @@ def _unfair(
     return unfair, offending
 
 
-__all__ = ["GOAL", "Labels", "Region", "Sought", "State", "fair_components", "strong_components"]
+__all__ = ["GOAL", "Labels", "LassoSearch", "Region", "State", "fair_components", "strong_components"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from isr_check.engine import Finding, Path, Verdict
 from isr_check.lasso import finding_for
-from isr_check.liveness import GOAL, STRONG, UNFAIR, WEAK, Labels, Positions, Region, Sought, Stem
+from isr_check.liveness import GOAL, STRONG, UNFAIR, WEAK, Labels, LassoSearch, Positions, Region, Stem
 from isr_check.reference import Evaluator, State
 from isr_lang import Instance, Property
 
@@ -24,7 +24,7 @@ Step = tuple[int, State]
 def decide(instance: Instance, p: Property) -> Finding:
     """The verdict on a liveness property, by the definitions; a violation has the same lasso as from every engine."""
     graph = Graph.of(instance, p)
-    behind, states = sought(graph, p)
+    behind, states = lasso_search(graph, p)
     found = finding_for(p, behind)
     violated = bool(graph.fair(states))
     assert violated is (found.verdict is Verdict.VIOLATED), "the two ways to decide liveness differ"
@@ -137,7 +137,7 @@ def tarjan(states: set[State], successors: Callable[[State], Sequence[State]]) -
     return components
 
 
-def sought(graph: Graph, p: Property) -> tuple[Sought, list[State]]:
+def lasso_search(graph: Graph, p: Property) -> tuple[LassoSearch, list[State]]:
     """The region as the arrays that all engines make, and its states in the order of their numbers."""
     trigger, _ = graph.evaluator.leads(p)
     distance = graph.region(p)
@@ -161,7 +161,7 @@ def sought(graph: Graph, p: Property) -> tuple[Sought, list[State]]:
     def least_path(ends: Positions, level: int) -> Stem:
         return _least_path(graph, {states[i]: i for i in ends.tolist()}, level)
 
-    return Sought(region, least_path, any(map(trigger, graph.depth))), states
+    return LassoSearch(region, least_path, any(map(trigger, graph.depth))), states
 
 
 def _least_path(graph: Graph, ends: dict[State, int], level: int) -> Stem:

@@ -1,7 +1,7 @@
 """Traces read again: lives, their events, and one order of all events that no cause contradicts.
 
-A life may end in the middle of a line, when its process was killed: the torn end is left out, and `Life.torn` says so.
-Anything else that is no line of the format is BadTrace.
+A life may end in the middle of a line, when its process was killed: the torn end is left out, and `Life.has_torn_end`
+says so. Anything else that is no line of the format is BadTrace.
 """
 
 from __future__ import annotations

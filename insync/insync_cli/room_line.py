@@ -1,8 +1,8 @@
 """What bounds leave room for, and what they notice, as `run.json` has it and as a sentence.
 
-Three modules have to do with room. `isr_check.room_search` searches for a behaviour that passes given milestones.
-`isr_protocol.promises.room` says which those are for Kafka's replication, and which bounds faults need.
-This one tells the answer. What is noticed of known mistakes is in `isr_protocol.planted.notice`.
+`isr_check.room_search` searches for a behaviour that passes given milestones. Each family of designs says which those
+are, and which bounds faults need: `isr_protocol.promises.room` for Kafka's replication, `kraft_protocol.room` for its
+quorum. This module tells the answer. What is noticed of known mistakes is in the `notice` of each family.
 """
 
 from __future__ import annotations

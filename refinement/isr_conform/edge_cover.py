@@ -37,7 +37,7 @@ Edge = tuple[int, int]
 class ModelGraph:
     """The states of an instance as integers (`Packing`), with their steps by label.
 
-    Only actions in `driven` are edges.
+    Only actions in `action_names` are edges.
     """
 
     def __init__(self, instance: Instance, packing: Packing, action_names: frozenset[str]) -> None:
@@ -162,7 +162,7 @@ class SpanningTree:
 class UncoveredEdges:
     """The edges that are still to be driven, and paths to the nearest of them.
 
-    These are the edges of all reached states, or only those in `wanted`. No path goes over an edge that is
+    These are the edges of all reached states, or only those in `edges`. No path goes over an edge that is
     `blocked_edges`.
     """
 

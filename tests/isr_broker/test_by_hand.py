@@ -10,10 +10,20 @@ import io
 import re
 from pathlib import Path
 
+import attrs
 from tests.support.expected import rewriting
+
+from isr_broker.core.replica_state import Replica
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "by-hand.md"
 BLOCKS = re.compile(r"```python\n(.*?)```.*?```text\n(.*?)```", re.DOTALL)
+
+
+def test_what_the_duties_name_of_a_core_is_there() -> None:
+    """A duty that names what is not there cannot be kept."""
+    fields = re.findall(r"`core\.([a-z_]+)`", PAGE.read_text(encoding="utf-8"))
+    assert fields
+    assert set(fields) <= {field.name for field in attrs.fields(Replica)}
 
 
 def test_the_page_runs_and_prints_what_it_says() -> None:

@@ -15,7 +15,7 @@ from tests.support.strategies import numbered_model
 from isr_check import explorer, native
 from isr_check.engine import Finding, Limits, Path, Unsound, Verdict
 from isr_check.liveness import Labels, Region, fair_components, strong_components
-from isr_check.liveness_reference import Graph, sought, tarjan, unfair_in
+from isr_check.liveness_reference import Graph, lasso_search, tarjan, unfair_in
 from isr_check.native import graph, space
 from isr_check.native.memory import Table
 from isr_check.native.space import Space
@@ -361,7 +361,7 @@ def test_components_are_those_of_the_definition(number: int) -> None:
     instance = live(number)
     for p in (p for p in instance.properties if p.kind == "eventually"):
         graph = Graph.of(instance, p)
-        behind, states = sought(graph, p)
+        behind, states = lasso_search(graph, p)
         component = fair_components(behind.region)
         members: dict[int, set[int]] = {}
         for i, c in enumerate(component.tolist()):

@@ -21,10 +21,10 @@ def _words(text: str) -> frozenset[str]:
 
 IRREGULAR = _words(
     """
-    arisen beaten begun bent bitten bled blown born borne bought bred broken brought built burnt
+    arisen beaten begun bent bidden bitten bled blown born borne bought bred broken brought built burnt
     caught chosen clung dealt done drawn driven dug eaten fallen fed flown flung forbidden forgiven
-    forgotten fought found frozen given gone got grown heard held hidden hung kept known laid learnt
-    led lent lit left lost made meant met paid proven ridden risen said sat seen sent shaken shown
+    forgotten fought found frozen given gone got grown heard held hewn hidden hung kept known laid learnt
+    led lent lit left lost made meant met paid proven ridden risen said sat seen sent sought shaken shown
     shrunk slain slept slid sold sown spent spoken spun stolen stood strewn struck strung stuck stung
     sung sunk swept swollen sworn swung taken taught thought thrown told torn trodden understood
     wept woken won wanted worn wound woven written wrung
@@ -118,6 +118,8 @@ def _globals(tree: ast.Module) -> Iterator[BareName]:
         if is_participle(name):
             yield BareName(line, "variable", "", name)
     for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield from (BareName(node.lineno, "variable", "", name) for name in node.names if is_participle(name))
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 if alias.asname is not None and is_participle(alias.asname):
@@ -134,6 +136,9 @@ def _stored(*nodes: ast.AST) -> Iterator[tuple[str, int]]:
                 pass
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 pass
+            case ast.MatchAs(name=str(name), lineno=line) | ast.MatchStar(name=str(name), lineno=line):
+                yield name, line
+                yield from _stored(*ast.iter_child_nodes(node))
             case _:
                 yield from _stored(*ast.iter_child_nodes(node))
 
@@ -160,7 +165,7 @@ def _of_class(node: ast.ClassDef, scope: tuple[str, ...]) -> Iterator[BareName]:
     fields = dict(_stored(*node.body))
     for attribute in ast.walk(node):
         match attribute:
-            case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store(), lineno=line):
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store(), lineno=line):
                 fields.setdefault(name, line)
             case _:
                 pass
@@ -211,3 +216,31 @@ def _locals(node: ast.AST, hidden: frozenset[str]) -> Iterator[tuple[str, int, b
 
 def _bound(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def words_without_name(source: str) -> Iterator[tuple[int, str]]:
+    """Bare participles that a docstring quotes as names, with its line, and that are no name or word of the source."""
+    tree = ast.parse(source)
+    docs = [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and _is_text(node.value)]
+    names = {word for node in ast.walk(tree) if not any(node is doc.value for doc in docs) for word in _own_words(node)}
+    for doc in docs:
+        for quoted in re.findall(r"(?<!`)`([A-Za-z_.]+)`(?!`)", ast.unparse(doc)):
+            word = quoted.rpartition(".")[2]
+            if is_bare(word) and word not in names:
+                yield doc.lineno, word
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _own_words(node: ast.AST) -> tuple[str, ...]:
+    match node:
+        case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word) | ast.keyword(arg=str(word)):
+            return (word,)
+        case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
+            return (word,)
+        case ast.Constant(value=str(text)):
+            return tuple(re.findall(r"\w+", text))
+        case _:
+            return ()

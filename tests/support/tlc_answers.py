@@ -1,8 +1,8 @@
 """What TLC says of a design's export, in one run: a module around the export notes what is decided at which depth.
 
 The export is written from the graph before it is folded. Of `Instance` it uses the values of the constants and the
-sizes of sorts, in TLC's configuration; so that is written here from what the test chose. Its own ranges
-(`isr_check.export.ranges`) take declared ranges for granted, so a state that leaves them is not expanded.
+sizes of sorts, in TLC's configuration; so that is written here from what the test chose. The export's own ranges
+take declared ranges for granted, so a state that leaves them is not expanded.
 """
 
 from __future__ import annotations

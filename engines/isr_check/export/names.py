@@ -26,7 +26,7 @@ def snake(name: str) -> str:
 
 
 class Names:
-    """The names that are taken; `reserved` are those of the target language, `keywords` those taken in any case."""
+    """The names that are taken; `reserved_words`: the target language's, `keywords`: taken in any case."""
 
     def __init__(self, reserved_words: Iterable[str], keywords: Iterable[str] = ()) -> None:
         self.names_in_use = set(reserved_words)

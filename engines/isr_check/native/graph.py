@@ -20,7 +20,7 @@ import numpy as np
 
 from isr_check.engine import Exploration, Finding, Verdict
 from isr_check.lasso import finding_for
-from isr_check.liveness import GOAL, Labels, Positions, Region, Small, Sought, Stem, Truths
+from isr_check.liveness import GOAL, Labels, LassoSearch, Positions, Region, Small, Stem, Truths
 from isr_check.native.actions import DECISIONS, Check, checks
 from isr_check.native.assembly import Code
 from isr_check.native.expressions import Definitions
@@ -396,7 +396,7 @@ def decide(search: Search, p: Property) -> Finding:
         (found,) = (words == np.array(search.layout.pack(last), dtype=np.uint64)).all(axis=1).nonzero()
         return path.initial, path.steps, int(ends[found[0]])
 
-    return finding_for(p, Sought(region, stem, graph.has_trigger))
+    return finding_for(p, LassoSearch(region, stem, graph.has_trigger))
 
 
 def _last_state(

@@ -221,7 +221,7 @@ class Layout:
 
 
 def _place(place: Place, bit_counts: list[int], word: int | None = None) -> Cell:
-    """Allocate a cell in the word, or in the first word with room if None; `used` counts each word's taken bits."""
+    """Allocate a cell in the word, if None in the first with room; `bit_counts`: the taken bits of each."""
     width = place.width
     if width > WIDEST:
         raise TooWide(f"a value of {width} bits does not fit a cell of {WIDEST}")

@@ -67,7 +67,7 @@ class Goals:
         yield from attrs.evolve(self, more=False).parts(node, scope, dict.fromkeys(self.sorts, WRITTEN_ELEMENTS))
 
     def parts(self, node: Node, scope: Scope, named_counts: Mapping[SortType, int]) -> Iterator[Truth]:
-        """Formulas which together imply the node; `used`: how many elements of each sort are named already."""
+        """Formulas which together imply the node; `named_counts`: how many elements of each sort are named already."""
         t = self.translation
         match node.op:
             case "and":

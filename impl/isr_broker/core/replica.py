@@ -1,6 +1,7 @@
 """One replica of a partition: `handle(replica, input, now)`, and when it next wants to be woken (`deadline`).
 
-While a disk operation is under way (`replica.awaited`) only its report is taken; the node keeps the rest in order.
+While a disk operation is under way (`replica.pending_operation`) only its report is taken; the node keeps the rest in
+order.
 """
 
 from __future__ import annotations

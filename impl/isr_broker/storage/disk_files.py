@@ -18,7 +18,7 @@ _FLUSHES: Final = 32
 
 
 class RealFile:
-    """A file of the operating system, by its descriptor; `noted` is told how much of it is durable."""
+    """A file of the operating system, by its descriptor; `note_durable_size` is told how much of it is durable."""
 
     def __init__(self, path: Path, note_durable_size: Callable[[int], None] | None = None) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -96,12 +96,12 @@ def candidates(release: Release, elr: bool | None) -> tuple[Running, ...]:
 
 def names_for(word: str) -> list[str]:
     """The bugs and cases that somebody means: by name, or those of a ticket."""
-    known = [*(bug.name for bug in bugs()), *(case.name for case in elsewhere())]
-    if word in known:
+    names = [*(bug.name for bug in bugs()), *(case.name for case in elsewhere())]
+    if word in names:
         return [word]
     by_ticket = [name for name, keys in tickets().items() if word.upper() in map(str.upper, keys)]
     if not by_ticket:
-        hint = did_you_mean(word, [*known, *(key for keys in tickets().values() for key in keys)])
+        hint = did_you_mean(word, [*names, *(key for keys in tickets().values() for key in keys)])
         raise UsageError(f"there is no bug '{word}' in the list, and no ticket{hint} (insync bugs lists them)")
     return by_ticket
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """Begins with the cores in `file`, and writes them with those that were found; without a file, with `stored`."""
+    """Begins with the cores in `file`, and writes them with those that were found; without one, with `stored_file`."""
 
     def __init__(self, file: Path | None, stored_file: Path | None) -> None:
         from isr_check.smt.cores import BadCores, Cores
