@@ -95,6 +95,10 @@ class Surroundings:
         if rack not in names:
             where = f"the racks are {' '.join(names)}" if names else "no rack was told; give --racks FILE"
             raise BadRunbook(f"there is no rack '{rack}'{nearest(rack, names)} ({where})")
+        untold = [b for b in sorted(self.brokers) if b not in self.racks]
+        if untold:
+            who = f"broker {untold[0]}" + (f" and {len(untold) - 1} more" if len(untold) > 1 else "")
+            raise BadRunbook(f"the rack of {who} was not told, and may be '{rack}'; give --racks FILE")
         return tuple(sorted(b for b, r in self.racks.items() if r == rack))
 
     def ids(self, verb: str, words: Iterable[str]) -> tuple[int, ...]:

@@ -104,3 +104,53 @@ def test_a_bad_line_of_racks_or_of_a_runbook_is_named(tmp_path: Path, capsys: py
 def test_without_a_cluster_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["drill", "stop", "3"]) == 64
     assert "give --describe FILE or --bootstrap" in capsys.readouterr().err
+
+
+MORE = TOPICS.replace("PartitionCount: 1", "PartitionCount: 4")
+NO_TOPIC = TOPICS + "\tTopic:\tPartition: 0\tLeader: 13\tReplicas: 13\tIsr: 13\n"
+
+
+@pytest.mark.parametrize(
+    ("topics", "steps", "said"),
+    [
+        (MORE, "stop 13", "1 of 4 partitions were told"),
+        (MORE, "wait 5", "1 of 4 partitions were told"),
+        (NO_TOPIC, "stop 13", "the steps may touch another"),
+    ],
+)
+def test_what_was_not_told_is_unknown(
+    topics: str, steps: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert drill(tmp_path, steps, topics=topics) == 20
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("UNKNOWN: not every partition was told")
+    assert said in text
+
+
+def test_what_may_be_lost_of_what_was_told_is_said_all_the_same(tmp_path: Path) -> None:
+    assert drill(tmp_path, "destroy 11 12 13", topics=MORE) == 12
+
+
+@pytest.mark.parametrize(
+    ("racks", "code", "said"),
+    [
+        ("11 a\n12 b\n", 64, "the rack of broker 13 was not told, and may be 'a'"),
+        ("11 a\n12 b\n13 a\n12 a\n", 65, "line 4: broker 12 was in rack b before"),
+        ("11 a\n12 a\n13 a\n", 12, ""),
+    ],
+)
+def test_racks_are_told_of_everybody_and_once(
+    racks: str, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "racks.txt"
+    file.write_text(racks, encoding="utf-8")
+    assert drill(tmp_path, "lose-rack a", "--racks", str(file)) == code
+    assert said in capsys.readouterr().err
+
+
+def test_what_a_disk_is_taken_to_have_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    down = TOPICS.replace("Leader: 11", "Leader: none").replace("Isr: 11,12,13\tElr: ", "Isr: \tElr: 11")
+    assert drill(tmp_path, "start 11", topics=down) == 1
+    assert "its disk is taken to have what it acknowledged" in " ".join(capsys.readouterr().out.split())
+    drill(tmp_path, "stop 11; start 11")
+    assert "its disk is taken" not in capsys.readouterr().out

@@ -15,7 +15,7 @@ from isr_drill.runbook import (
     with_waits,
 )
 
-AROUND = Surroundings({1, 2, 3, 7}, {1: "a", 2: "b", 3: "a"}, ["orders", "clicks"])
+AROUND = Surroundings({1, 2, 3, 7}, {1: "a", 2: "b", 3: "a", 7: "c"}, ["orders", "clicks"])
 
 
 def stages(text: str) -> list[tuple[str, tuple[int, ...]]]:

@@ -61,12 +61,12 @@ def run(argv: Sequence[str]) -> int:
         described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
     )
     if invocation.racks is not None:
-        cluster = attrs.evolve(cluster, racks={**cluster.racks, **racks_in(invocation.racks)})
+        cluster = with_racks(cluster, invocation.racks)
     steps = runbook_of(invocation.steps, cluster)
     runs = running(cluster, invocation.kafka, invocation.elr)
     explorations = Explorations(invocation.seconds)
     whole = drill(cluster, runs, steps, explorations)
-    code = exit_code(whole)
+    code = exit_code(whole, cluster)
     other = None if code is Exit.HOLDS else mend(cluster, runs, whole, explorations)
     answer = drill_text.Answer(cluster, runs, whole, other, int(code))
     invocation.output.answer(
@@ -75,14 +75,15 @@ def run(argv: Sequence[str]) -> int:
     return code
 
 
-def exit_code(whole: Drill) -> Exit:
+def exit_code(whole: Drill, cluster: Cluster) -> Exit:
     """Records that may be lost count most, then what is UNKNOWN, then partitions without a leader or writes.
 
-    Of the state before the first step only what the steps touch counts.
+    Of the state before the first step only what the steps touch counts. What was not told may be a partition that they
+    touch.
     """
     if whole.with_records(Records.MAY_BE_LOST):
         return Exit.SAFETY
-    if whole.with_records(Records.UNKNOWN) or whole.with_service(Service.UNKNOWN):
+    if cluster.gaps or whole.with_records(Records.UNKNOWN) or whole.with_service(Service.UNKNOWN):
         return Exit.INCONCLUSIVE
     return Exit.AT_RISK if whole.with_service(Service.LEADERLESS, Service.REFUSES) else Exit.HOLDS
 
@@ -104,6 +105,16 @@ def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...
         raise InputError(f"{file}: {problem}") from None
 
 
+def with_racks(cluster: Cluster, file: Path) -> Cluster:
+    """The cluster with the racks in a file; InputError where it was told otherwise."""
+    racks = racks_in(file)
+    other = next((b for b, rack in racks.items() if cluster.racks.get(b, rack) != rack), None)
+    if other is not None:
+        before = cluster.racks[other]
+        raise InputError(f"{file}: broker {other} is in rack {racks[other]}, and was told to be in {before}")
+    return attrs.evolve(cluster, racks={**cluster.racks, **racks})
+
+
 def racks_in(file: Path) -> Mapping[int, str]:
     """Racks by broker: lines such as `3 a`, `3: a` or `3=a`."""
     racks: dict[int, str] = {}
@@ -114,5 +125,7 @@ def racks_in(file: Path) -> Mapping[int, str]:
         match = re.fullmatch(r"(\d{1,9})\s*[\s:=,]\s*(\S+)", text, re.ASCII)
         if match is None:
             raise InputError(f"{file}, line {number}: a line has a broker and its rack (example: 3 a), not '{text}'")
-        racks[int(match[1])] = match[2]
+        broker, rack = int(match[1]), match[2]
+        if racks.setdefault(broker, rack) != rack:
+            raise InputError(f"{file}, line {number}: broker {broker} was in rack {racks[broker]} before")
     return racks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from insync_cli import terminal
 from insync_cli.terminal import count
 from isr_drill.drill import Drill, Mend, PartitionDrill, Records, Service
+from isr_drill.runbook import START
 from isr_drill.story import story
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "insync/drill/1"
 MOST_NAMES: Final = 3
+MOST_NOTES: Final = 4
 MOST_STORY: Final = 8
 MOST_STEPS: Final = 8
 WORDS: Final = {
@@ -63,6 +65,10 @@ def decision(answer: Answer) -> str:
             else ""
         )
         return f"NO: acknowledged records of {len(losses):,} {of} may be lost{when}: {names(losses)}"
+    gaps = answer.cluster.gaps
+    if gaps:
+        more = f", and {len(gaps) - 1:,} more of the kind" if len(gaps) > 1 else ""
+        return f"UNKNOWN: not every partition was told, and the steps may touch another: {gaps[0]}{more}"
     if unknown:
         return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
     if not whole.in_reach:
@@ -110,9 +116,24 @@ def notes(answer: Answer) -> list[str]:
     return [
         *answer.runs.notes,
         *answer.cluster.gaps,
+        *answer.cluster.notes,
+        *disk_notes(answer),
         *(f"{step.text}: {step.note}" for step in whole.steps if step.note),
         *(f"UNKNOWN: {reason}" for reason in reasons),
     ]
+
+
+def disk_notes(answer: Answer) -> Iterator[str]:
+    """What is taken for granted of brokers that are down before the first step, and that a step starts."""
+    living = answer.cluster.living
+    members = {b for p in answer.cluster.partitions if p.leader is None for b in (*p.isr, *(p.elr or ()))}
+    for step in answer.drill.steps:
+        down = [b for b in step.brokers if b in members or (living is not None and b not in living)]
+        if down and step.stages[0].kind == START:
+            yield (
+                f"{step.text}: {' '.join(map(str, down))} may be down already, and its disk is taken to have what it "
+                "acknowledged; 'power-loss' before it asks otherwise"
+            )
 
 
 def show(out: Console, answer: Answer) -> None:
@@ -133,8 +154,11 @@ def show(out: Console, answer: Answer) -> None:
         out.print(f"\nHow {worst.partition.name} loses a record", style="bold")
         for line in without_middle(story(worst.situation, worst.way, whole.steps)):
             terminal.print_wrapped(out, line, 2)
-    for line in notes(answer)[:MOST_NAMES]:
+    lines = notes(answer)
+    for line in lines[:MOST_NOTES]:
         terminal.print_wrapped(out, f"note: {line}", 0)
+    if lines[MOST_NOTES:]:
+        terminal.print_wrapped(out, f"note: {len(lines) - MOST_NOTES} more, which --json has", 0)
 
 
 def without_middle(lines: Sequence[str]) -> list[str]:
