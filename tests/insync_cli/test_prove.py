@@ -229,12 +229,46 @@ def test_a_conjunct_that_no_design_promises_is_explained_too(
     assert main(["explain", "here/a-lemma--serves.itf.json"]) == 0
 
 
-def test_a_part_of_the_obligations_proves_no_promise(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prove", "hasty", "--only", "never-ahead", "--action", "draws", "--out", "here"]) == 0
-    said = capsys.readouterr().out
-    assert "(1 obligation, " in said.splitlines()[-1]
-    assert "a part of a proof and no promise" in said
-    assert json.loads((safe / "here" / "prove.json").read_text())["promises"] == []
+@pytest.mark.parametrize(
+    ("words", "extent"),
+    [
+        ("", "for every tickets and paper-jams, with calls 1, rush 1, reopen off ("),
+        (
+            "--without jams",
+            "for every tickets, with calls 1, rush 1, reopen off, without jams, not covered: paper-jams (",
+        ),
+    ],
+)
+def test_a_part_of_the_obligations_proves_no_promise(
+    safe: Path, capsys: pytest.CaptureFixture[str], words: str, extent: str
+) -> None:
+    part = ["--only", "never-ahead", "--action", "draws", "--out", "here", *words.split()]
+    assert main(["prove", "hasty", *part]) == 20
+    line = last_line(capsys)
+    assert line.startswith("insync prove hasty: PARTIAL - every obligation that was asked is proved, ")
+    assert f"a part of a proof and no promise, {extent}1 obligation, " in line
+    written = json.loads((safe / "here" / "prove.json").read_text())
+    assert (written["promises"], written["verdict"], written["partial"]) == ([], "PARTIAL", True)
+
+
+def test_a_part_does_not_prove_what_is_vacuous(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--only", "never-back", "--without", "serves", "--without", "hurries", "--quiet"]
+    assert main(["prove", "careful", *words]) == 20
+    line = last_line(capsys)
+    assert "PARTIAL" in line
+    assert "without serves, hurries" in line
+
+
+def test_a_proof_of_no_promise_is_a_part_of_a_proof(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_promise(_: Family) -> ProofPlan:
+        return ProofPlan(("another-design-s",), ("tickets", "paper_jams"), {"rush": 1})
+
+    family = next(f for f in families.families() if f.state is ticket_desk.Desk)
+    monkeypatch.setattr(type(family), "proof_plan", no_promise)
+    assert main(["prove", "careful", "--quiet"]) == 20
+    assert "PARTIAL" in last_line(capsys)
 
 
 def test_unknown_is_never_a_success(
