@@ -55,7 +55,7 @@ PARTIAL = "matrix.partial.json"
 FOLDER: Path | Location = Path("runs/matrix")
 WORDS = {"HOLDS": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN_WORD = "BROKEN"
-DECIDED = {Verdict.HOLDS, Verdict.BOUNDED, Verdict.PROVED, Verdict.VIOLATED}
+ANSWERS = {Verdict.HOLDS, Verdict.BOUNDED, Verdict.PROVED, Verdict.VIOLATED}
 LONGEST = 1_000_000
 """More steps than any witness has."""
 
@@ -103,7 +103,7 @@ def exit_code(matrix: Matrix) -> Exit:
     if verdicts & {Verdict.BUDGETED, Verdict.SAMPLED, Verdict.UNKNOWN}:
         return Exit.INCONCLUSIVE
     about = {entry["verdict"] for entry in first_promise(matrix)}
-    if about & DECIDED:
+    if about & ANSWERS:
         return Exit.HOLDS
     return Exit.TOO_SMALL if about == {Verdict.TOO_SMALL} else Exit.UNCOVERED
 
