@@ -39,7 +39,7 @@ MEANING = {
     Exit.SAFETY: "a safety property is violated; drill: an acknowledged record may be lost",
     Exit.LIVENESS: "a liveness property is violated",
     Exit.NOT_INDUCTIVE: "a proof fails: a counterexample to induction",
-    Exit.INCONCLUSIVE: "inconclusive: a budget was spent, or only random walks were seen",
+    Exit.INCONCLUSIVE: "inconclusive: a budget was spent, or only random walks were seen, or a part of a proof",
     Exit.UNCOVERED: "vacuous or uncovered",
     Exit.UNEXPECTED: "an expectation was not met",
     Exit.TOO_SMALL: "too small: nothing is violated, but the bounds leave no room for the faults asked for, "

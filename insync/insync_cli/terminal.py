@@ -26,6 +26,7 @@ COLOURS = {
     "SAMPLED": "yellow",
     "BUDGETED": "yellow",
     "UNKNOWN": "yellow",
+    "PARTIAL": "yellow",
     "TOO SMALL": "yellow",
     "VACUOUS": "yellow",
     "PERMITTED": "yellow",

@@ -10,6 +10,7 @@ from tests.support.models import ticket_desk
 
 from insync_cli import families
 from insync_cli.main import main
+from insync_cli.proof import premises
 from isr_check.family import Family, ProofPlan
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
 from isr_lang import Bool, Conjunct, Design, Property, Value, always, sometimes
@@ -139,7 +140,7 @@ def test_a_promise_of_what_never_happens_is_not_proved(
 def test_a_premise_that_was_not_seen_in_time_is_no_proof(
     safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("insync_cli.proof.prove.PREMISE_SECONDS", 0.0)
+    monkeypatch.setattr("insync_cli.proof.premises.SECONDS", 0.0)
     assert main(["prove", "careful", "--property", "never-back", "--tickets", "50", "--out", "here"]) == 20
     line = last_line(capsys)
     assert "UNKNOWN - not seen in time: Somebody is served" in line
@@ -160,6 +161,52 @@ def test_a_premise_is_looked_for_at_larger_bounds(
     assert premise["depth"] == 3, "two draw, and the desk hurries, which it never does with one ticket"
     assert premise["bounds"]["tickets"] == 2
     assert main([*words, "--tickets", "1"]) == 21
+
+
+VACUOUS_ONE = (
+    "prove careful --property never-back --property never-ahead --without serves --without hurries --tickets 2"
+)
+"""Nobody is ever served, so never-back says nothing; never-ahead does."""
+
+
+def test_a_vacuous_promise_is_no_claim_of_a_stored_proof(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*VACUOUS_ONE.split(), "--proof", "p.zip"]) == 21
+    capsys.readouterr()
+    assert main(["certify", "p.zip", "--solver", "z3"]) == 0
+    said = capsys.readouterr().out
+    assert "it claims: never-ahead\n" in said
+    line = " ".join(said[said.rindex("insync certify") :].split())
+    assert line.startswith("insync certify careful: AGREED - 1 promise for every paper-jams, with tickets 2, ")
+    assert "without serves, hurries; asked of z3 alone; on trust: " in line
+    assert main(["certify", "p.zip"]) == 0
+    assert "alone" not in capsys.readouterr().out
+
+
+def test_certify_asks_the_premises_of_what_a_file_claims(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of whoever did not ask them: every query is refuted, and the promise says nothing."""
+    with monkeypatch.context() as patch:
+        patch.setattr("insync_cli.proof.premises.look", lambda *_: premises.Premises({}))
+        assert main([*VACUOUS_ONE.split(), "--proof", "p.zip"]) == 0
+    capsys.readouterr()
+    assert main(["certify", "p.zip", "--solver", "z3", "--json", "report.json"]) == 21
+    said = " ".join(capsys.readouterr().out.split())
+    assert "it claims: never-back, never-ahead" in said
+    assert "insync certify careful: VACUOUS - never-back: never, in all " in said
+    assert json.loads((safe / "report.json").read_text())["doubts"].keys() == {"never-back"}
+    monkeypatch.setattr("insync_cli.proof.premises.SECONDS", 0.0)
+    monkeypatch.setattr("insync_cli.proof.certify.Brake", lambda *_: lambda: True)
+    assert main(["certify", "p.zip", "--solver", "z3"]) == 20
+    assert "unknown - 2 promises for every " in (said := " ".join(capsys.readouterr().out.split()))
+    assert "; never-back: not seen, in " in said
+
+
+def test_a_proof_of_type_ok_alone_claims_no_promise(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "careful", "--property", "type-ok", "--tickets", "2", "--proof", "p.zip"]) == 0
+    capsys.readouterr()
+    assert main(["certify", "p.zip"]) == 0
+    assert "AGREED - no promise, its conjuncts alone, for every paper-jams" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_bound_that_is_given_is_fixed(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,12 +276,46 @@ def test_a_conjunct_that_no_design_promises_is_explained_too(
     assert main(["explain", "here/a-lemma--serves.itf.json"]) == 0
 
 
-def test_a_part_of_the_obligations_proves_no_promise(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prove", "hasty", "--only", "never-ahead", "--action", "draws", "--out", "here"]) == 0
-    said = capsys.readouterr().out
-    assert "(1 obligation, " in said.splitlines()[-1]
-    assert "a part of a proof and no promise" in said
-    assert json.loads((safe / "here" / "prove.json").read_text())["promises"] == []
+@pytest.mark.parametrize(
+    ("words", "extent"),
+    [
+        ("", "for every tickets and paper-jams, with calls 1, rush 1, reopen off ("),
+        (
+            "--without jams",
+            "for every tickets, with calls 1, rush 1, reopen off, without jams, not covered: paper-jams (",
+        ),
+    ],
+)
+def test_a_part_of_the_obligations_proves_no_promise(
+    safe: Path, capsys: pytest.CaptureFixture[str], words: str, extent: str
+) -> None:
+    part = ["--only", "never-ahead", "--action", "draws", "--out", "here", *words.split()]
+    assert main(["prove", "hasty", *part]) == 20
+    line = last_line(capsys)
+    assert line.startswith("insync prove hasty: PARTIAL - every obligation that was asked is proved, ")
+    assert f"a part of a proof and no promise, {extent}1 obligation, " in line
+    written = json.loads((safe / "here" / "prove.json").read_text())
+    assert (written["promises"], written["verdict"], written["partial"]) == ([], "PARTIAL", True)
+
+
+def test_a_part_does_not_prove_what_is_vacuous(safe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--only", "never-back", "--without", "serves", "--without", "hurries", "--quiet"]
+    assert main(["prove", "careful", *words]) == 20
+    line = last_line(capsys)
+    assert "PARTIAL" in line
+    assert "without serves, hurries" in line
+
+
+def test_a_proof_of_no_promise_is_a_part_of_a_proof(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_promise(_: Family) -> ProofPlan:
+        return ProofPlan(("another-design-s",), ("tickets", "paper_jams"), {"rush": 1})
+
+    family = next(f for f in families.families() if f.state is ticket_desk.Desk)
+    monkeypatch.setattr(type(family), "proof_plan", no_promise)
+    assert main(["prove", "careful", "--quiet"]) == 20
+    assert "PARTIAL" in last_line(capsys)
 
 
 def test_unknown_is_never_a_success(

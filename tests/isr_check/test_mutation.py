@@ -324,6 +324,29 @@ def test_a_bad_list_of_reasons_is_65(
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--share 9999/9999", "careful has {n} guards, so share 9999 of 9999 is empty"),
+        ("--share {more}/9999", "careful has {n} guards, so share {more} of 9999 is empty"),
+    ],
+)
+def test_an_empty_share_is_refused(desk: Path, capsys: pytest.CaptureFixture[str], words: str, says: str) -> None:
+    """0 guards of 0 are noticed, which is no success."""
+    n = len(mutants(CAREFUL))
+    assert main(["mutate", "careful", *words.format(more=n + 1).split()]) == 64
+    assert says.format(n=n, more=n + 1) in capsys.readouterr().err
+    assert main(["mutate", "careful", "--share", f"{n}/9999", "--quiet"]) != 64
+
+
+def test_a_design_without_such_parts_is_refused(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("isr_check.mutation.mutants", lambda *_: [])
+    assert main(["mutate", "careful", "--drop", "terms"]) == 64
+    assert "careful has no term that could be dropped" in capsys.readouterr().err
+
+
 def test_a_design_that_was_not_explored_to_the_end_is_20(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mutate", "careful", "--max-states", "3"]) == 20
     assert "careful itself was not explored to the end" in capsys.readouterr().err

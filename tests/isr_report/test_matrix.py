@@ -13,7 +13,7 @@ import pytest
 
 from insync_cli.main import main
 from insync_cli.options import RunningEach
-from insync_cli.review.matrix import explored
+from insync_cli.review.matrix import exit_code, explored, result_line
 from isr_check.engine import Limits, Verdict
 from isr_check.native import explore
 from isr_protocol.by_name import DESIGNS
@@ -163,3 +163,56 @@ def test_a_mistake_is_one_sentence(
 ) -> None:
     assert main(["matrix", *arguments, "--out", str(tmp_path)]) == code
     assert said in capsys.readouterr().err
+
+
+TWO_VOTERS = """
+designs = ["kraft"]
+promises = ["one-leader-per-epoch"]
+[bounds]
+voters = 2
+epochs = 2
+log = 2
+[settings]
+[[fault]]
+name = "none"
+says = "nothing fails"
+[fault.budget]
+"""
+"""A quorum of two cannot elect two leaders, whoever votes twice."""
+
+
+def test_a_matrix_that_decides_nothing_is_not_green(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.toml").write_text(TWO_VOTERS)
+    assert main(["matrix", "--plan", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "out"), "--quiet"]) == 23
+    assert capsys.readouterr().out.endswith("one-leader-per-epoch violated in 0, TOO SMALL in 1\n")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "line"),
+    [
+        (["TOO SMALL", "TOO SMALL"], 23, "violated in 0, TOO SMALL in 2"),
+        (["TOO SMALL", "VACUOUS"], 21, "violated in 0, TOO SMALL in 1, VACUOUS in 1"),
+        (["VACUOUS", ""], 21, "violated in 0 of the 1 that ask it, VACUOUS in 1"),
+        (["", ""], 21, "violated in 0 of the 0 that ask it"),
+        (["TOO SMALL", "HOLDS"], 0, "violated in 0, HOLDS in 1, TOO SMALL in 1"),
+        (["VACUOUS", "VIOLATED"], 0, "violated in 1, VACUOUS in 1"),
+        (["HOLDS", "BUDGETED"], 20, "violated in 0, BUDGETED in 1, HOLDS in 1"),
+        (["HOLDS", "UNKNOWN"], 20, "violated in 0, HOLDS in 1, UNKNOWN in 1"),
+        (["HOLDS", "ERROR"], 70, "violated in 0, ERROR in 1, HOLDS in 1"),
+    ],
+)
+def test_the_first_promise_decides_the_exit_code_and_the_line(
+    made: tuple[Path, Matrix], verdicts: list[str], code: int, line: str
+) -> None:
+    """Another promise holds in every cell. An empty verdict: the cell does not ask the first one."""
+    _, matrix = made
+    first, second = list(matrix["promises"])[:2]
+    cells_of = [
+        {**cell, "promises": [{**cell["promises"][0], "name": name, "verdict": v} for name, v in answers if v]}
+        for cell, answers in (
+            (c, ((first, v), (second, "HOLDS"))) for c, v in zip(matrix["cells"], verdicts, strict=False)
+        )
+    ]
+    judged = cast("Matrix", {**matrix, "cells": cells_of})
+    assert exit_code(judged) == code
+    assert result_line(judged).endswith(f"{first} {line}")

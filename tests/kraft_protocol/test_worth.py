@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from insync_cli.main import main
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Verdict
 from isr_lang import Design, Instance, Value
@@ -57,8 +60,9 @@ def test_where_nobody_votes_every_promise_is_vacuous() -> None:
 @pytest.mark.parametrize(
     ("bounds", "unnoticed", "beyond", "noticed"),
     [
-        ({"voters": 2, "epochs": 2}, {"one-leader-per-epoch", "logs-match"}, {"leaders-complete"}, 0),
-        ({"voters": 3, "epochs": 2}, set[str](), {"leaders-complete"}, 2),
+        ({"voters": 2, "epochs": 2}, {"one-leader-per-epoch", "logs-match", "leaders-complete"}, set[str](), 0),
+        ({"voters": 3, "epochs": 2}, {"leaders-complete"}, set[str](), 2),
+        ({"voters": 3, "epochs": 3, "log": 3}, set[str](), {"leaders-complete"}, 3),
         ({"voters": 3, "epochs": 4, "log": 3, "restarts": 1, "lost_disks": 1}, set[str](), set[str](), 6),
     ],
 )
@@ -70,6 +74,88 @@ def test_bounds_notice_the_mistakes_that_they_have_room_for(
     assert answer.beyond_by_promise.keys() == beyond
     assert len(answer.noticed_mistakes) == noticed
     assert not notice(Instance(KRAFT, {**bounds, **answer.enough}).constants, [p.name for p in SAFETY]).enough
+
+
+@pytest.mark.parametrize("voters", [2, 3])
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4])
+@pytest.mark.parametrize("log", [1, 2, 3])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_promise_of_which_no_known_mistake_is_noticed_is_too_small(
+    voters: int, epochs: int, log: int, is_own: bool
+) -> None:
+    names = [p.name for p in SAFETY]
+    constants = Instance(KRAFT, {"voters": voters, "epochs": epochs, "log": log}).constants
+    answer = notice(constants, names, is_own=is_own)
+    for name in names:
+        about = [m for m in MISTAKES if m.promise == name and m.says_something(constants)]
+        assert (name in answer.without_mistake) is not bool(about)
+        if about and not any(m.is_noticed(constants) for m in about):
+            assert name in answer.unnoticed_by_promise
+
+
+@pytest.mark.parametrize("voters", [2, 3])
+@pytest.mark.parametrize("epochs", [1, 2, 3, 4])
+def test_a_design_of_somebody_s_own_is_judged_at_least_as_strictly(voters: int, epochs: int) -> None:
+    names = [p.name for p in SAFETY]
+    constants = Instance(KRAFT, {"voters": voters, "epochs": epochs, "log": 3}).constants
+    listed, own = (notice(constants, names, is_own=is_own) for is_own in (False, True))
+    small = {*own.unnoticed_by_promise, *own.short_of_base}
+    assert small >= listed.unnoticed_by_promise.keys() | listed.beyond_by_promise.keys()
+    assert not own.beyond_by_promise
+    assert ("one-vote-per-epoch" in small) is (voters == 2 or epochs == 1)
+    assert bool(small) is bool(own.enough)
+
+
+OWN = """
+import attrs
+from kraft_model import KRAFT
+
+DESIGN = attrs.evolve(KRAFT, name="mine")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "small", "line"),
+    [
+        (
+            "kraft",
+            {"one-leader-per-epoch", "logs-match", "leaders-complete"},
+            "these bounds notice 0 of 4 known mistakes; --voters 3 --epochs 4 --log 3 would notice all; "
+            "of 6 of these promises no mistake is known",
+        ),
+        ("kraft --property one-vote-per-epoch", set[str](), "of 1 of these promises no mistake is known"),
+        ("kraft-any-fetch --property logs-match", {"logs-match"}, "these bounds notice 0 of 1 known mistakes"),
+        (
+            "kraft-notes-end --property resigned-leader-is-no-obstacle",
+            {"resigned-leader-is-no-obstacle"},
+            "these bounds notice 0 of 1 known mistakes",
+        ),
+        (
+            "mine --design-file mine.py",
+            {*(p.name for p in SAFETY), "type-ok"},
+            "--voters 3 --epochs 4 --log 3 would notice all",
+        ),
+    ],
+)
+def test_the_verdict_line_says_what_two_voters_notice(
+    words: str,
+    small: set[str],
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN)
+    code = main(
+        ["check", *words.split(), "--voters", "2", "--epochs", "2", "--log", "2", "--json", "run.json", "--quiet"]
+    )
+    run = json.loads((tmp_path / "run.json").read_text())
+    verdicts = {p["name"]: p["verdict"] for p in run["properties"] if p["kind"] == "always"}
+    assert {name for name, verdict in verdicts.items() if verdict == "TOO SMALL"} == small
+    assert {v for n, v in verdicts.items() if n not in small} <= {"HOLDS"}
+    assert code == (23 if small else 0)
+    assert line in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.design)

@@ -189,7 +189,7 @@ def _proofs(m: Material) -> str:
         rows.append(
             (
                 link(i["file"], escape(str(r["design"]))) + stale,
-                verdict(str(r["verdict"])) + (" in part" if r.get("partial") else ""),
+                verdict(str(r["verdict"])) + (" in part" if r.get("partial") and r["verdict"] != "PARTIAL" else ""),
                 promise_list,
                 f"{len(left_open)}",
                 f"{stats['obligations']:,.0f}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 import attrs
 
 from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit, Inconclusive
+from insync_cli.exits import Exit, Inconclusive, UsageError
 from insync_cli.families import family_of
 from insync_cli.model import guards
 from insync_cli.options import Usage, choice, group, option
@@ -97,6 +97,7 @@ def run(argv: Sequence[str]) -> int:
     reasons = guards.redundant(invocation.redundant, design.name, part)
     choices = [constants] if constants else guards.choices(invocation.bounds, design)
     instances = [registry.instance_of(design, choice) for choice in choices]
+    check_share(design, part, invocation.share)
     baselines, done = drop_parts(invocation, design, choices)
     lines = [line_of(o, reasons) for o in done]
     there, gone = {(m.action, m.listed_as) for m in mutation.mutants(design, (part,))}, registry.left_out(design)
@@ -114,6 +115,15 @@ def run(argv: Sequence[str]) -> int:
     result = result_line(design.name, lines, stale, part, invocation.share)
     invocation.output.answer(report, lambda out: print_lines(out, lines, stale, commands, part), result)
     return exit_code(lines, stale)
+
+
+def check_share(design: Design, part: Part, share: tuple[int, int]) -> None:
+    """UsageError where there is nothing to drop: that all of nothing is noticed says nothing."""
+    total, (first, shares) = len(mutation.mutants(design, (part,))), share
+    if first <= total:
+        return
+    has = f"{design.name} has {terminal.count(total, part.value)}" if total else f"{design.name} has no {part.value}"
+    raise UsageError(f"{has}, so share {first} of {shares} is empty" if total else f"{has} that could be dropped")
 
 
 def drop_parts(

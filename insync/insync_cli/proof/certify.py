@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +13,11 @@ import attrs
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.options import OwnDesigns, Usage, argument, choice, flag, group, option, seconds, workers_at_most
+from insync_cli.progress import Brake
+from insync_cli.proof import premises
+from insync_cli.proof.question import SWITCHED_OFF, Question
 from insync_cli.terminal import QuietOutput
+from isr_check.engine import Limits, Progress, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,8 +87,12 @@ def run(argv: Sequence[str]) -> int:
     for solver in solvers if not problems else []:
         answers[solver], answer = _ask_solver(out, proof, solver, invocation)
         code = max(code, answer)
+    if beside is not None and not problems:
+        with invocation.output.ticker() as ticker:
+            beside = with_doubts(beside, ticker)
+        code = max(code, beside.exit_code)
     report = _report(proof, beside) | {"problems": problems, "solvers": answers, "exit": int(code)}
-    report["line"] = result_line(proof, beside, code, problems)
+    report["line"] = result_line(proof, beside, code, problems, list(answers))
     invocation.output.write(report)
     if invocation.output.for_people:
         terminal.print_wrapped(out, str(report["line"]), 0)
@@ -93,10 +101,22 @@ def run(argv: Sequence[str]) -> int:
 
 @attrs.frozen
 class Beside:
-    """The proof beside the model: of which worlds it is a proof, and how the two compare."""
+    """The proof beside the model: of which worlds it is a proof, how the two compare, and what its promises are worth.
+
+    `world`: the promises and the constants; None where they are not the model's.
+    `doubts`: by promise why it says nothing (VACUOUS), or why nobody knows whether it says something (UNKNOWN).
+    """
 
     extent: str
     comparison: Comparison
+    world: Question | None = None
+    doubts: Mapping[str, tuple[Verdict, str]] = attrs.field(factory=dict[str, "tuple[Verdict, str]"])
+
+    @property
+    def exit_code(self) -> Exit:
+        """What becomes of the file where every solver agrees."""
+        words = {verdict for verdict, _ in self.doubts.values()}
+        return Exit.UNCOVERED if Verdict.VACUOUS in words else Exit.INCONCLUSIVE if words else Exit.HOLDS
 
 
 def beside_model(proof: StoredProof, file: Path) -> Beside:
@@ -126,10 +146,34 @@ def beside_model(proof: StoredProof, file: Path) -> Beside:
         induction = Induction(design, constants, [c.promise for c in registry.invariant_of(design)])
     except (SettingError, NotTranslatable) as problem:
         return Beside("", Comparison((f"its constants are not those of a proof: {problem}",)))
+    claims = [properties[p] for p in promises]
+    try:
+        instance = registry.instance_of(design, {name: v for name, v in constants.items() if v is not None})
+    except UsageError as problem:
+        return Beside("", Comparison((f"its constants are not those of a proof: {problem}",)))
     return Beside(
         extent(design, induction.translation.settings),
-        compare(proof, induction, [properties[p] for p in promises]),
+        compare(proof, induction, claims),
+        Question(instance, constants, (), claims, (), (), ()),
     )
+
+
+def with_doubts(beside: Beside, progress: Callable[[Progress], None]) -> Beside:
+    """The claims that say nothing, or of which nobody saw that they say something. A proof does not see premises.
+
+    This comes after the solvers, which are forks of this process and may not have the memory of an exploration.
+    """
+    if beside.world is None:
+        return beside
+    engine, _ = registry.engine_named(registry.default_engine())
+    limits = Limits(None, premises.SECONDS, Brake(premises.MEMORY))
+    answer = premises.look(beside.world, engine, limits, progress)
+    off = beside.world.instance.off_properties
+    doubts = {
+        p.name: (Verdict.VACUOUS, SWITCHED_OFF) if p.name in off else answer.doubt(p.name)
+        for p in beside.world.properties
+    }
+    return attrs.evolve(beside, doubts={name: doubt for name, doubt in doubts.items() if doubt is not None})
 
 
 def _report(proof: StoredProof, beside: Beside | None) -> dict[str, object]:
@@ -143,6 +187,7 @@ def _report(proof: StoredProof, beside: Beside | None) -> dict[str, object]:
         "free": m["free"],
         "extent": beside.extent if beside else None,
         "compared": beside.comparison.formulas if beside else None,
+        "doubts": {name: why for name, (_, why) in beside.doubts.items()} if beside else {},
         "queries": len(proof.queries),
         "unchanged": proof.unchanged,
         "impossible": proof.impossible,
@@ -158,17 +203,30 @@ def on_trust(proof: StoredProof, beside: Beside | None) -> str:
     return "; ".join([TRUST[beside is not None], *of_many])
 
 
-def result_line(proof: StoredProof, beside: Beside | None, code: Exit, problems: Sequence[str]) -> str:
-    """The last line: the verdict, of what, and what is taken on trust."""
-    words = {Exit.HOLDS: "AGREED", Exit.INCONCLUSIVE: "unknown", Exit.UNEXPECTED: "DISAGREES"}
+def result_line(
+    proof: StoredProof, beside: Beside | None, code: Exit, problems: Sequence[str], solvers: Sequence[str]
+) -> str:
+    """The last line: the verdict, of what, which solver was asked if only one was, and what is taken on trust."""
+    words = {
+        Exit.HOLDS: "AGREED",
+        Exit.INCONCLUSIVE: "unknown",
+        Exit.UNEXPECTED: "DISAGREES",
+        Exit.UNCOVERED: Verdict.VACUOUS.value,
+    }
     line = f"insync certify {proof.manifest['design']}: {words.get(code, 'REFUSED')} - "
     if problems:
         return f"{line}{terminal.count(len(problems), 'difference')}, first: {problems[0]}"
     if beside is None and code == Exit.INCONCLUSIVE:
         return f"{line}the file was checked alone, which says nothing of the model; on trust: {on_trust(proof, beside)}"
-    promises = terminal.count(len(cast("list[object]", proof.manifest["wanted"])), "promise")
-    extent = f" {beside.extent}" if beside else ""
-    return f"{line}{promises}{extent}; on trust: {on_trust(proof, beside)}"
+    doubts = beside.doubts if beside else {}
+    if code == Exit.UNCOVERED:
+        return line + "; ".join(f"{name}: {why}" for name, (word, why) in doubts.items() if word is Verdict.VACUOUS)
+    number = len(cast("list[object]", proof.manifest["wanted"]))
+    promises = terminal.count(number, "promise") if number else "no promise, its conjuncts alone,"
+    parts = [f"{promises} {beside.extent}".strip(" ,") if beside else promises.strip(",")]
+    parts += [f"{name}: {why}" for name, (_, why) in doubts.items()]
+    parts += [f"asked of {solvers[0]} alone"] if len(solvers) == 1 else []
+    return f"{line}{'; '.join(parts)}; on trust: {on_trust(proof, beside)}"
 
 
 def _claims(out: Console, proof: StoredProof, beside: Beside | None, problems: Sequence[str]) -> None:

@@ -19,6 +19,10 @@ from isr_check.engine import Engine, Exploration, Limits, Progress, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Property, Value
 
+SECONDS = 30.0
+"""Seconds to look for what the promises speak about, at each of two bounds; a witness takes one or two."""
+MEMORY = 1_500_000_000
+"""Bytes at which such an exploration gives up."""
 SMALL = 2
 """What an open bound has at least where its first value showed no witness; one of leader epochs and the like."""
 

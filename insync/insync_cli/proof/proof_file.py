@@ -45,13 +45,15 @@ class Keeper:
         return self._keeping
 
     def store(self, decisions: Sequence[Decision], properties: Sequence[Property]) -> tuple[bool, str]:
-        """Whether the proof is stored as it was asked for, and a sentence about it."""
+        """Whether the proof is stored as it was asked for, and a sentence about it. It claims these properties."""
         if self.file is None or self._keeping is None:
             return True, ""
         from isr_check.smt.proof_file import NotStored, store
 
         try:
             left_out = registry.left_out(self._keeping.induction.design)
+            claims = {p.name for p in properties}
+            decisions = [(o, r) for o, r in decisions if o.kind != "implies" or o.conjunct in claims]
             store(self.file, self._keeping, decisions, properties, left_out=left_out)
         except NotStored as reason:
             return False, f"no proof is stored: {reason}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from isr_check.smt import Induction, Obligation, Result
     from isr_check.smt.obligations import Attempt, Decision
     from isr_check.smt.strategy import Strategy
+    from isr_lang import Property
 
 EXAMPLE = """\
 insync prove kip-966
@@ -41,10 +42,6 @@ insync prove kip-966 --replicas 2 --log 1 --records 1 --epochs 1 --isr-changes 2
 
 LOOKED_AT = 3
 """So many counterexamples are shown in full, and their states looked for among those that can be reached."""
-MEMORY = 1_500_000_000
-"""Bytes at which such an exploration gives up."""
-PREMISE_SECONDS = 30.0
-"""Seconds to look for what the promises speak about, at each of two bounds; a witness takes one or two."""
 UNKNOWN_PART = 20
 """How much longer a part of a goal takes, about, of which it is not known what refutes it."""
 
@@ -111,7 +108,7 @@ def run(argv: Sequence[str]) -> int:
     with Brake() as brake, Keeper(invocation.proof) as keeper:
         proof = Proof(proof_question, invocation, reporter, brake)
         decided = [] if proof.says_nothing else proof.decide_obligations(keeper, learner)
-        is_stored, about_it = keeper.store(decided, proof_question.properties)
+        is_stored, about_it = keeper.store(decided, proof.claims())
         learnt = learner.store(decided)
         lines = [question.obligation_line(o, r) for o, r in decided]
         proof.examine(decided, lines, folder)
@@ -157,13 +154,18 @@ class Proof:
         """Whether what the promises speak about can happen; asked first, as it takes seconds and a proof minutes."""
         engine, _ = registry.engine_named(registry.default_engine(), self.workers)
         with self.reporter.ticker() as ticker:
-            return premises.look(self.proof_question, engine, self.limits(PREMISE_SECONDS), ticker)
+            return premises.look(self.proof_question, engine, self.limits(premises.SECONDS), ticker)
 
     @property
     def says_nothing(self) -> bool:
         """Whether every promise is vacuous, so that no proof of it is worth minutes."""
         names, off = self.proof_question.promise_names, self.proof_question.instance.off_properties
         return bool(names) and all(name in off or self.premises.vacuous(name) for name in names)
+
+    def claims(self) -> list[Property]:
+        """The promises that a stored proof is of: none of what is vacuous."""
+        off = self.proof_question.instance.off_properties
+        return [p for p in self.proof_question.properties if p.name not in off and not self.premises.vacuous(p.name)]
 
     def decide_obligations(self, keeper: Keeper, learner: Learner) -> list[Decision]:
         """Every obligation with its result, each told as it comes."""
@@ -227,7 +229,7 @@ class Proof:
             examiner.reach(line, o, r, engine, self.limits(look), self.reporter.ticker())
 
     def limits(self, seconds: float) -> Limits:
-        heavy = Brake(MEMORY)
+        heavy = Brake(premises.MEMORY)
         return Limits(None, seconds, lambda: self.brake() or heavy())
 
     def report(self, lines: list[ObligationLine], folder: Path) -> Report:

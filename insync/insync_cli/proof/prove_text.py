@@ -12,7 +12,7 @@ from insync_cli.model.check_text import world
 from insync_cli.options import value_text
 from insync_cli.progress import Ticker
 from insync_cli.proof.counterexamples import OPEN, REACHABLE, UNREACHABLE
-from insync_cli.proof.question import ObligationLine, Question, Report, faults_not_covered
+from insync_cli.proof.question import PARTIAL, ObligationLine, Question, Report, faults_not_covered
 from insync_cli.terminal import count
 from insync_cli.tracefiles import print_short
 from isr_check.engine import Verdict
@@ -196,8 +196,9 @@ def sentence(report: Report) -> str:
             parts.append(f"{count(len(failures), 'obligation')} {what}, first {name_of(failures[0])}")
     if weak and not violated:
         parts.append(INVARIANT_MAY_BE_WEAK)
-    if report["partial"] and len(of["proved"]) == len(lines):
-        parts.append("every obligation that was asked is proved, which is a part of a proof and no promise")
+    if report["verdict"] == PARTIAL:
+        said = "every obligation that was asked is proved, which is a part of a proof and no promise"
+        parts.append(", ".join(filter(None, (said, report["extent"]))))
     return "; ".join(parts) or "nothing was asked"
 
 

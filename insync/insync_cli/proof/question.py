@@ -27,6 +27,8 @@ SWITCHED_OFF = "not promised at these settings"
 """Why a promise is vacuous that the settings do not make."""
 NOTHING = "-"
 """The name of no conjunct."""
+PARTIAL = "PARTIAL"
+"""The word for obligations that are all proved, and from which no promise follows: nobody asked its premises."""
 
 
 class ObligationLine(TypedDict):
@@ -329,7 +331,7 @@ def _verdict_of(
 
 
 def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
-    """The answer as a number; what is not known is never a success."""
+    """The answer as a number; what is not known is never a success, and neither is a part of a proof."""
     verdicts = [line["verdict"] for line in report["promises"]]
     obligation_verdicts = [line["verdict"] for line in report["obligations"]]
     explored = report["explored"]
@@ -344,15 +346,14 @@ def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
         return Exit.UNCOVERED
     return (
         Exit.INCONCLUSIVE
-        if "unknown" in obligation_verdicts or Verdict.UNKNOWN in verdicts or not obligation_verdicts
+        if "unknown" in obligation_verdicts or Verdict.UNKNOWN in verdicts or not obligation_verdicts or not verdicts
         else Exit.HOLDS
     )
 
 
 def verdict(promises: Sequence[PromiseLine], lines: Sequence[ObligationLine]) -> str:
-    """The word for the whole: as weak as its weakest line, whether that is a promise or an obligation."""
-    words = [line["verdict"] for line in promises]
-    if not words:
-        said = {line["verdict"] for line in lines}
-        words = [Verdict.ERROR if "error" in said else Verdict.PROVED if said == {"proved"} else Verdict.UNKNOWN]
-    return weakest(words)
+    """The word for the whole: of its weakest promise, or PARTIAL where obligations are proved and no promise is."""
+    if promises:
+        return weakest([line["verdict"] for line in promises])
+    said = {line["verdict"] for line in lines}
+    return Verdict.ERROR.value if "error" in said else PARTIAL if said == {"proved"} else Verdict.UNKNOWN.value

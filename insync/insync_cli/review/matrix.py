@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -54,6 +55,7 @@ PARTIAL = "matrix.partial.json"
 FOLDER: Path | Location = Path("runs/matrix")
 WORDS = {"HOLDS": "holds", "TOO SMALL": "too small", "VACUOUS": "nothing", "VIOLATED": "LOST", "BUDGETED": "?"}
 BROKEN_WORD = "BROKEN"
+ANSWERS = {Verdict.HOLDS, Verdict.BOUNDED, Verdict.PROVED, Verdict.VIOLATED}
 LONGEST = 1_000_000
 """More steps than any witness has."""
 
@@ -90,8 +92,26 @@ def run(argv: Sequence[str]) -> int:
         out.print(f"\nwritten to {folder}/{FILE}, a run file and the counterexamples beside it", soft_wrap=True)
 
     invocation.output.answer(matrix, details, result_line(matrix))
-    undecided = any(p["verdict"] == Verdict.BUDGETED for c in matrix["cells"] for p in c["promises"])
-    return Exit.INCONCLUSIVE if undecided else Exit.HOLDS
+    return exit_code(matrix)
+
+
+def exit_code(matrix: Matrix) -> Exit:
+    """As `check` has it of its weakest cell, where no cell decides the first promise. A loss is an answer: 0."""
+    verdicts = {p["verdict"] for c in matrix["cells"] for p in c["promises"]}
+    if Verdict.ERROR in verdicts:
+        return Exit.INTERNAL
+    if verdicts & {Verdict.BUDGETED, Verdict.SAMPLED, Verdict.UNKNOWN}:
+        return Exit.INCONCLUSIVE
+    about = {entry["verdict"] for entry in first_promise(matrix)}
+    if about & ANSWERS:
+        return Exit.HOLDS
+    return Exit.TOO_SMALL if about == {Verdict.TOO_SMALL} else Exit.UNCOVERED
+
+
+def first_promise(matrix: Matrix) -> list[PromiseEntry]:
+    """What each cell that asks it says of the promise that the matrix is about."""
+    promise = next(iter(matrix["promises"]), "")
+    return [entry for cell in matrix["cells"] if (entry := verdict_of(cell, promise))]
 
 
 def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence[str] = ()) -> Plan:
@@ -327,9 +347,13 @@ def word(here: list[CellEntry], design: str, column: str, promise: str) -> str:
 
 
 def result_line(matrix: Matrix) -> str:
+    """What the cells say of the first promise, each verdict with its count, so that none passes for another."""
     promise = next(iter(matrix["promises"]), "")
-    entries = [entry for cell in matrix["cells"] if (entry := verdict_of(cell, promise))]
-    losses = sum(entry["verdict"] == Verdict.VIOLATED for entry in entries)
+    entries = first_promise(matrix)
+    count = Counter(entry["verdict"] for entry in entries)
     total, states = len(matrix["cells"]), sum(c["distinct"] for c in matrix["cells"])
     of = "" if len(entries) == total else f" of the {len(entries)} that ask it"
-    return f"insync matrix: {total} cells, {states:,} states, {promise} violated in {losses}{of}"
+    others = [f"{word} in {n}" for word, n in sorted(count.items()) if word != Verdict.VIOLATED]
+    verdicts = ", ".join([f"violated in {count[Verdict.VIOLATED]}{of}", *others])
+    cells = terminal.count(total, "cell")
+    return f"insync matrix: {cells}, {states:,} states, {promise} {verdicts}"
