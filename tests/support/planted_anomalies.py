@@ -328,3 +328,21 @@ def two_writers(*, crossed: bool = True) -> Story:
 
 ALLOWED = {"nonmonotonic-send"}
 """Near misses that are seen, but allowed by the claims of that history."""
+
+NOTHING_SHOWN: list[Story] = [
+    Story().send(1, kind="fail").poll(),
+    Story().send(1, kind="info"),
+    Story().send(1, kind="info").send(2, kind="info").poll().final({}),
+    Story().final({}),
+    Story().final({}, 7, start=7),
+    Story(max_lag=1).assign("t-0", seek="beginning").poll().poll(),
+    Story().assign("t-0", f="subscribe").poll(kind="fail"),
+    Story().txn([["send", "t-0", 1], ["send", "t-1", 2]], [["send", "t-0", 1], ["send", "t-1", 2]], kind="fail"),
+    Story().txn([["send", "t-0", 1], ["send", "t-0", 2]], [["send", "t-0", 1], ["send", "t-0", 2]], kind="info"),
+    Story().txn([["poll"], ["poll"]], [["poll", {"t-0": []}], ["poll", {"t-1": []}]]),
+    Story().txn([["send", "t-0", 1], ["poll"]], [["send", "t-0", 1], ["poll", {"t-0": []}]], kind="fail"),
+    Story().dump("n1", {}, hw=0).dump("n2", {}, hw=0),
+    Story().dump("n1", {0: 1}, hw=0).dump("n2", {0: 2}, hw=0),
+    Story(min_insync=2).holds("n1", (1, 0)).holds("n2", (1, 0)),
+]
+"""No node acknowledged anything, nobody read anything, and no replica showed what it has committed."""

@@ -23,6 +23,7 @@ import attrs
 
 from isr_anomalies import ANOMALIES, Anomaly, Answer, Claims
 from isr_anomalies.checker import conclude, needs_graphs
+from isr_anomalies.evidence import NO_STEPS
 from isr_anomalies.results import NoVerdict, Part, Tally
 from isr_anomalies.times import no_verdict_on_progress, too_little
 from isr_pipeline import session
@@ -250,7 +251,7 @@ class _Check:
             elif anomaly.name == "ordered-cycle":
                 part.missing = None if summary.operations else NoVerdict(True, "no operation at all")
             else:
-                part.missing = None if summary.several else NoVerdict(True, "no operation of several steps")
+                part.missing = None if summary.several else NoVerdict(True, NO_STEPS)
         results = [partition_results[name].result for name in sorted(partition_results)]
         return conclude(self.anomalies, claims, results, parts, times.figures, summary.operations)
 

@@ -19,7 +19,7 @@ import attrs
 import pyarrow as pa
 
 from isr_anomalies import MalformedHistory
-from isr_anomalies.cycles import process_order
+from isr_anomalies.cycles import process_order, several_steps
 from isr_anomalies.history import OperationIndexer, Partition, operation_of, pair, still_open
 from isr_anomalies.operations import (
     NEVER,
@@ -75,7 +75,7 @@ class Summary:
     operations: int = 0
     transactional: bool = False
     several: bool = False
-    """Whether some operation has several steps."""
+    """Whether some operation was done in several steps."""
     joint: bool = False
     """Whether some operation of unknown outcome sends to several partitions."""
     ends_at: int = 0
@@ -280,7 +280,7 @@ class Pair:
             summary,
             operations=len(ran),
             transactional=bool(transactions),
-            several=any(len(op.micro) > 1 for op in transactions),
+            several=any(map(several_steps, transactions)),
             joint=any(_joint(op) for op in transactions),
         )
         yield Row(history, bucket, _summary_bytes(summary))
