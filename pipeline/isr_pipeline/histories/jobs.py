@@ -155,8 +155,8 @@ class _Check:
             problems = [part.problem for part in parts if part.problem]
             if problems:
                 raise Unreadable(self.files[history], min(problems)[1])
-            headers = [part.settings for part in parts if part.settings]
-            header = Claims(**max(headers, key=lambda one: one[0])[1]) if headers else None  # type: ignore[arg-type]
+            settings = next((part.settings for part in parts if part.settings), None)
+            header = Claims(**settings) if settings else None  # type: ignore[arg-type]
             self.claims[history] = self.claims_of(header)
             self.summaries[history] = Summary(
                 operations=sum(part.operations for part in parts),

@@ -34,7 +34,7 @@ from isr_anomalies.operations import (
     Polled,
     SentRecord,
 )
-from isr_anomalies.read_json import claims_of, item_of, parse_object
+from isr_anomalies.read_json import header_claims, is_header, item_of, parse_object
 from isr_pipeline.histories import plain
 from isr_pipeline.histories.chunks import Chunk, objects, texts
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
@@ -60,7 +60,7 @@ class Box(TypedDict, total=False):
     dumps: list[Packed]
     held: list[Packed]
     faults: list[Packed]
-    settings: tuple[int, dict[str, object]]
+    settings: dict[str, object]
     ends_at: int
     problem: tuple[int, str]
 
@@ -80,7 +80,7 @@ class Summary:
     """Whether some operation of unknown outcome sends to several partitions."""
     ends_at: int = 0
     faults: tuple[Fault, ...] = ()
-    settings: tuple[int, dict[str, object]] | None = None
+    settings: dict[str, object] | None = None
     problem: tuple[int, str] | None = None
 
 
@@ -205,8 +205,8 @@ class _Boxes:
         return True
 
     def read(self, line: int, table: dict[str, object]) -> None:
-        if "settings" in table:
-            self.whole["settings"] = (line, dict(attrs.asdict(claims_of(line, table["settings"]))))
+        if is_header(table):
+            self.whole["settings"] = dict(attrs.asdict(header_claims(line, table)))
         else:
             self.add(item_of(line, table))
 
@@ -256,7 +256,7 @@ class Pair:
 
     def __call__(self, history: int, bucket: str, payloads: list[bytes]) -> Iterator[Row]:
         boxes = [cast("Box", marshal.loads(payload)) for payload in payloads]
-        settings = max((box["settings"] for box in boxes if "settings" in box), key=lambda s: s[0], default=None)
+        settings = next((box["settings"] for box in boxes if "settings" in box), None)
         problems = [box["problem"] for box in boxes if "problem" in box]
         faults = sorted((_fault(f) for box in boxes for f in box.get("faults", ())), key=lambda fault: fault.line)
         ends_at = max((box.get("ends_at", 0) for box in boxes), default=0)
