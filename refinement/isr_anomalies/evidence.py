@@ -20,8 +20,25 @@ def _vacuous(why: str, when: Callable[[View], bool]) -> Callable[[View], NoVerdi
     return lambda view: None if when(view) else NoVerdict(True, why)
 
 
-def no_scan(view: View) -> NoVerdict | None:
-    """Needs a complete read that began after everything was acknowledged."""
+def whether_lost(view: View) -> NoVerdict | None:
+    """Needs a complete read that began after everything was acknowledged, and below all of it."""
+    return _no_scan(view) or _below_scans(view, len(view.values_below_scans))
+
+
+def whether_unseen(view: View) -> NoVerdict | None:
+    """The same, but for values that somebody read."""
+    unread = [send for send in view.values_below_scans if send.value not in view.polled]
+    return _no_scan(view) or _below_scans(view, len(unread))
+
+
+def _below_scans(view: View, count: int) -> NoVerdict | None:
+    if not count:
+        return None
+    many = f"{count} values of {view.name} are" if count > 1 else f"a value of {view.name} is"
+    return NoVerdict(False, f"{many} below the start of its complete reads, which did not look there")
+
+
+def _no_scan(view: View) -> NoVerdict | None:
     if not any(send.committed for send in view.sends):
         return NoVerdict(True, "nothing was acknowledged")
     if not view.scans:
@@ -43,8 +60,13 @@ def no_later_scan(view: View) -> NoVerdict | None:
         return NoVerdict(False, f"no complete final read of {view.name}")
     if view.read_beyond:
         return NoVerdict(False, f"no complete read of {view.name} went as far as others had read")
-    earlier = any(batch.records and batch.completed < last.invoked for batch in view.batches)
-    return None if earlier else NoVerdict(True, "nothing was read before the last complete read")
+    if view.reads_below_scans:
+        many = f"{view.reads_below_scans} offsets" if view.reads_below_scans > 1 else "an offset"
+        return NoVerdict(False, f"no complete read of {view.name} looked again at {many} below its start")
+    early = [batch for batch in view.batches if batch.records and batch.completed < last.invoked]
+    if any(view.later_scan(max(record[0] for record in batch.records), batch.completed) for batch in early):
+        return None
+    return NoVerdict(True, "nothing was read before the last complete read that it looked at")
 
 
 def gaps(view: View) -> NoVerdict | None:
@@ -66,7 +88,7 @@ def where_it_is(view: View) -> NoVerdict | None:
             if view.losses or view.unseen_sends
             else NoVerdict(True, "no replica's log in this history")
         )
-    missing = no_scan(view)
+    missing = whether_lost(view)
     return NoVerdict(missing.vacuous, f"whether anything is gone: {missing.why}") if missing else None
 
 

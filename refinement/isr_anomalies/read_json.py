@@ -138,6 +138,8 @@ def _event(line: int, f: str, table: Object) -> Event:
 
 
 def _check_inside(line: int, micro: tuple[Micro, ...], extra: Extra) -> None:
+    if extra.start > extra.end:
+        raise MalformedHistory(line, f"start {extra.start} is above end {extra.end}")
     for step in micro:
         for records in step.records.values() if isinstance(step, Polled) else ():
             for offset, _, _ in records:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support.histories import Story, judged, with_word, words
-from tests.support.planted_anomalies import NEAR_MISSES, NOTHING_SHOWN, PERMITTED, PLANTED
+from tests.support.planted_anomalies import BELOW, NEAR_MISSES, NOTHING_SHOWN, PERMITTED, PLANTED
 from tests.support.random_histories import EDITS, Line, Log
 from tests.support.sparks import spark
 
@@ -50,7 +50,7 @@ def written(folder: Path, stories: list[list[str]]) -> list[Path]:
 def test_every_history_is_judged_as_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = [story for _, story, _ in (*PLANTED, *PERMITTED)] + [story for _, story in NEAR_MISSES]
     stories = [story().lines for story in told] + [spoilt(seed) for seed in range(len(EDITS))]
-    stories += [story.lines for story in NOTHING_SHOWN]
+    stories += [story.lines for story in (*NOTHING_SHOWN, *(story for story, _ in BELOW))]
     stories += [[json.dumps({**json.loads(line), "settings": {"acks": "1"}}) for line in stories[2]]]
     stories += [Log(Random(seed)).run(100) for seed in range(3)] + [[], ["", *Story().send(1, 0).lines, ""]]
     monkeypatch.setattr(chunks.chunks_of, "__defaults__", (3000,))  # so that pairs begin in one piece, end in another

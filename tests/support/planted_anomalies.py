@@ -346,3 +346,36 @@ NOTHING_SHOWN: list[Story] = [
     Story(min_insync=2).holds("n1", (1, 0)).holds("n2", (1, 0)),
 ]
 """No node acknowledged anything, nobody read anything, and no replica showed what it has committed."""
+
+BELOW: list[tuple[Story, tuple[str, str, str]]] = [
+    # nobody read offset 0, and the final read does not look there
+    (Story().sends((1, 0), (2, 1)).final({1: 2}, start=1), ("UNKNOWN", "UNKNOWN", "VACUOUS")),
+    # both were read before the final read of nothing
+    (
+        Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({}, 2, start=2),
+        ("UNKNOWN", "HOLDS", "UNKNOWN"),
+    ),
+    (Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({1: 2}, start=1), ("UNKNOWN", "HOLDS", "UNKNOWN")),
+    (
+        Story().send(1, 0).send(2, kind="info").poll([0, 1], [1, 2]).final({}, 2, start=2),
+        ("UNKNOWN", "HOLDS", "UNKNOWN"),
+    ),
+    (Story().send(1).sends((2, 1)).final({1: 2}, start=1), ("UNKNOWN", "UNKNOWN", "VACUOUS")),  # it may be at 0
+    # an earlier complete read looked there, and it was there; or it was not
+    (Story().sends((1, 0), (2, 1)).final({0: 1, 1: 2}).final({1: 2}, start=1), ("HOLDS", "HOLDS", "HOLDS")),
+    (Story().sends((1, 0), (2, 1)).final({1: 2}).final({1: 2}, start=1), ("VIOLATED", "VIOLATED", "HOLDS")),
+    (
+        Story().sends((1, 0), (2, 1)).poll([0, 1]).final({1: 2}).final({1: 2}, start=1),
+        ("VIOLATED", "HOLDS", "VIOLATED"),
+    ),
+    (Story().sends((1, 0)).final({0: 1}).send(2, 1).final({1: 2}, start=1), ("HOLDS", "HOLDS", "VACUOUS")),
+    # a later poll got it
+    (
+        Story().sends((1, 0), (2, 1)).final({1: 2}, start=1).poll([0, 1], [1, 2]),
+        ("HOLDS", "HOLDS", "VACUOUS"),
+    ),
+    # what is above the start is judged as ever
+    (Story().sends((1, 0), (2, 1), (3, 2)).final({2: 3}, start=1), ("VIOLATED", "VIOLATED", "VACUOUS")),
+    (Story().sends((1, 5)).final({5: 1}, start=5), ("HOLDS", "HOLDS", "VACUOUS")),
+]
+"""Final reads that begin above 0, and the verdicts on lost-write, unseen and read-then-lost."""
