@@ -27,10 +27,9 @@ def begun_later(lines: list[Line], start: int) -> list[str]:
     """The same history whose final reads begin at an offset, and so say nothing of what is below."""
     copy = [cast("Line", json.loads(json.dumps(line))) for line in lines]
     for read in final_reads(copy):
-        read["start"] = min(start, cast("int", read["end"]))
-        read["records"] = [
-            one for one in cast("list[list[int]]", read["records"]) if one[0] >= cast("int", read["start"])
-        ]
+        begin = min(start, cast("int", read["end"]))
+        read["start"] = begin
+        read["records"] = [one for one in cast("list[list[int]]", read["records"]) if one[0] >= begin]
     return [json.dumps(line) for line in copy]
 
 
