@@ -77,7 +77,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _JEPSEN,
         values.lost_write,
-        missing=evidence.no_scan,
+        missing=evidence.whether_lost,
     ),
     Anomaly(
         4,
@@ -87,7 +87,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _JEPSEN,
         values.unseen_values,
-        missing=evidence.no_scan,
+        missing=evidence.whether_unseen,
     ),
     Anomaly(
         5,

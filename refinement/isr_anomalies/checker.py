@@ -48,8 +48,10 @@ class Answer:
 
     @property
     def verdict(self) -> Verdict:
-        """VIOLATED if any anomaly is, else UNKNOWN if any is; VACUOUS only if all are."""
+        """VIOLATED if any anomaly is, else UNKNOWN if any is; VACUOUS if all are that can be VIOLATED."""
         words = {judgement.verdict for judgement in self.judgements}
+        if {judgement.verdict for judgement in self.judgements if judgement.can_fail} == {Verdict.VACUOUS}:
+            return Verdict.VACUOUS
         if words <= {Verdict.VACUOUS, Verdict.MEASURED}:
             return Verdict.VACUOUS
         for word in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.PERMITTED):
@@ -202,4 +204,5 @@ def _judgement(anomaly: Anomaly, part: Part, claims: Claims) -> Judgement:
         tally.largest,
         why,
         tuple(tally.least),
+        anomaly.severity == "error" or limits.get(anomaly.name) is not None,
     )

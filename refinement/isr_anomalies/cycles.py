@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isr_anomalies.history import WHOLE, History
-from isr_anomalies.operations import NEVER, Claims
+from isr_anomalies.operations import NEVER, Claims, Operation, SentRecord
 from isr_anomalies.results import Finding
 from isr_anomalies.view import View
 
@@ -205,9 +205,14 @@ def _finding(history: History, component: list[int], kinds: list[Pairs], what: s
     return Finding(is_permitted, lines, "", f"a cycle of {what}: {steps}", size)
 
 
-def several_steps(history: History) -> bool:
-    """Whether any operation has steps in two partitions, without which nothing but order can make a cycle."""
-    return any(op.f == "txn" and len(op.micro) > 1 for op in history.operations)
+def several_steps(op: Operation) -> bool:
+    """Whether an operation was done in several steps, without which nothing but order can make a cycle.
+
+    A poll that returned nothing is no step.
+    """
+    if op.f != "txn" or op.outcome != "ok":
+        return False
+    return sum(isinstance(step, SentRecord) or any(step.records.values()) for step in op.micro) > 1
 
 
 def all_edges(history: History, orders: Iterator[Order]) -> Graphs:

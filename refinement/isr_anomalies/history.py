@@ -121,7 +121,10 @@ class History:
 
 
 def pair_operations(items: Iterable[Item | Claims], claims: Claims | None = None) -> History:
-    """Pair the lines of a history to operations, in order of invocation; `claims` override those of its header."""
+    """Pair the lines of a history to operations, in order of invocation; `claims` override those of its header.
+
+    Of several claims the last ones count: a caller may give its own first, and a file has one header.
+    """
     history = History(claims or Claims())
     open_ones: dict[tuple[str, object], Event] = {}
     dumps: list[Dump | HeldRecord] = []

@@ -169,6 +169,8 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
     keys = [key for e in entries if isinstance(e, Map) for key in _sequence(line, e.entries.get("keys"))]
     rebalanced = frozenset(map(str, keys))
     micro = tuple(_step(line, s) for s in _sequence(line, value)) if f in ("send", "poll", "txn") else ()
+    if f == "send" and not any(isinstance(step, SentRecord) for step in micro):
+        raise MalformedHistory(line, "a :send needs a value: [[:send k v]]")
     name = _FUNCTIONS[str(f)]
     if name == "produce" and len(micro) != 1:
         name = "txn"

@@ -44,11 +44,23 @@ SETTINGS: Final = {field.name: field for field in attrs.fields(Claims)}
 
 
 def read_json(lines: Iterable[str]) -> Iterator[Item | Claims]:
-    """Every line as an item; a first line with `settings` as claims. Raises Malformed with the line's number."""
+    """Every line as an item; a first line that is a header as claims. Raises Malformed with the line's number."""
     for line, text in enumerate(lines, 1):
         if text.strip():
             table = parse_object(line, text)
-            yield claims_of(line, table["settings"]) if "settings" in table else item_of(line, table)
+            yield header_claims(line, table) if is_header(table) else item_of(line, table)
+
+
+def is_header(table: Object) -> bool:
+    """Whether a line has claims and is nothing else: in an operation `settings` is an unknown field."""
+    return "settings" in table and not {"f", "type"} & table.keys()
+
+
+def header_claims(line: int, table: Object) -> Claims:
+    """The claims of a header; Malformed if it is not the first line, for they hold of all operations."""
+    if line > 1:
+        raise MalformedHistory(line, "a header with settings is the first line of a file, or there is none")
+    return claims_of(line, table["settings"])
 
 
 def parse_object(line: int, text: str) -> Object:
@@ -126,6 +138,8 @@ def _event(line: int, f: str, table: Object) -> Event:
 
 
 def _check_inside(line: int, micro: tuple[Micro, ...], extra: Extra) -> None:
+    if extra.start > extra.end:
+        raise MalformedHistory(line, f"start {extra.start} is above end {extra.end}")
     for step in micro:
         for records in step.records.values() if isinstance(step, Polled) else ():
             for offset, _, _ in records:

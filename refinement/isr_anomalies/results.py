@@ -135,3 +135,5 @@ class Judgement:
     why: str
     """The reason for no verdict, or the figure."""
     witnesses: tuple[Finding, ...]
+    can_fail: bool
+    """Whether it can be VIOLATED at all: what is always permitted, and a figure without a limit, never is."""

@@ -132,17 +132,16 @@ def read_then_lost(view: View) -> Iterator[Finding]:
     for batch in view.batches if last else ():
         if last is None or batch.completed >= last.invoked or batch.outcome == "fail":
             continue
-        values = last.values
         for offset, value, _ in batch.records:
-            if (
-                offset >= last.start
-                and (offset not in values or values[offset] != value)
-                and offset not in lost_offsets
-            ):
+            scan = last if offset >= last.start else view.later_scan(offset, batch.completed)
+            if scan is None or offset in lost_offsets:
+                continue
+            values = scan.values
+            if offset not in values or values[offset] != value:
                 lost_offsets.add(offset)
                 now = f"value {values[offset]!r} is there" if offset in values else "it is gone"
                 says = f"value {value!r} was read at offset {offset}, and later {now}"
-                yield Finding(view.claims.unclean, (batch.completed, last.completed), view.name, says, 1)
+                yield Finding(view.claims.unclean, (batch.completed, scan.completed), view.name, says, 1)
 
 
 def offset_gap(view: View) -> Iterator[Finding]:

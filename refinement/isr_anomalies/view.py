@@ -165,7 +165,15 @@ class View:
     @cached_property
     def last_scan(self) -> Scan | None:
         """The complete read that began last."""
-        return max(self.scans, key=lambda scan: scan.invoked, default=None)
+        return self._latest_first[0] if self.scans else None
+
+    @cached_property
+    def _latest_first(self) -> list[Scan]:
+        return sorted(self.scans, key=lambda scan: -scan.invoked)
+
+    def later_scan(self, offset: int, line: int) -> Scan | None:
+        """The last complete read that began after a line and looked at an offset: its start is not above it."""
+        return next((scan for scan in self._latest_first if scan.invoked > line and scan.start <= offset), None)
 
     @cached_property
     def losses(self) -> list[MissingValue]:
@@ -175,12 +183,25 @@ class View:
         A complete read has to return a value that was acknowledged or read before it began, or at whose offset it went
         past. Nothing is lost that somebody got by a poll which began after that read did.
         """
+        found = [self._loss(send, reads) for send, reads in self._absent]
+        return [one for one in found if one is not None]
+
+    @cached_property
+    def values_below_scans(self) -> list[Send]:
+        """The committed values that no complete read had to return, as each that might have begins above them.
+
+        Their offsets are not looked at, so of these values there is no verdict.
+        """
+        return [send for send, reads in self._absent if self._is_below_scans(send, reads)]
+
+    @cached_property
+    def _absent(self) -> list[tuple[Send, list[tuple[Batch, int]]]]:
+        """The committed values that the last complete read did not return, with the polls that did."""
         last = self.last_scan
         there = set(last.values.values()) if last else set[Value]()
-        missing = [s for v, s in self.send_of.items() if s.committed and v not in there] if last else []
-        read = self._read_of({send.value for send in missing})
-        found = [self._loss(send, read.get(send.value, [])) for send in missing]
-        return [one for one in found if one is not None]
+        absent = [s for v, s in self.send_of.items() if s.committed and v not in there] if last else []
+        read = self._read_of({send.value for send in absent})
+        return [(send, read.get(send.value, [])) for send in absent]
 
     def _read_of(self, values: set[Value]) -> dict[Value, list[tuple[Batch, int]]]:
         """For each of these values the polls that returned it, with its offset."""
@@ -191,12 +212,19 @@ class View:
                     polls.setdefault(value, []).append((batch, offset))
         return polls
 
-    def _loss(self, send: Send, reads: list[tuple[Batch, int]]) -> MissingValue | None:
-        places = {offset for _, offset in reads}
-        if send.offset is not None:
-            places.add(send.offset)
-        first = min((batch.completed for batch, _ in reads), default=None)
-        known_since = min(send.completed if send.outcome == "ok" else NEVER, NEVER if first is None else first)
+    def _is_below_scans(self, send: Send, reads: list[tuple[Batch, int]]) -> bool:
+        last, places = self.last_scan, _places(send, reads)
+        if last is None or (not places and send.outcome != "ok") or self._demanding_scan(send, reads) is not None:
+            return False
+        if any(batch.invoked > last.invoked for batch, _ in reads):
+            return False
+        return any(scan.start > max(places, default=0) for scan in self.scans)
+
+    def _demanding_scan(self, send: Send, reads: list[tuple[Batch, int]]) -> Scan | None:
+        """The last complete read that had to return a value."""
+        places = _places(send, reads)
+        first = min((batch.completed for batch, _ in reads), default=NEVER)
+        known_since = min(send.completed if send.outcome == "ok" else NEVER, first)
 
         def demands(scan: Scan) -> bool:
             if not places:  # then only a final read is known to go far enough
@@ -206,7 +234,11 @@ class View:
             passed = scan.completed > send.invoked and any(scan.start <= place < scan.end for place in places)
             return passed or (known_since < scan.invoked and any(scan.start <= place for place in places))
 
-        scan = max((scan for scan in self.scans if demands(scan)), key=lambda scan: scan.invoked, default=None)
+        return next(filter(demands, self._latest_first), None)
+
+    def _loss(self, send: Send, reads: list[tuple[Batch, int]]) -> MissingValue | None:
+        places, scan = _places(send, reads), self._demanding_scan(send, reads)
+        first = min((batch.completed for batch, _ in reads), default=None)
         if scan is None or any(scan.values.get(place, WHOLE) == send.value for place in places):
             return None
         if any(batch.invoked > scan.invoked for batch, _ in reads):
@@ -215,10 +247,13 @@ class View:
 
     @cached_property
     def unseen_sends(self) -> list[Send]:
-        """Sends that were acknowledged before the last complete read began, and whose value nobody ever read."""
-        last = self.last_scan
+        """Sends that were acknowledged before the last complete read began, and whose value nobody ever read.
+
+        None of them is below all complete reads that had to return it.
+        """
+        last, below = self.last_scan, {send.value for send in self.values_below_scans}
         acked = [send for send in self.sends if last and send.outcome == "ok" and send.completed < last.invoked]
-        return [send for send in acked if send.value not in self.polled]
+        return [send for send in acked if send.value not in self.polled and send.value not in below]
 
     @cached_property
     def unchecked_values(self) -> int:
@@ -235,6 +270,23 @@ class View:
         return any(batch.records[-1][0] >= beyond for batch in later)
 
     @cached_property
+    def reads_below_scans(self) -> int:
+        """How many offsets a poll read before the last complete read began, and no complete read that began later."""
+        last = self.last_scan
+        if last is None or last.start == 0:
+            return 0
+        polls = [batch for batch in self.batches if batch.stint != WHOLE and batch.outcome != "fail"]
+        early = [batch for batch in polls if batch.completed < last.invoked]
+        below = {(offset, batch.completed) for batch in early for offset, _, _ in batch.records if offset < last.start}
+        return len({offset for offset, line in below if self.later_scan(offset, line) is None})
+
+    @cached_property
     def attempts(self) -> Counter[Value]:
         """How often each value was sent, without sends that surely failed."""
         return Counter(send.value for send in self.sends if send.outcome != "fail")
+
+
+def _places(send: Send, reads: list[tuple[Batch, int]]) -> set[int]:
+    """Where a value was: as acknowledged, and as read."""
+    places = {offset for _, offset in reads}
+    return places if send.offset is None else places | {send.offset}

@@ -1,6 +1,7 @@
 """Files of histories: what is refused, with its line; what is equal in EDN; what stays undecided; what is written."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -139,9 +140,10 @@ BEGUN = '{"type": "invoke", "f": "produce", "process": 0, "time": 5, "partition"
             "offset 3 is outside of [0, 3)",
         ),
         ('{"f": "replica", "node": "n", "partition": "t"}', "high_watermark is a whole number from 0, not missing"),
-        ('{"settings": {"ack": 1}}', "there is no setting ack; they are acks, idempotence"),
-        ('{"settings": {"acks": 3}}', 'acks is one of 0, 1, all, not "3"'),
-        ('{"settings": {"idempotence": 1}}', "idempotence is true or false, not 1"),
+        ('{"settings": {"acks": "1"}}', "a header with settings is the first line of a file, or there is none"),
+        ('{"settings": 7}', "a header with settings is the first line of a file, or there is none"),
+        ('{"settings": {}, "f": "header"}', 'f is "header"; it is one of'),
+        ('{"settings": {}, "type": "invoke"}', "there is no f"),
     ],
 )
 def test_a_line_that_is_no_operation_is_refused_in_one_sentence(
@@ -154,6 +156,42 @@ def test_a_line_that_is_no_operation_is_refused_in_one_sentence(
     assert said.out == ""
     assert said.err.count("\n") == 1
     assert said.err.startswith(f"insync: {path}, line 3: {says}")
+
+
+@pytest.mark.parametrize(
+    ("header", "says"),
+    [
+        ('{"settings": {"ack": 1}}', "there is no setting ack; they are acks, idempotence"),
+        ('{"settings": {"acks": 3}}', 'acks is one of 0, 1, all, not "3"'),
+        ('{"settings": {"idempotence": 1}}', "idempotence is true or false, not 1"),
+        ('{"settings": 7}', "settings is an object, not 7"),
+    ],
+)
+def test_a_header_that_claims_nothing_known_is_refused(header: str, says: str) -> None:
+    with pytest.raises(MalformedHistory, match=f"^line 1: {re.escape(says)}"):
+        pair_operations(read_json([header, *GOOD]))
+
+
+@pytest.mark.parametrize("place", [1, 2, len(LOST)])
+@pytest.mark.parametrize("first", [[], ['{"history": 1, "settings": {"acks": "all"}}']])
+def test_claims_that_come_late_or_twice_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], first: list[str], place: int
+) -> None:
+    """They made a loss above them PERMITTED, with exit code 0."""
+    late = '{"history": 1, "settings": {"acks": "1", "unclean": true}}'
+    lines = [*first, *LOST[:place], late, *LOST[place:]]
+    assert main(["history", write(tmp_path / "h.jsonl", lines)]) == 65
+    line = len(first) + place + 1
+    assert f"line {line}: a header with settings is the first line of a file" in capsys.readouterr().err
+    assert main(["history", write(tmp_path / "h.jsonl", [*first, *LOST])]) == 12
+
+
+@pytest.mark.parametrize("settings", [{"acks": "1", "unclean": True}, {}, None, 7, {"of my client": 1}])
+def test_an_operation_with_a_field_settings_is_an_operation(settings: object) -> None:
+    """It was taken for a header: an acknowledged and lost write was no operation any more."""
+    for story in (LOST, GOOD):
+        lines = [json.dumps({**json.loads(line), "settings": settings}) for line in story]
+        assert judged(lines) == judged(story)
 
 
 def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

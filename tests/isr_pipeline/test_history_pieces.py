@@ -94,7 +94,13 @@ FIELDS = (
 
 def stories() -> list[list[str]]:
     told = [story().lines for _, story, _ in (*PLANTED, *PERMITTED)]
+    told += [with_settings(story().lines) for _, story, _ in PLANTED[:5]]
     return told + [Log(Random(seed)).run(60) for seed in range(5)]
+
+
+def with_settings(lines: list[str]) -> list[str]:
+    """The same lines with a field that is unknown in operations."""
+    return [json.dumps({**json.loads(line), "settings": {"acks": "1", "unclean": True}}) for line in lines]
 
 
 def test_most_lines_of_a_history_are_plain() -> None:
@@ -219,3 +225,11 @@ def test_a_process_that_invokes_while_a_send_of_an_earlier_piece_is_open_is_name
     says = "line 4: process p invokes while its produce of line 1 is open (give them ids)"
     assert by_one_process(story.lines) == says
     assert in_pieces(story.lines, tmp_path, 50, 1) == says
+
+
+@pytest.mark.parametrize("size", [50, 1 << 20])
+def test_claims_below_the_first_line_are_refused_in_any_piece(tmp_path: Path, size: int) -> None:
+    lines = Story(acks="1").send(1, 0).lines
+    says = "line 4: a header with settings is the first line of a file, or there is none"
+    assert in_pieces([*lines, lines[0]], tmp_path, size, 1) == by_one_process([*lines, lines[0]]) == says
+    assert in_pieces(lines, tmp_path, size, 1) == by_one_process(lines)

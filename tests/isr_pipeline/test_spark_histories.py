@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support.histories import Story, judged, with_word, words
-from tests.support.planted_anomalies import NEAR_MISSES, PERMITTED, PLANTED
+from tests.support.planted_anomalies import BELOW, NEAR_MISSES, NOTHING_SHOWN, PERMITTED, PLANTED
 from tests.support.random_histories import EDITS, Line, Log
 from tests.support.sparks import spark
 
@@ -50,6 +50,8 @@ def written(folder: Path, stories: list[list[str]]) -> list[Path]:
 def test_every_history_is_judged_as_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = [story for _, story, _ in (*PLANTED, *PERMITTED)] + [story for _, story in NEAR_MISSES]
     stories = [story().lines for story in told] + [spoilt(seed) for seed in range(len(EDITS))]
+    stories += [story.lines for story in (*NOTHING_SHOWN, *(story for story, _ in BELOW))]
+    stories += [[json.dumps({**json.loads(line), "settings": {"acks": "1"}}) for line in stories[2]]]
     stories += [Log(Random(seed)).run(100) for seed in range(3)] + [[], ["", *Story().send(1, 0).lines, ""]]
     monkeypatch.setattr(chunks.chunks_of, "__defaults__", (3000,))  # so that pairs begin in one piece, end in another
     monkeypatch.setattr(jobs, "LINES_PER_BUCKET", 100)
@@ -177,6 +179,7 @@ def test_parquet_is_read_as_its_lines_are(tmp_path: Path) -> None:
     [
         ('{"f": "poll", "type": "ok", "process": 1, "time": 9}', "line 4: process 1 completes a poll that it never"),
         ("{", "line 4: not JSON"),
+        ('{"settings": {"acks": "1"}}', "line 4: a header with settings is the first line of a file"),
         ('{"f": "produce", "type": "invoke", "process": "p", "time": 1}', "line 4: a produce needs a value"),
     ],
 )

@@ -328,3 +328,64 @@ def two_writers(*, crossed: bool = True) -> Story:
 
 ALLOWED = {"nonmonotonic-send"}
 """Near misses that are seen, but allowed by the claims of that history."""
+
+
+def half_below_the_start() -> Story:
+    """A transaction of unknown outcome is proved by a read in one partition; that of the other one begins above 0."""
+    sends: list[list[object]] = [["send", "t-0", 1], ["send", "t-1", 2]]
+    story = Story().txn(sends, sends, kind="info").poll([0, 1]).send(3, 1, p="t-1")
+    return story.final({0: 1}, unseen=[]).final({1: 3}, p="t-1", start=1, unseen=[])
+
+
+NOTHING_SHOWN: list[Story] = [
+    Story().send(1, kind="fail").poll(),
+    Story().send(1, kind="info"),
+    Story().send(1, kind="info").send(2, kind="info").poll().final({}),
+    Story().final({}),
+    Story().final({}, 7, start=7),
+    Story(max_lag=1).assign("t-0", seek="beginning").poll().poll(),
+    Story().assign("t-0", f="subscribe").poll(kind="fail"),
+    Story().txn([["send", "t-0", 1], ["send", "t-1", 2]], [["send", "t-0", 1], ["send", "t-1", 2]], kind="fail"),
+    Story().txn([["send", "t-0", 1], ["send", "t-0", 2]], [["send", "t-0", 1], ["send", "t-0", 2]], kind="info"),
+    Story().txn([["poll"], ["poll"]], [["poll", {"t-0": []}], ["poll", {"t-1": []}]]),
+    Story().txn([["send", "t-0", 1], ["poll"]], [["send", "t-0", 1], ["poll", {"t-0": []}]], kind="fail"),
+    Story().dump("n1", {}, hw=0).dump("n2", {}, hw=0),
+    Story().dump("n1", {0: 1}, hw=0).dump("n2", {0: 2}, hw=0),
+    Story(min_insync=2).holds("n1", (1, 0)).holds("n2", (1, 0)),
+]
+"""No node acknowledged anything, nobody read anything, and no replica showed what it has committed."""
+
+BELOW: list[tuple[Story, tuple[str, str, str]]] = [
+    # nobody read offset 0, and the final read does not look there
+    (Story().sends((1, 0), (2, 1)).final({1: 2}, start=1), ("UNKNOWN", "UNKNOWN", "VACUOUS")),
+    # both were read before the final read of nothing
+    (
+        Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({}, 2, start=2),
+        ("UNKNOWN", "HOLDS", "UNKNOWN"),
+    ),
+    (Story().sends((1, 0), (2, 1)).poll([0, 1], [1, 2]).final({1: 2}, start=1), ("UNKNOWN", "HOLDS", "UNKNOWN")),
+    (
+        Story().send(1, 0).send(2, kind="info").poll([0, 1], [1, 2]).final({}, 2, start=2),
+        ("UNKNOWN", "HOLDS", "UNKNOWN"),
+    ),
+    (Story().send(1).sends((2, 1)).final({1: 2}, start=1), ("UNKNOWN", "UNKNOWN", "VACUOUS")),  # it may be at 0
+    # an earlier complete read looked there, and it was there; or it was not
+    (Story().sends((1, 0), (2, 1)).final({0: 1, 1: 2}).final({1: 2}, start=1), ("HOLDS", "HOLDS", "HOLDS")),
+    (Story().sends((1, 0), (2, 1)).final({1: 2}).final({1: 2}, start=1), ("VIOLATED", "VIOLATED", "HOLDS")),
+    (
+        Story().sends((1, 0), (2, 1)).poll([0, 1]).final({1: 2}).final({1: 2}, start=1),
+        ("VIOLATED", "HOLDS", "VIOLATED"),
+    ),
+    (Story().sends((1, 0)).final({0: 1}).send(2, 1).final({1: 2}, start=1), ("HOLDS", "HOLDS", "VACUOUS")),
+    # a later poll got it
+    (
+        Story().sends((1, 0), (2, 1)).final({1: 2}, start=1).poll([0, 1], [1, 2]),
+        ("HOLDS", "HOLDS", "VACUOUS"),
+    ),
+    # half of a transaction was read; nobody was told of the other half, so no complete read has to return it
+    (half_below_the_start(), ("HOLDS", "HOLDS", "HOLDS")),
+    # what is above the start is judged as ever
+    (Story().sends((1, 0), (2, 1), (3, 2)).final({2: 3}, start=1), ("VIOLATED", "VIOLATED", "VACUOUS")),
+    (Story().sends((1, 5)).final({5: 1}, start=5), ("HOLDS", "HOLDS", "VACUOUS")),
+]
+"""Final reads that begin above 0, and the verdicts on lost-write, unseen and read-then-lost."""

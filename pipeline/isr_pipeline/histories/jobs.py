@@ -23,6 +23,7 @@ import attrs
 
 from isr_anomalies import ANOMALIES, Anomaly, Answer, Claims
 from isr_anomalies.checker import conclude, needs_graphs
+from isr_anomalies.evidence import NO_STEPS
 from isr_anomalies.results import NoVerdict, Part, Tally
 from isr_anomalies.times import no_verdict_on_progress, too_little
 from isr_pipeline import session
@@ -154,8 +155,8 @@ class _Check:
             problems = [part.problem for part in parts if part.problem]
             if problems:
                 raise Unreadable(self.files[history], min(problems)[1])
-            headers = [part.settings for part in parts if part.settings]
-            header = Claims(**max(headers, key=lambda one: one[0])[1]) if headers else None  # type: ignore[arg-type]
+            settings = next((part.settings for part in parts if part.settings), None)
+            header = Claims(**settings) if settings else None  # type: ignore[arg-type]
             self.claims[history] = self.claims_of(header)
             self.summaries[history] = Summary(
                 operations=sum(part.operations for part in parts),
@@ -250,7 +251,7 @@ class _Check:
             elif anomaly.name == "ordered-cycle":
                 part.missing = None if summary.operations else NoVerdict(True, "no operation at all")
             else:
-                part.missing = None if summary.several else NoVerdict(True, "no operation of several steps")
+                part.missing = None if summary.several else NoVerdict(True, NO_STEPS)
         results = [partition_results[name].result for name in sorted(partition_results)]
         return conclude(self.anomalies, claims, results, parts, times.figures, summary.operations)
 

@@ -19,7 +19,7 @@ import attrs
 import pyarrow as pa
 
 from isr_anomalies import MalformedHistory
-from isr_anomalies.cycles import process_order
+from isr_anomalies.cycles import process_order, several_steps
 from isr_anomalies.history import OperationIndexer, Partition, operation_of, pair, still_open
 from isr_anomalies.operations import (
     NEVER,
@@ -34,7 +34,7 @@ from isr_anomalies.operations import (
     Polled,
     SentRecord,
 )
-from isr_anomalies.read_json import claims_of, item_of, parse_object
+from isr_anomalies.read_json import header_claims, is_header, item_of, parse_object
 from isr_pipeline.histories import plain
 from isr_pipeline.histories.chunks import Chunk, objects, texts
 from isr_pipeline.histories.rows import SCHEMA, Row, file_of, keep, schema
@@ -60,7 +60,7 @@ class Box(TypedDict, total=False):
     dumps: list[Packed]
     held: list[Packed]
     faults: list[Packed]
-    settings: tuple[int, dict[str, object]]
+    settings: dict[str, object]
     ends_at: int
     problem: tuple[int, str]
 
@@ -75,12 +75,12 @@ class Summary:
     operations: int = 0
     transactional: bool = False
     several: bool = False
-    """Whether some operation has several steps."""
+    """Whether some operation was done in several steps."""
     joint: bool = False
     """Whether some operation of unknown outcome sends to several partitions."""
     ends_at: int = 0
     faults: tuple[Fault, ...] = ()
-    settings: tuple[int, dict[str, object]] | None = None
+    settings: dict[str, object] | None = None
     problem: tuple[int, str] | None = None
 
 
@@ -205,8 +205,8 @@ class _Boxes:
         return True
 
     def read(self, line: int, table: dict[str, object]) -> None:
-        if "settings" in table:
-            self.whole["settings"] = (line, dict(attrs.asdict(claims_of(line, table["settings"]))))
+        if is_header(table):
+            self.whole["settings"] = dict(attrs.asdict(header_claims(line, table)))
         else:
             self.add(item_of(line, table))
 
@@ -256,7 +256,7 @@ class Pair:
 
     def __call__(self, history: int, bucket: str, payloads: list[bytes]) -> Iterator[Row]:
         boxes = [cast("Box", marshal.loads(payload)) for payload in payloads]
-        settings = max((box["settings"] for box in boxes if "settings" in box), key=lambda s: s[0], default=None)
+        settings = next((box["settings"] for box in boxes if "settings" in box), None)
         problems = [box["problem"] for box in boxes if "problem" in box]
         faults = sorted((_fault(f) for box in boxes for f in box.get("faults", ())), key=lambda fault: fault.line)
         ends_at = max((box.get("ends_at", 0) for box in boxes), default=0)
@@ -280,7 +280,7 @@ class Pair:
             summary,
             operations=len(ran),
             transactional=bool(transactions),
-            several=any(len(op.micro) > 1 for op in transactions),
+            several=any(map(several_steps, transactions)),
             joint=any(_joint(op) for op in transactions),
         )
         yield Row(history, bucket, _summary_bytes(summary))
