@@ -73,14 +73,6 @@ def notes(audit: Audit) -> list[str]:
     return [*audit.runs.notes, *said]
 
 
-def left_out_notes(names: Sequence[str]) -> list[str]:
-    """Of topics that cannot be judged, for only their settings or logs were told."""
-    if not names:
-        return []
-    named = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
-    return [f"only settings or logs were told of {named}, which cannot be judged: kafka-topics.sh tells the replicas"]
-
-
 def topic_names(*rows: Row) -> str:
     """The topics of these rows, the first of them by name."""
     names = [t.name for row in rows for t in row.topics]
