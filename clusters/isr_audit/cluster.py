@@ -133,7 +133,7 @@ class Topic:
         on, and nobody told of another."""
         number = sum(p.is_described for p in self.partitions)
         if not self.has_heading and not number:
-            return "only its settings, or the sizes of its logs, were told (kafka-topics.sh --describe tells its partitions)"
+            return "only its settings, or the sizes of its logs, were told (kafka-topics.sh tells its partitions)"
         if not self.has_heading:
             return "its heading was not told, so neither its settings nor how many partitions it has"
         if self.count == 0:
