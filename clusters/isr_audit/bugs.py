@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -40,7 +40,7 @@ class Bug:
     def applies(self, to: Running) -> bool:
         """Whether what runs may have it: its design has, or its release lies where the code was read to be.
 
-        A release that is not told may be any, and `2.0` any of 2.0.0, 2.0.1, ...
+        A release that is not told may be any, with eligible leader replicas 4.1 or later, and `2.0` any of 2.0.0, ...
         """
         may_run = (to.design, *to.also)
         if self.elr and TODAY not in may_run:
@@ -49,11 +49,11 @@ class Bug:
             return False
         if self.designs and not set(self.designs) & set(may_run):
             return False
+        if to.release is None:
+            return bool(self.designs) or not (self.until or self.affected) or to.design != TODAY
         if self.affected:
             version = f"{to.version}."
             return any(version.startswith(f"{one}.") or f"{one}.".startswith(version) for one in self.affected)
-        if to.release is None:
-            return bool(self.designs) or not self.until
         newest = (*to.release, *(NEWEST,) * 3)[:3]
         oldest = (*to.release, 0, 0, 0)[:3]
         return _release(self.since) <= newest and (not self.until or oldest < _release(self.until))
@@ -81,6 +81,34 @@ class Bug:
         ran = to.release is None or any(f"{release}.".startswith(f"{to.version}.") for release in self.reproduced)
         seen = f"{reading}, run on {', '.join(self.reproduced)}"
         return seen if ran else f"{seen}; {to.version} was not run"
+
+
+@attrs.frozen
+class Listing:
+    """A bug that something which may run has: on what it was seen, and what has to run, nothing where all has it."""
+
+    bug: Bug
+    evidence: str
+    worlds: tuple[str, ...] = ()
+
+    @property
+    def condition(self) -> str:
+        """What has to run, as the end of a sentence."""
+        return f", only {' or '.join(self.worlds)}" if self.worlds else ""
+
+
+def listing_of(bug: Bug, worlds: Sequence[Running]) -> Listing | None:
+    """What is said of a bug where any of these may run; None where none has it."""
+    have = [to for to in worlds if bug.applies(to)]
+    if not have:
+        return None
+    some = dict.fromkeys(to.world for to in have) if len(have) < len(worlds) else ()
+    return Listing(bug, bug.evidence(have[0]), tuple(some))
+
+
+def listings(worlds: Sequence[Running]) -> tuple[Listing, ...]:
+    """All that any of these has."""
+    return tuple(listing for bug in bugs() if (listing := listing_of(bug, worlds)) is not None)
 
 
 def _release(text: str) -> Release:

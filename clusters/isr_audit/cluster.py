@@ -130,19 +130,27 @@ class Topic:
     @property
     def gap(self) -> str:
         """What of its partitions was not told, or cannot be; nothing where it has all that its heading says, from 0
-        on."""
+        on, and nobody told of another."""
         number = sum(p.is_described for p in self.partitions)
+        if not self.has_heading and not number:
+            return "only its settings, or the sizes of its logs, were told (kafka-topics.sh tells its partitions)"
         if not self.has_heading:
-            what = "its heading was not told, so neither its settings nor how many partitions it has"
-            return what if number else ""
-        if self.count is None:
-            return "" if self.replicas else "its replication factor was not told"
+            return "its heading was not told, so neither its settings nor how many partitions it has"
         if self.count == 0:
             return "how many partitions it has was not told"
-        beyond = next((p.name for p in self.partitions if p.is_described and p.number >= self.count), "")
-        if beyond:
-            return f"its heading says PartitionCount {self.count}, numbered from 0 on, but {beyond} was told"
-        return f"{number} of {self.count} partitions were told" if number < self.count else ""
+        if self.count is None and not self.replicas:
+            return "its replication factor was not told"
+        beyond = next((p for p in self.partitions if self._is_beyond(p)), None)
+        if beyond is not None:
+            what = "was told" if beyond.is_described else "has a log"
+            if self.count is None:
+                return f"all its partitions were told, but also {beyond.name} {what}"
+            return f"its heading says PartitionCount {self.count}, numbered from 0 on, but {beyond.name} {what}"
+        return f"{number} of {self.count} partitions were told" if self.count and number < self.count else ""
+
+    def _is_beyond(self, p: Partition) -> bool:
+        """Whether a partition is none of those that the heading counts. Where all are described, no other can be."""
+        return not p.is_described if self.count is None else p.number >= self.count
 
 
 @attrs.frozen
@@ -174,7 +182,7 @@ class Cluster:
     @property
     def gaps(self) -> tuple[str, ...]:
         """What may hide a partition, a sentence each: with one of these nobody can say that all partitions are well."""
-        return (*(f"{t.name}: {t.gap}" for t in self.topics if t.gap), *self.missing)
+        return tuple(dict.fromkeys((*(f"{t.name}: {t.gap}" for t in self.topics if t.gap), *self.missing)))
 
     def broker_values(self, setting: str) -> tuple[str, ...]:
         """The values of a broker's setting, each once; brokers should agree, and may not.

@@ -9,8 +9,14 @@ from typing import Final, TypeAlias
 import attrs
 
 from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, ids_text
+from isr_audit.contradictions import (
+    WITHOUT_ZOOKEEPER,
+    eligibility_contradictions,
+    zookeeper_contradictions,
+)
 
 Release: TypeAlias = tuple[int, ...]
+
 
 PROTOCOL: Final = "inter.broker.protocol.version"
 TODAY: Final = "kip-966"
@@ -41,7 +47,6 @@ LEVELS: Final[Mapping[int, Release]] = {
     **{22: (4, 0), 26: (4, 1), 28: (4, 2), 30: (4, 3), 31: (4, 4)},
 }
 """The first level of metadata.version of each release (MetadataVersion of 4.4.0)."""
-WITHOUT_ZOOKEEPER: Final[Release] = (4, 0)
 ELR_BY_DEFAULT: Final[Release] = (4, 1)
 UNCLEAN_BY_DEFAULT: Final[Release] = (0, 11)
 """Before it, unclean election was on by default."""
@@ -52,7 +57,8 @@ class Running:
     """`release` is the oldest that fits what was told, None where nothing was. `notes`: what had to be assumed.
 
     `doubt`: why a design that keeps less may run as well, so that nothing is said to survive; "" where none may.
-    `also`: designs that may run as well, and with which only what both say is said.
+    `also`: designs that may run as well, and with which only what both say is said. `open_designs`: those that may run,
+    too, for whether there is ZooKeeper, or which release, was not told. Of these known bugs are listed, and no more.
     """
 
     release: Release | None
@@ -60,6 +66,7 @@ class Running:
     notes: tuple[str, ...] = ()
     doubt: str = ""
     also: tuple[str, ...] = ()
+    open_designs: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -69,6 +76,25 @@ class Running:
     @property
     def elr(self) -> bool:
         return self.design == TODAY
+
+    @property
+    def elr_text(self) -> str:
+        """Whether eligible leader replicas are on, in a word or two."""
+        is_open = len({design == TODAY for design in (self.design, *self.also)}) > 1
+        return "not known" if is_open else "on" if self.elr else "off"
+
+    @property
+    def world(self) -> str:
+        """What runs, in words."""
+        if self.elr:
+            return "with eligible leader replicas"
+        is_kraft = self.design in dict(KRAFT).values()
+        return "with KRaft, without eligible leader replicas" if is_kraft else "with ZooKeeper"
+
+    @property
+    def worlds(self) -> tuple[Running, ...]:
+        """Each design that may run, alone."""
+        return tuple(Running(self.release, d) for d in dict.fromkeys((self.design, *self.also, *self.open_designs)))
 
     @property
     def unclean_by_default(self) -> bool:
@@ -95,15 +121,24 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
     """What runs, by what was said on the command line, else by what the cluster tells.
 
     Where it is not told whether eligible leader replicas are on, both may be: `Running.also` is the design with them.
+    What contradicts itself is a note, and a doubt.
     """
     exact = release if release is not None else _release_of_cluster(cluster)
     on = elr if elr is not None else _elr(cluster)
     kraft = _kraft(cluster, exact)
     notes, doubt = _unknown_release(cluster, on) if exact is None else _release_of_some(cluster, release)
+    runs = _without_contradictions(cluster, exact, on, kraft)
+    runs = attrs.evolve(runs, notes=(*notes, *runs.notes), doubt=doubt)
+    return _with_contradictions(runs, cluster, release, elr)
+
+
+def _without_contradictions(cluster: Cluster, exact: Release | None, on: bool | None, kraft: bool | None) -> Running:
+    """What runs where nothing contradicts itself, with notes on what has to be assumed; no doubt is told yet."""
+    open_designs = () if on else _open_designs(cluster, exact, on, kraft)
     kraft = True if kraft is None and exact is None else kraft
-    assumed_release: Release = (3, 5) if exact is None else exact
     if on and (kraft is None or kraft):
-        return Running(exact, TODAY, tuple(notes), doubt)
+        return Running(exact, TODAY)
+    notes: list[str] = []
     if kraft is None:
         kraft = False
         notes.append("whether there is ZooKeeper was not told, and is taken so (give a server.properties)")
@@ -112,12 +147,63 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
             "whether eligible leader replicas are on was not told, so what depends on them is UNKNOWN "
             "(give the output of kafka-features.sh describe, or --elr on)"
         )
+    assumed_release: Release = (3, 5) if exact is None else exact
     design = _newest(KRAFT if kraft else ZOOKEEPER, assumed_release)
     if not design:
         design = ZOOKEEPER[0][1] if kraft else ZOOKEEPER[-1][1]
         notes.append(f"no design of this release is known, and {design} is the nearest")
     untold = on is None and kraft and (exact is None or exact[:2] >= ELR_BY_DEFAULT)
-    return Running(exact, design, tuple(notes), doubt, (TODAY,) if untold else ())
+    return Running(exact, design, tuple(notes), also=(TODAY,) if untold else (), open_designs=open_designs)
+
+
+def _open_designs(cluster: Cluster, exact: Release | None, on: bool | None, kraft: bool | None) -> tuple[str, ...]:
+    """The designs that may run for what was told, where that leaves ZooKeeper or KRaft open, or the release."""
+    if exact is not None:
+        return tuple(to.design for to in may_run(exact, on)) if kraft is None else ()
+    if kraft and any(p.elr is not None for p in cluster.partitions):
+        return ()
+    tables = (KRAFT,) if kraft else (KRAFT, ZOOKEEPER) if kraft is None else (ZOOKEEPER,)
+    return (
+        *(design for table in tables for _, design in table),
+        *((TODAY,) if on is None and kraft is not False else ()),
+    )
+
+
+def _with_contradictions(runs: Running, cluster: Cluster, release: Release | None, elr: bool | None) -> Running:
+    """The same with what contradicts itself: the designs of both sides may run, and nothing is said to survive."""
+    text = _release_of_cluster(cluster)
+    of_elr = list(eligibility_contradictions(cluster, release, elr, runs.release))
+    of_zookeeper = list(zookeeper_contradictions(cluster, elr, runs.release))
+    of_release: list[str] = []
+    others: list[str] = []
+    is_zookeeper = runs.design in [design for _, design in ZOOKEEPER]
+    if of_elr:
+        others.append(_newest(KRAFT, runs.release or (3, 5)) or BEFORE_ELR if runs.elr else TODAY)
+    if release is not None and text is not None and _differ(release, text):
+        name = METADATA_FEATURE if METADATA_FEATURE in cluster.features else PROTOCOL
+        of_release.append(f"--kafka {release_text(release)}, but {name} tells {release_text(text)}")
+        others.append(_newest(ZOOKEEPER if is_zookeeper else KRAFT, text))
+    if of_zookeeper and is_zookeeper:
+        others.append(BEFORE_ELR)
+    sentences = (*of_elr, *of_release, *of_zookeeper)
+    if not sentences:
+        return runs
+    more = [to.design for to in may_run(runs.release or (3, 5))] if of_zookeeper else []
+    return attrs.evolve(
+        runs,
+        notes=(
+            *runs.notes,
+            *(f"{says}: what was told contradicts itself, and what survives is UNKNOWN" for says in sentences),
+        ),
+        doubt=runs.doubt or "what was told of the release, or of eligible leader replicas, contradicts itself",
+        also=tuple(dict.fromkeys(d for d in (*runs.also, *others) if d and d != runs.design)),
+        open_designs=(*runs.open_designs, *more),
+    )
+
+
+def _differ(one: Release, other: Release) -> bool:
+    """Whether two releases run other designs."""
+    return any(_newest(table, one) != _newest(table, other) for table in (KRAFT, ZOOKEEPER))
 
 
 def may_run(release: Release, elr: bool | None = None) -> tuple[Running, ...]:
@@ -193,10 +279,8 @@ def _kraft(cluster: Cluster, release: Release | None) -> bool | None:
     }
     if METADATA_FEATURE in cluster.features or settings.get("process.roles"):
         return True
-    if release is not None and release >= WITHOUT_ZOOKEEPER:
-        return True
+    if release is not None and (release >= WITHOUT_ZOOKEEPER or release < (3, 3)):
+        return release >= WITHOUT_ZOOKEEPER
     if any(p.elr is not None for p in cluster.partitions):
         return True
-    if settings.get("zookeeper.connect") or (release is not None and release < (3, 3)):
-        return False
-    return None
+    return False if settings.get("zookeeper.connect") else None

@@ -5,10 +5,13 @@ from typing import cast
 
 import pytest
 
+from insync_cli.clusters.audit_text import Audit, bug_lines
 from insync_cli.clusters.bugs import BugLine
 from insync_cli.main import main
 from insync_cli.tracefiles import tickets
 from isr_audit.bugs import bugs, elsewhere
+from isr_audit.descriptions import read_description
+from isr_audit.releases import release_of, running
 
 
 def lines(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, BugLine]:
@@ -53,6 +56,46 @@ def test_what_has_to_run_is_said_where_not_all_has_the_bug(capsys: pytest.Captur
     assert listed["kept-positions"]["evidence"].startswith("by reading from 0.9.0.0 on, run on ")
 
 
+PLAIN = (
+    "Topic: t\tTopicId: a\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
+    "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
+)
+
+
+def audit_of(text: str, release: str | None = None) -> Audit:
+    """An audit without rows, for its bugs."""
+    cluster = read_description(text, "file")
+    assert cluster is not None
+    return Audit(cluster, running(cluster, release_of(release) if release is not None else None), ())
+
+
+@pytest.mark.parametrize("release", ["3.3", "3.4.1", "3.5", "3.8", "3.9", "3.9.1"])
+def test_an_audit_that_was_not_told_of_zookeeper_lists_the_bugs_of_either(
+    release: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same as `insync bugs`, with what has to run; one that was told lists its own."""
+    listed = {k.bug.name: (k.evidence, list(k.worlds)) for k in audit_of(PLAIN, release).bugs}
+    assert listed == {n: (line["evidence"], line["runs"]) for n, line in lines(capsys, "--kafka", release).items()}
+    assert listed["forgotten-proposal"][1] == ["with KRaft, without eligible leader replicas"]
+    told = {k.bug.name: k.worlds for k in audit_of(PLAIN + "broker.id=1\nzookeeper.connect=z:2181\n", release).bugs}
+    assert "fenced-rejoin" in told
+    assert not {"forgotten-proposal", "overtaken-request"} & told.keys()
+    assert not any(told.values())
+
+
+def test_an_audit_that_was_not_told_the_release_lists_all_bugs() -> None:
+    """A release that was not told may be any; with eligible leader replicas it is taken to be 4.1 or later."""
+    assert [k.bug for k in audit_of(PLAIN).bugs] == list(bugs())
+    of_kraft = {k.bug.name for k in audit_of(PLAIN + "node.id=1\nprocess.roles=broker\n").bugs}
+    assert {"forgotten-proposal", "back-before-fenced-18106", "raised-min-insync"} <= of_kraft
+    assert not {"fenced-rejoin", "jepsen-2013"} & of_kraft
+
+
+def test_the_words_of_an_audit_say_what_has_to_run() -> None:
+    (line,) = (x for x in bug_lines(audit_of(PLAIN, "3.8")) if x.startswith("overtaken-request"))
+    assert ", only with KRaft, without eligible leader replicas; insync found overtaken-request)" in line
+
+
 @pytest.mark.parametrize("case", [c for c in tickets() if any(k.startswith("KAFKA-") for k in tickets()[c])])
 def test_the_ticket_of_a_case_finds_it_in_the_list_or_the_reason_that_it_is_not(
     case: str, capsys: pytest.CaptureFixture[str]
@@ -78,6 +121,7 @@ def test_show_finds_the_case_of_a_ticket(capsys: pytest.CaptureFixture[str]) -> 
         (["--kafka", "4x"], "a release of Kafka such as 4.1.1, not 4x"),
         (["--kafka", "0.7"], "nothing is known of Kafka 0.7: the list begins with 0.8"),
         (["--elr", "on"], "--elr goes with --kafka"),
+        (["--kafka", "3.5", "--elr", "on"], "Kafka 3.5 has no eligible leader replicas, which begin with 3.7"),
     ],
 )
 def test_a_mistake_is_one_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

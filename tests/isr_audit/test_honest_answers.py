@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from insync_cli.main import main
 from isr_audit.answers import read_table
 from isr_audit.audit import UNKNOWN, Answers, Row, audit_rows, no_exploration
-from isr_audit.cluster import Cluster, Contradiction, merge_clusters
+from isr_audit.cluster import Cluster, Contradiction, Partition, Topic, merge_clusters
 from isr_audit.condition import Trouble, conditions
 from isr_audit.descriptions import read_description
 from isr_audit.releases import release_of, running
@@ -53,6 +53,14 @@ def audit(tmp_path: Path, *texts: str, more: tuple[str, ...] = ()) -> int:
         file.write_text(text, encoding="utf-8")
     return main(["audit", "--describe", *map(str, files), *more])
 
+
+def logs(*partitions: str) -> str:
+    """A line of kafka-log-dirs.sh with a log of each."""
+    entries = ",".join(f'{{"partition":"{p}","size":9,"offsetLag":0,"isFuture":false}}' for p in partitions)
+    return f'{{"version":1,"brokers":[{{"broker":1,"logDirs":[{{"error":null,"partitions":[{entries}]}}]}}]}}\n'
+
+
+OTHER_SETTINGS = "Dynamic configs for topic u are:\n  min.insync.replicas=1 sensitive=false synonyms={}\n"
 
 # Two descriptions of one thing
 
@@ -162,6 +170,10 @@ NOT_TOLD = [
     (WELL.replace("Isr: 1,2,3", "Isr: 1").replace("\tElr", "\tAdding Replicas: 1,2,3\tElr"), "it has as Adding"),
     (WELL.replace("\tElr", "\tAdding Replicas: 3\tRemoving Replicas: 3\tElr"), "what it has as Adding Replicas"),
     (WELL.replace("\tElr", "\tAdding Replicas: 3,3\tElr"), "what it has as Adding Replicas"),
+    (WELL + logs("t-0", "u-0"), "UNKNOWN u: only its settings, or the sizes of its logs, were told"),
+    (WELL + logs("t-0", "t-1"), "says PartitionCount 1, numbered from 0 on, but t-1 has a log"),
+    (WELL + OTHER_SETTINGS, "UNKNOWN u: only its settings, or the sizes of its logs, were told"),
+    (WELL + "Configs for topic 'u' are retention.ms=5\n", "UNKNOWN u: only its settings"),
 ]
 
 
@@ -174,6 +186,26 @@ def test_what_was_not_told_is_said_and_never_well(
     said = " ".join(capsys.readouterr().out.split())
     assert says in said
     assert UNKNOWN in said
+
+
+def test_a_partition_that_nobody_described_is_a_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever has a log or settings is there, in the same file or in another, and not everything is well then."""
+    for more in (logs("u-0"), logs("t-1"), OTHER_SETTINGS):
+        for texts in ((ELR_ON + WELL, more), (more, ELR_ON + WELL)):
+            assert audit(tmp_path, *texts) == 20
+            said = capsys.readouterr().out
+            assert "every partition has its leader" not in said
+            assert "every partition that was told has its leader" in said
+    assert audit(tmp_path, ELR_ON + WELL, logs("t-0")) == 0
+    assert audit(tmp_path, ELR_ON + WELL, logs("t-0", "u-0") + OTHER_SETTINGS, more=("--topic", "t")) == 0
+
+
+def test_a_log_of_no_partition_of_a_running_cluster_is_a_gap() -> None:
+    """A running cluster tells all partitions of a topic, so one more is of another time, or of another cluster."""
+    live = Topic("t", 1, (Partition("t", 0, 1, (1,), (1,)),))
+    assert merge_clusters([Cluster((live,)), read(logs("t-0"))]).gaps == ()
+    other = merge_clusters([Cluster((live,)), read(logs("t-0", "t-4"))])
+    assert other.gaps == ("t: all its partitions were told, but also t-4 has a log",)
 
 
 def test_a_leader_without_anybody_in_sync_is_not_read_as_one() -> None:

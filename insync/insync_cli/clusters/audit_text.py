@@ -10,7 +10,7 @@ import attrs
 from insync_cli import terminal
 from insync_cli.terminal import count
 from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
-from isr_audit.bugs import Bug, bugs
+from isr_audit.bugs import Listing, listings
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, POWER
@@ -44,8 +44,9 @@ class Audit:
     rows: tuple[Row, ...] = ()
 
     @property
-    def bugs(self) -> tuple[Bug, ...]:
-        return tuple(b for b in bugs() if b.applies(self.runs))
+    def bugs(self) -> tuple[Listing, ...]:
+        """Those of whatever may run for what was told."""
+        return listings(self.runs.worlds)
 
 
 def about(audit: Audit) -> str:
@@ -54,7 +55,7 @@ def about(audit: Audit) -> str:
     parts = [
         f"Kafka {runs.version}",
         f"design {runs.design}",
-        f"eligible leader replicas {'on' if runs.elr else 'off'}",
+        f"eligible leader replicas {runs.elr_text}",
     ]
     brokers = cluster.living or tuple(dict.fromkeys(r for p in cluster.partitions for r in p.replicas))
     racks = sorted(set(cluster.racks.values()))
@@ -71,14 +72,6 @@ def notes(audit: Audit) -> list[str]:
     if audit.cluster.partitions and not any(kind.in_rack for kind in kinds_of(audit.cluster, audit.runs)):
         said.append("the loss of a rack is not judged: broker.rack was not told of every broker")
     return [*audit.runs.notes, *said]
-
-
-def left_out_notes(names: Sequence[str]) -> list[str]:
-    """Of topics that cannot be judged, for only their settings or logs were told."""
-    if not names:
-        return []
-    named = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
-    return [f"only settings or logs were told of {named}, which cannot be judged: kafka-topics.sh tells the replicas"]
 
 
 def topic_names(*rows: Row) -> str:
@@ -327,8 +320,9 @@ def alarms(condition: Condition) -> list[str]:
 
 
 def bug_lines(audit: Audit) -> Iterator[str]:
-    for bug in audit.bugs:
-        yield f"{bug.name}: {bug.trigger} ({bug.evidence(audit.runs)}; {bug.show})"
+    for listing in audit.bugs:
+        bug = listing.bug
+        yield f"{bug.name}: {bug.trigger} ({listing.evidence}{listing.condition}; {bug.show})"
 
 
 # Markdown
@@ -395,8 +389,15 @@ def document(audit: Audit) -> dict[str, object]:
         ],
         "rows": [row_entry(row) for row in audit.rows],
         "bugs": [
-            {"name": b.name, "trigger": b.trigger, "evidence": b.evidence(audit.runs), "page": b.page, "show": b.show}
-            for b in audit.bugs
+            {
+                "name": listing.bug.name,
+                "trigger": listing.bug.trigger,
+                "evidence": listing.evidence,
+                "runs": list(listing.worlds),
+                "page": listing.bug.page,
+                "show": listing.bug.show,
+            }
+            for listing in audit.bugs
         ],
     }
 

@@ -13,8 +13,9 @@ from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import Usage, arguments, group, option, switch
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import tickets
-from isr_audit.bugs import Bug, bugs, elsewhere
-from isr_audit.releases import KRAFT, Release, Running, may_run, release_text
+from isr_audit.bugs import Bug, bugs, elsewhere, listing_of
+from isr_audit.contradictions import SINCE_ELR
+from isr_audit.releases import Release, Running, may_run, release_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,7 +86,9 @@ def run(argv: Sequence[str]) -> int:
 
 
 def candidates(release: Release, elr: bool | None) -> tuple[Running, ...]:
-    """What the release may run; UsageError for one of which nothing is known."""
+    """What the release may run; UsageError for one of which nothing is known, or that cannot run what is asked of."""
+    if elr and release[:2] < SINCE_ELR:
+        raise UsageError(f"Kafka {release_text(release)} has no eligible leader replicas, which begin with 3.7")
     running = may_run(release, elr)
     if release < OLDEST or not running:
         raise UsageError(
@@ -108,28 +111,19 @@ def names_for(word: str) -> list[str]:
 
 def line_of(bug: Bug, running: Sequence[Running]) -> BugLine | None:
     """What is said of a bug; None where nothing that may run has it."""
-    have = [to for to in running if bug.applies(to)]
-    if running and not have:
+    listing = listing_of(bug, running)
+    if running and listing is None:
         return None
-    evidence = bug.evidence(have[0]) if have else ""
-    some = [world(to) for to in have] if len(have) < len(running) else []
     return BugLine(
         name=bug.name,
         tickets=list(tickets().get(bug.name, ())),
         trigger=bug.trigger,
         releases=bug.releases,
-        evidence=evidence,
-        runs=some,
+        evidence=listing.evidence if listing is not None else "",
+        runs=list(listing.worlds) if listing is not None else [],
         page=bug.page,
         show=bug.show,
     )
-
-
-def world(to: Running) -> str:
-    """What runs, in words."""
-    if to.elr:
-        return "with eligible leader replicas"
-    return "with KRaft, without eligible leader replicas" if to.design in dict(KRAFT).values() else "with ZooKeeper"
 
 
 def show(out: Console, lines: Sequence[BugLine], omissions: Sequence[OmissionLine]) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import attrs
 
 from insync_cli import terminal
-from insync_cli.clusters import audit_text
 from insync_cli.exits import InputError, UsageError, did_you_mean
 from isr_audit.cluster import Cluster, Contradiction, merge_clusters
 from isr_audit.descriptions import read_description
@@ -65,19 +64,17 @@ def text_of(file: Path) -> str:
 
 
 def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
-    """The cluster with these topics only. Topics of which only settings are told cannot be judged and are left out."""
+    """The cluster with these topics only. What cannot be judged, for only settings or logs are told of it, is left out
+    and is a gap."""
     known = [t.name for t in cluster.topics]
     for name in names:
         if name not in known:
             raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
+    whole = attrs.evolve(cluster, topics=tuple(t for t in cluster.topics if not names or t.name in names))
     candidates = tuple(
-        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described))
-        for t in cluster.topics
-        if not names or t.name in names
+        attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described)) for t in whole.topics
     )
     topics = tuple(t for t in candidates if t.replicas or t.partitions or t.count is not None)
     if not topics:
         raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
-    left_out = [t.name for t in candidates if t not in topics]
-    notes = audit_text.left_out_notes(left_out)
-    return attrs.evolve(cluster, topics=topics, notes=(*cluster.notes, *notes))
+    return attrs.evolve(cluster, topics=topics, missing=whole.gaps)
