@@ -2,6 +2,7 @@ package insync.found.fix;
 
 import java.io.File;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import net.bytebuddy.ByteBuddy;
@@ -49,11 +50,14 @@ public final class Fix {
 
   private record Change(String type, String method, Class<?> advice) {}
 
-  /** Arguments: the fix's name, and the folder. */
+  /** Arguments: the fix's name, or several with commas between, and the folder. */
   public static void main(String[] arguments) throws IOException {
-    List<Change> changes = FIXES.get(arguments[0]);
-    if (changes == null) {
-      throw new IllegalArgumentException("no such fix; there are " + FIXES.keySet());
+    List<Change> changes = new ArrayList<>();
+    for (String name : arguments[0].split(",")) {
+      if (!FIXES.containsKey(name)) {
+        throw new IllegalArgumentException("no fix " + name + "; there are " + FIXES.keySet());
+      }
+      changes.addAll(FIXES.get(name));
     }
     for (String type : changes.stream().map(Change::type).distinct().toList()) {
       write(type, changes, new File(arguments[1]));
