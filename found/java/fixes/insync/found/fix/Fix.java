@@ -25,6 +25,7 @@ public final class Fix {
   private static final String PARTITION = "kafka.cluster.Partition";
   private static final String BUILDER = "org.apache.kafka.controller.PartitionChangeBuilder";
   private static final String PUBLISHER = "kafka.server.metadata.BrokerMetadataPublisher";
+  private static final String TOPIC = "org.apache.kafka.image.TopicDelta";
   private static final String CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager";
 
   private static final Map<String, List<Change>> FIXES =
@@ -37,6 +38,11 @@ public final class Fix {
               new Change(REPLICA, "resetReplicaState", EpochGap.Position.class)),
           "configuration-first",
           List.of(new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class)),
+          "minimum-in-new-version",
+          List.of(
+              new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class),
+              new Change(CONTROLLER, "removeTopicElrs", MinimumInNewVersion.Controller.class),
+              new Change(TOPIC, "maybeClearElr", MinimumInNewVersion.Image.class)),
           "elr-of-replicas",
           List.of(new Change(BUILDER, "maybePopulateTargetElr", ReplicasOnly.class)),
           "proposal-kept",
