@@ -20,7 +20,7 @@ from typing import Final
 
 import attrs
 
-from isr_found import JAVA_ROOT, JVM, PATIENCE_S, Outcome, StoryRun, write_fix
+from isr_found import JAVA_ROOT, JVM, Outcome, StoryRun, write_fix
 from isr_kafka import Unavailable, build, classpath, jars, java
 from isr_kafka.jars import UNIT_TESTS, unit_tests
 
@@ -28,6 +28,8 @@ RUNNER: Final = "insync.found.units.UnitTests"
 """The class that runs them and says the verdict."""
 SOURCES: Final = JAVA_ROOT.parent / "upstream" / "src" / "test" / "java"
 """The tests, in Kafka's packages."""
+UNIT_PATIENCE_S: Final = 900.0
+"""Seconds after which they are ended: many times what they take. Mockito is slow where others use the machine."""
 CONTROLLER: Final = "org.apache.kafka.controller."
 
 
@@ -74,8 +76,7 @@ UNITS: Final = {
         {
             f"{CONTROLLER}ReplicationControlManagerAlterPartitionTest"
             "#testEarlierCopyOfRejectedAlterPartitionIsRejected": (
-                "A request must not be accepted after a copy of it was rejected"
-                " ==> expected: not equal but was: <NONE>"
+                "A request must not be accepted after a copy of it was rejected ==> expected: not equal but was: <NONE>"
             ),
         },
         "refusal-in-new-version",
@@ -140,4 +141,4 @@ class UnitReproduction:
             path = classpath(changed, classes, kafka_jars, more)
         tests = [word for pair in UNITS[self.bug].messages.items() for word in pair]
         command = [java(), *JVM, "-cp", path, RUNNER, *tests]
-        return StoryRun(command, RUNNER, UNIT_TESTS, control=False, patience=PATIENCE_S["classes"])
+        return StoryRun(command, RUNNER, UNIT_TESTS, control=False, patience=UNIT_PATIENCE_S)
