@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 
 from insync_cli.main import main
@@ -194,8 +195,9 @@ def test_half_a_fix_is_none() -> None:
 @pytest.mark.usefixtures("kafka")
 @pytest.mark.timeout(1200)
 def test_another_reason_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = dict.fromkeys(UNITS["overtaken-request"].messages, "another reason")
-    monkeypatch.setattr(UNITS["overtaken-request"], "messages", messages)
+    units = UNITS["overtaken-request"]
+    other = attrs.evolve(units, messages=dict.fromkeys(units.messages, "another reason"))
+    monkeypatch.setitem(UNITS, "overtaken-request", other)
     assert outcome_of("overtaken-request") is Outcome.NOT_TRIED
 
 
