@@ -38,7 +38,9 @@ print(json.dumps(answers))
 """One process for all, for to start one takes longer than most of what is asked."""
 JAVA = """
 from isr_found import BUGS, JAVA_ROOT
+from isr_found.units import SOURCES, UNITS
 files = [JAVA_ROOT / p / 'insync' / 'found' / p / f'{b.scenario}.java' for b in BUGS.values() for p in b.places]
+files += [SOURCES / (t.partition('#')[0].replace('.', '/') + '.java') for u in UNITS.values() for t in u.messages]
 missing = [str(file) for file in files if not file.is_file()]
 raise SystemExit(f'not there: {missing}' if missing else 0)
 """

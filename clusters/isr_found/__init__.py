@@ -126,7 +126,7 @@ BUGS: Final = {
             "a record that was acknowledged with acks=all",
             "a leader hears in one step that min.insync.replicas was raised and that it is alone in the ISR",
             "RaisedMinInsync",
-            ("configuration-first",),
+            ("configuration-first", "minimum-in-new-version"),
             {"brokers": 25},
         ),
         KafkaBug(

@@ -30,23 +30,28 @@ RELEASES: Final = tuple(
 COMMAND_LINE: Final = "4.3.1"
 """The release of the pinned command line tools."""
 
+UNIT_TESTS: Final = "4.3.1"
+"""The newest release whose test jars Maven Central has."""
+
 BINDINGS: Final = re.compile(r"(slf4j-(reload4j|log4j12|simple|nop)|log4j-slf4j2?-impl|logback-classic)-[\d.]+\.jar")
 """What a downloaded Kafka logs with: it would write to where the protocol is spoken."""
 
 
 @attrs.frozen
 class PinnedJar:
-    """One jar of Maven Central: where it is, and its SHA-256."""
+    """One jar of Maven Central: where it is, its SHA-256, and its classifier, as `test`, if it has one."""
 
     group: str
     artifact: str
     version: str
     sha256: str
+    classifier: str | None = None
 
     @property
     def file(self) -> str:
         """Its file name."""
-        return f"{self.artifact}-{self.version}.jar"
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{suffix}.jar"
 
 
 def pinned_jars(name: str) -> tuple[PinnedJar, ...]:
@@ -57,8 +62,8 @@ def pinned_jars(name: str) -> tuple[PinnedJar, ...]:
     pins: list[PinnedJar] = []
     for line in path.read_text().splitlines():
         sha256, where = line.split()
-        group, artifact, version = where.split(":")
-        pins.append(PinnedJar(group, artifact, version, sha256))
+        group, artifact, version, *classifier = where.split(":")
+        pins.append(PinnedJar(group, artifact, version, sha256, *classifier))
     return tuple(pins)
 
 
@@ -85,6 +90,11 @@ def tools() -> list[Path]:
 def command_line() -> list[Path]:
     """Kafka's command line tools, with the jars of their release: the newest one whose tools Maven Central has."""
     return [*_provided_jars("command-line"), *_provided_jars(COMMAND_LINE)]
+
+
+def unit_tests() -> list[Path]:
+    """What unit tests of Kafka need beside its jars: JUnit, Mockito, and the test jars of `UNIT_TESTS`."""
+    return _provided_jars("unit-tests")
 
 
 def logging(home: Path | None = None) -> list[Path]:
@@ -159,7 +169,7 @@ def _project(pins: tuple[PinnedJar, ...]) -> str:
     alone = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     dependencies = "".join(
         f"<dependency><groupId>{jar.group}</groupId><artifactId>{jar.artifact}</artifactId>"
-        f"<version>{jar.version}</version>{alone}</dependency>\n"
+        f"<version>{jar.version}</version>{_classifier(jar)}{alone}</dependency>\n"
         for jar in pins
     )
     return (
@@ -167,3 +177,7 @@ def _project(pins: tuple[PinnedJar, ...]) -> str:
         "<groupId>insync</groupId><artifactId>jars</artifactId><version>1</version>"
         f"<dependencies>\n{dependencies}</dependencies></project>\n"
     )
+
+
+def _classifier(jar: PinnedJar) -> str:
+    return f"<classifier>{jar.classifier}</classifier>" if jar.classifier else ""

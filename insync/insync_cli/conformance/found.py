@@ -16,13 +16,15 @@ from isr_found import BUGS, PLACES, Outcome, Reproduction, Trial
 
 if TYPE_CHECKING:
     from isr_found import KafkaBug
+    from isr_found.units import UnitReproduction
 
 EXAMPLE = """\
 insync found
 insync found kept-positions
 insync found kept-positions --control
 insync found overtaken-request --on brokers --kafka 4.3.1 --fixed
-insync found removed-replica --way fewer"""
+insync found removed-replica --way fewer
+insync found overtaken-request --unit --fixed"""
 USAGE = Usage(
     "found",
     "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code. "
@@ -42,6 +44,11 @@ SAYS = {
     Outcome.HELD: "no acknowledged record is lost",
     Outcome.NOT_TRIED: "it could not be tried",
 }
+UNIT_SAYS = {
+    Outcome.LOST: "a unit test fails, for the reason that it names",
+    Outcome.HELD: "its unit tests pass",
+    Outcome.NOT_TRIED: SAYS[Outcome.NOT_TRIED],
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +60,7 @@ class Options:
     control: bool = flag("the same steps without the condition that decides")
     fixed: bool = flag("with the bug's fix in Kafka's byte code", rival="fix")
     fix: str | None = option("NAME", f"with this fix: {', '.join(FIXES)}", str, rival="fix")
+    unit: bool = flag("its unit tests in Kafka's own style instead (found/upstream), on the release with test jars")
     way: str | None = option("NAME", f"in another way than the usual one: {', '.join(WAYS)}", str)
     output: QuietOutput = group(QuietOutput)
 
@@ -65,7 +73,8 @@ def run(argv: Sequence[str]) -> int:
     if invocation.bug not in BUGS:
         hint = did_you_mean(invocation.bug, BUGS)
         raise UsageError(f"there is no bug '{invocation.bug}' here{hint} (insync found lists them)")
-    return reproduce(BUGS[invocation.bug], invocation)
+    bug = BUGS[invocation.bug]
+    return run_units(bug, invocation) if invocation.unit else reproduce(bug, invocation)
 
 
 def list_bugs(invocation: Options) -> int:
@@ -87,8 +96,6 @@ def fix_of(bug: KafkaBug, invocation: Options) -> str | None:
 
 
 def reproduce(bug: KafkaBug, invocation: Options) -> int:
-    from isr_kafka import Unavailable
-
     fix, on = fix_of(bug, invocation), invocation.on or bug.places[0]
     if on not in bug.places:
         raise UsageError(f"{bug.name} is shown on {' and '.join(bug.places)} only")
@@ -103,22 +110,8 @@ def reproduce(bug: KafkaBug, invocation: Options) -> int:
         way=invocation.way,
     )
     reproduction = Reproduction(bug, trial)
-    lines: list[str] = []
-    out = invocation.output.console()
-    why: str | None = None
-    people = invocation.output.for_people and not invocation.output.quiet
-    if people:
-        out.print(f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores", style="dim", soft_wrap=True)
-    try:
-        for line in reproduction.lines():
-            lines.append(line)
-            if people:
-                out.print(line, soft_wrap=True)
-    except Unavailable as problem:
-        why = str(problem)
-    outcome = reproduction.outcome or Outcome.NOT_TRIED
-    if outcome is Outcome.NOT_TRIED and why is None:
-        why = next((line for line in reversed(lines) if line.strip()), "it does not say why").strip()
+    estimate = f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores"
+    outcome, why, lines = play(reproduction, estimate, invocation)
     report = {
         "schema": "insync/found/1",
         "bug": bug.name,
@@ -134,5 +127,66 @@ def reproduce(bug: KafkaBug, invocation: Options) -> int:
     how = " --control" * invocation.control + "".join(f" --{name} {value}" for name, value in flags if value)
     reason = f": {why}" if why else ""
     line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{reason}"
+    invocation.output.answer(report, lambda out: None, line)
+    return EXITS[outcome]
+
+
+def play(
+    reproduction: Reproduction | UnitReproduction, estimate: str, invocation: Options
+) -> tuple[Outcome, str | None, list[str]]:
+    """What came of it, why it could not be tried, and its lines, which people see as they come."""
+    from isr_kafka import Unavailable
+
+    lines: list[str] = []
+    out = invocation.output.console()
+    why: str | None = None
+    people = invocation.output.for_people and not invocation.output.quiet
+    if people:
+        out.print(estimate, style="dim", soft_wrap=True)
+    try:
+        for line in reproduction.lines():
+            lines.append(line)
+            if people:
+                out.print(line, soft_wrap=True)
+    except Unavailable as problem:
+        why = str(problem)
+    outcome = reproduction.outcome or Outcome.NOT_TRIED
+    if outcome is Outcome.NOT_TRIED and why is None:
+        why = next((line for line in reversed(lines) if line.strip()), "it does not say why").strip()
+    return outcome, why, lines
+
+
+def run_units(bug: KafkaBug, invocation: Options) -> int:
+    """The bug's unit tests: VIOLATED if one fails, each that fails for its reason, HOLDS if all pass."""
+    from isr_found.units import UNITS, UnitReproduction
+    from isr_kafka.jars import UNIT_TESTS
+
+    rivals = {
+        "--on": invocation.on,
+        "--way": invocation.way,
+        "--control": invocation.control,
+        "--kafka": invocation.kafka,
+        "--kafka-home": invocation.kafka_home,
+    }
+    if others := [name for name, value in rivals.items() if value]:
+        raise UsageError(f"--unit runs on Kafka {UNIT_TESTS}, whose test jars are there, and takes no {others[0]}")
+    fix = UNITS[bug.name].fix if invocation.fixed else fix_of(bug, invocation)
+    reproduction = UnitReproduction(bug.name, fix)
+    estimate = f"unit tests on Kafka {UNIT_TESTS}: estimate 5 s on two quiet cores"
+    outcome, why, lines = play(reproduction, estimate, invocation)
+    report = {
+        "schema": "insync/found/1",
+        "bug": bug.name,
+        "on": "unit",
+        "control": False,
+        "fix": fix,
+        "way": None,
+        "outcome": outcome.name,
+        "why": why,
+        "told": lines,
+    }
+    how = f" --fix {fix}" if fix else ""
+    reason = f": {why}" if why else ""
+    line = f"insync found {bug.name} --unit{how}: {WORDS[outcome]} - {UNIT_SAYS[outcome]}{reason}"
     invocation.output.answer(report, lambda out: None, line)
     return EXITS[outcome]

@@ -2,6 +2,7 @@ package insync.found.fix;
 
 import java.io.File;
 import java.io.IOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import net.bytebuddy.ByteBuddy;
@@ -24,6 +25,7 @@ public final class Fix {
   private static final String PARTITION = "kafka.cluster.Partition";
   private static final String BUILDER = "org.apache.kafka.controller.PartitionChangeBuilder";
   private static final String PUBLISHER = "kafka.server.metadata.BrokerMetadataPublisher";
+  private static final String TOPIC = "org.apache.kafka.image.TopicDelta";
   private static final String CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager";
 
   private static final Map<String, List<Change>> FIXES =
@@ -36,6 +38,11 @@ public final class Fix {
               new Change(REPLICA, "resetReplicaState", EpochGap.Position.class)),
           "configuration-first",
           List.of(new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class)),
+          "minimum-in-new-version",
+          List.of(
+              new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class),
+              new Change(CONTROLLER, "removeTopicElrs", MinimumInNewVersion.Controller.class),
+              new Change(TOPIC, "maybeClearElr", MinimumInNewVersion.Image.class)),
           "elr-of-replicas",
           List.of(new Change(BUILDER, "maybePopulateTargetElr", ReplicasOnly.class)),
           "proposal-kept",
@@ -49,11 +56,14 @@ public final class Fix {
 
   private record Change(String type, String method, Class<?> advice) {}
 
-  /** Arguments: the fix's name, and the folder. */
+  /** Arguments: the fix's name, or several with commas between, and the folder. */
   public static void main(String[] arguments) throws IOException {
-    List<Change> changes = FIXES.get(arguments[0]);
-    if (changes == null) {
-      throw new IllegalArgumentException("no such fix; there are " + FIXES.keySet());
+    List<Change> changes = new ArrayList<>();
+    for (String name : arguments[0].split(",")) {
+      if (!FIXES.containsKey(name)) {
+        throw new IllegalArgumentException("no fix " + name + "; there are " + FIXES.keySet());
+      }
+      changes.addAll(FIXES.get(name));
     }
     for (String type : changes.stream().map(Change::type).distinct().toList()) {
       write(type, changes, new File(arguments[1]));
