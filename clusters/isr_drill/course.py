@@ -7,14 +7,12 @@ have no replica, so there is a course for each choice that the runbook tells apa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import combinations_with_replacement
 from typing import Final
 
 import attrs
 
 from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
-from isr_drill.reassignments import Assignment
 from isr_drill.runbook import (
     ALL_TOPICS,
     DESTROY,
@@ -95,7 +93,7 @@ def brokers_of(cluster: Cluster, steps: Sequence[RunbookStep]) -> Brokers:
         b
         for step in steps
         for stage in step.stages
-        for _, several in stage.assignment
+        for _, several in stage.assignment.pairs
         for b in (*several, *stage.brokers)
     }
     names = {*replicas, *cluster.racks, *targets}
@@ -158,7 +156,7 @@ def _after_stage(course: Course, stage: Stage, place: Place) -> Iterable[Course]
         case kind if kind == SET:
             return (_with_minimum(course, stage, place),)
         case kind if kind == REASSIGN:
-            target = targets_by_name(stage.assignment).get(place.partition.name)
+            target = stage.assignment.by_name.get(place.partition.name)
             return (course if target is None else _reassigned(course, target, place),)
         case kind if kind == DRAIN:
             return _after_drain(course, stage, place)
@@ -177,12 +175,6 @@ def _after_stage(course: Course, stage: Stage, place: Place) -> Iterable[Course]
 
 def _with(course: Course, entry: Entry) -> Course:
     return attrs.evolve(course, steps=(*course.steps[:-1], (*course.steps[-1], entry)))
-
-
-@cache
-def targets_by_name(assignment: Assignment) -> dict[str, tuple[int, ...]]:
-    """The same as a dictionary."""
-    return dict(assignment)
 
 
 def _with_minimum(course: Course, stage: Stage, place: Place) -> Course:

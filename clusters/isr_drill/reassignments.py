@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Final, cast
 
+import attrs
+
 EXAMPLE: Final = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 5, 6]}]}'
 
 
@@ -17,8 +19,18 @@ class BadAssignment(BadRunbook):
     """A file of a reassignment that cannot be read: one sentence that names the file."""
 
 
-Assignment = tuple[tuple[str, tuple[int, ...]], ...]
-"""By the name of a partition, such as `orders-0`, the ids of its replicas in order; each partition once."""
+@attrs.frozen(cache_hash=True)
+class Assignment:
+    """`pairs`: the name of a partition, such as `orders-0`, and the ids of its replicas in order; each partition once.
+    `by_name` are the same."""
+
+    pairs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    by_name: Mapping[str, tuple[int, ...]] = attrs.field(
+        init=False, eq=False, repr=False, default=attrs.Factory(lambda self: dict(self.pairs), takes_self=True)
+    )
+
+
+NO_ASSIGNMENT: Final = Assignment()
 
 
 def read_assignment(text: str, source: str) -> Assignment:
@@ -40,7 +52,7 @@ def read_assignment(text: str, source: str) -> Assignment:
             raise BadAssignment(f"{source} gives {name} two sets of replicas")
     if not assignment:
         raise BadAssignment(f"{source} names no partition (example: {EXAMPLE})")
-    return tuple(assignment.items())
+    return Assignment(tuple(assignment.items()))
 
 
 def _is_id(value: object) -> bool:

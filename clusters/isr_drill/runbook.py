@@ -19,7 +19,7 @@ from typing import Final, cast
 import attrs
 
 from isr_drill.quorum import Voters, after_broker_stage, after_controller_step
-from isr_drill.reassignments import Assignment, BadRunbook, read_assignment
+from isr_drill.reassignments import NO_ASSIGNMENT, Assignment, BadRunbook, read_assignment
 
 STOP, KILL, POWER_LOSS, DESTROY, PAUSE, START, WAIT, ELECT = (
     *("STOP", "KILL", "POWER_LOSS", "DESTROY", "PAUSE", "START", "WAIT", "ELECT"),
@@ -66,7 +66,7 @@ class Stage:
     brokers: tuple[int, ...] = ()
     topic: str = ALL_TOPICS
     minimum: int = 0
-    assignment: Assignment = ()
+    assignment: Assignment = NO_ASSIGNMENT
 
 
 @attrs.frozen
@@ -149,7 +149,7 @@ def read_runbook(text: str, around: Surroundings, *, is_toml: bool = False) -> t
     parts = [part.strip() for line in lines for part in line.split(";")]
     parts = [part for part in parts if part]
     files = {part: _assignment(part.split()[1:], around) for part in parts if part.split()[0] == "reassign"}
-    joining = {b for assignment in files.values() for _, replicas in assignment for b in replicas}
+    joining = {b for assignment in files.values() for _, replicas in assignment.pairs for b in replicas}
     around = attrs.evolve(around, brokers={*around.brokers, *joining})
     steps = tuple(_reassign(part, files[part], around) if part in files else read_step(part, around) for part in parts)
     if not steps:
@@ -305,7 +305,7 @@ def _assignment(words: list[str], around: Surroundings) -> Assignment:
 
 
 def _reassign(text: str, assignment: Assignment, around: Surroundings) -> RunbookStep:
-    topics = [name.rpartition("-")[0] for name, _ in assignment]
+    topics = [name.rpartition("-")[0] for name, _ in assignment.pairs]
     strange = sum(topic not in around.topics for topic in topics)
     note = f"{strange:,} of its {len(topics):,} partitions are of topics that were not described" if strange else ""
     return RunbookStep(text, (Stage(REASSIGN, assignment=assignment),), note=note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from isr_drill.reassignments import BadAssignment, BadRunbook
+from isr_drill.reassignments import Assignment, BadAssignment, BadRunbook
 from isr_drill.runbook import (
     RunbookStep,
     Stage,
@@ -102,7 +102,7 @@ PLAN = '{"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 9], 
 
 def test_a_reassignment_is_read_from_its_file_and_brings_its_brokers() -> None:
     step, drain, wait, start = read_runbook("reassign plan.json; drain 3; wait reassigned; start 9", with_file(PLAN))
-    assert step.stages == (Stage("REASSIGN", assignment=(("orders-0", (1, 9)),)),)
+    assert step.stages == (Stage("REASSIGN", assignment=Assignment((("orders-0", (1, 9)),))),)
     assert drain.stages == (Stage("DRAIN", (3,)),)
     assert wait.stages == (Stage("WAIT_REASSIGNED"),)
     assert start.stages == (Stage("START", (9,)),)
