@@ -101,6 +101,18 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
     return ""
 
 
+def gap_of_reassignment(p: Partition, topic: Topic, cluster: Cluster) -> str:
+    """Why a reassignment that is under way is not carried; "" where it is, or there is none."""
+    if not (p.adding or p.removing):
+        return ""
+    if cluster.unclean(topic):
+        return f"{UNCLEAN} is not carried beside a reassignment; ask again when that is over"
+    fewest = min(len(set(p.replicas) - set(several)) for several in (p.adding, p.removing))
+    if cluster.min_insync(topic) > fewest:
+        return f"{MIN_INSYNC} is more than its {fewest} replicas; ask again when the reassignment is over"
+    return ""
+
+
 def situations_of(
     p: Partition, topic: Topic, cluster: Cluster, runs: Protocol, steps: Sequence[RunbookStep], brokers: Brokers
 ) -> tuple[Situation, ...]:
@@ -116,8 +128,8 @@ def situation_of(
     """One course; its brokers are put in an order in which those that look alike are exchangeable."""
     plan, ends = course.within()
     gap, gap_step = (gap, 0) if gap else (course.gap, course.gap_step or 0)
-    if course.is_moving and cluster.unclean(topic) and (p.adding or p.removing):
-        gap, gap_step = f"{UNCLEAN} is not carried beside a reassignment; ask again when that is over", 0
+    if beside := gap_of_reassignment(p, topic, cluster):
+        gap, gap_step = gap if gap and not gap_step else beside, 0
     if len(plan) > MOST_PHASES:
         gap, gap_step = gap if gap and not gap_step else f"more than {MOST_PHASES} things happen to it", 0
     least = max(1, min(cluster.min_insync(topic), len(p.replicas)))

@@ -198,6 +198,14 @@ def test_a_reassignment_that_is_under_way_goes_on() -> None:
     assert records(drilled(cluster, "wait reassigned; destroy 3", release=(4, 3))) == [SAFE, SAFE]
 
 
+def test_a_reassignment_from_fewer_replicas_than_the_minimum_is_unknown() -> None:
+    cluster = with_spares(cluster_of(replicas="1,2,3", isr="1"), 9)
+    topic = cluster.topics[0]
+    growing = attrs.evolve(topic.partitions[0], adding=(2, 3))
+    cluster = attrs.evolve(cluster, topics=(attrs.evolve(topic, partitions=(growing,)),))
+    assert records(drilled(cluster, "wait reassigned; destroy 1", release=(4, 3))) == [UNKNOWN, UNKNOWN]
+
+
 def test_a_drain_takes_the_worst_of_all_choices() -> None:
     """Whether 4 or 9 takes the place of 3 was not said, and 9 is destroyed with 1."""
     cluster = with_spares(cluster_of(), 4, 9)
