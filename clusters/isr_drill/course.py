@@ -156,7 +156,7 @@ def _after_stage(course: Course, stage: Stage, place: Place) -> Iterable[Course]
         case kind if kind == SET:
             return (_with_minimum(course, stage, place),)
         case kind if kind == REASSIGN:
-            target = stage.assignment.by_name.get(place.partition.name)
+            target = stage.assignment.replicas_of(place.partition.name)
             return (course if target is None else _reassigned(course, target, place),)
         case kind if kind == DRAIN:
             return _after_drain(course, stage, place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, cast
 
 import attrs
@@ -21,13 +22,18 @@ class BadAssignment(BadRunbook):
 
 @attrs.frozen(cache_hash=True)
 class Assignment:
-    """`pairs`: the name of a partition, such as `orders-0`, and the ids of its replicas in order; each partition once.
-    `by_name` are the same."""
+    """`pairs`: the name of a partition, such as `orders-0`, and the ids of its replicas in order, each name once."""
 
     pairs: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    by_name: Mapping[str, tuple[int, ...]] = attrs.field(
-        init=False, eq=False, repr=False, default=attrs.Factory(lambda self: dict(self.pairs), takes_self=True)
-    )
+
+    def replicas_of(self, partition: str) -> tuple[int, ...] | None:
+        """The replicas that a partition is to have; None where it is not named."""
+        return _by_name(self).get(partition)
+
+
+@cache
+def _by_name(assignment: Assignment) -> Mapping[str, tuple[int, ...]]:
+    return dict(assignment.pairs)
 
 
 NO_ASSIGNMENT: Final = Assignment()
@@ -60,7 +66,7 @@ def _is_id(value: object) -> bool:
 
 
 def _partition(entry: object, source: str) -> tuple[str, tuple[int, ...]]:
-    fields = cast("Mapping[str, object]", entry) if isinstance(entry, dict) else {}
+    fields: Mapping[str, object] = cast("Mapping[str, object]", entry) if isinstance(entry, dict) else {}
     topic, number, ids = fields.get("topic"), fields.get("partition"), fields.get("replicas")
     if not isinstance(topic, str) or not _is_id(number) or not isinstance(ids, list):
         raise BadAssignment(

@@ -94,7 +94,10 @@ def test_a_setting_is_of_a_topic_or_of_all() -> None:
 
 
 def with_file(text: str) -> Surroundings:
-    return attrs.evolve(AROUND, text_of=lambda name: text if name == "plan.json" else no_file(name))
+    def text_of(name: str) -> str:
+        return text if name == "plan.json" else no_file(name)
+
+    return attrs.evolve(AROUND, text_of=text_of)
 
 
 PLAN = '{"partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 9], "log_dirs": ["any", "any"]}]}'
