@@ -17,9 +17,10 @@ import attrs
 
 from isr_audit.cluster import Cluster, Partition
 from isr_audit.releases import Running
+from isr_drill.course import brokers_of
 from isr_drill.exploration import Exploration, Setting, Way, explore
 from isr_drill.runbook import RunbookStep, backwards, one_by_one, with_waits
-from isr_drill.situation import Situation, situation_of
+from isr_drill.situation import Protocol, Situation, situations_of
 
 
 class Records(IntEnum):
@@ -40,6 +41,11 @@ class Service(IntEnum):
     WELL = 4
 
 
+BEYOND: Final = "leaves-the-model"
+BEYOND_THE_MODEL: Final = (
+    "a reassignment may be asked for while nobody leads, or in place of another in a way that is not carried; "
+    "a wait before it may decide"
+)
 _WORST: Final = (
     ("leaderless", Service.LEADERLESS),
     ("refuses-writes", Service.REFUSES),
@@ -149,11 +155,15 @@ def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explora
 
     Where more than one protocol may run, a record is safe where it is under each of them.
     """
-    designs = (runs.design, *runs.also)
+    designs = [Protocol(design, runs.release) for design in (runs.design, *runs.also)]
+    brokers = brokers_of(cluster, steps)
     whole: list[PartitionDrill] = []
     for topic in cluster.topics:
         for p in topic.partitions:
-            answers = [of_partition(situation_of(p, topic, cluster, d, steps), explorations) for d in designs]
+            answers = [
+                worst([of_partition(s, explorations) for s in situations_of(p, topic, cluster, d, steps, brokers)])
+                for d in designs
+            ]
             whole.append(common(answers, runs.doubt))
     used = explorations.by_class.values()
     return Drill(tuple(steps), tuple(whole), len(used), sum(r.states + c.states for r, c in used))
@@ -185,12 +195,27 @@ def outcome_of(
         because = s.gap
     elif not (restless.complete and calm.complete):
         because = f"more than {restless.states + calm.states:,} states; --seconds gives it more time"
+    elif any(BEYOND in e.phases[p].ways for e in (restless, calm) for p in range(phases.stop)):
+        because = BEYOND_THE_MODEL
     elif any(not calm.phases[p].states for p in range(phases.stop)):
         because = "the runbook never gets so far: a wait before it does not end, for a replica stays away"
     if because:
         return Outcome(Records.MAY_BE_LOST if is_lost else Records.UNKNOWN, Service.UNKNOWN, because)
     service = next((says for name, says in _WORST if any(name in calm.phases[p].ways for p in phases)), Service.WELL)
     return Outcome(Records.MAY_BE_LOST if is_lost else Records.SAFE, service)
+
+
+def worst(answers: Sequence[PartitionDrill]) -> PartitionDrill:
+    """The worst of all courses, step by step; the way is that of the course that loses first."""
+    if len(answers) == 1:
+        return answers[0]
+    outcomes: list[Outcome] = []
+    for several in zip(*(a.outcomes for a in answers), strict=True):
+        records = min(o.records for o in several)
+        because = next((o.because for o in several if o.records is records and o.because), "")
+        outcomes.append(Outcome(records, min(o.service for o in several), because))
+    first = min(answers, key=lambda a: (a.loss_step is None, a.loss_step or 0))
+    return attrs.evolve(first, outcomes=tuple(outcomes))
 
 
 def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:

@@ -15,8 +15,9 @@ import attrs
 
 from isr_check.engine import Path
 from isr_check.reference import Evaluator, Parameters, State
-from isr_drill.record_fate import fate_design
-from isr_lang import Instance, Value
+from isr_drill.changes import PROTOCOLS, Changes, changes_design
+from isr_drill.record_fate import Fate, fate_design
+from isr_lang import Instance, Value, Variable
 from isr_protocol.by_name import DESIGNS
 
 ROOMS: Final = (4, 8, 16, 32, 64, 99)
@@ -27,7 +28,8 @@ MOST_STATES: Final = 200_000
 
 @attrs.frozen
 class Setting:
-    """What of a partition and its topic is a constant of the model. `design`: the name of the protocol."""
+    """What of a partition and its topic is a constant of the model. `design`: the name of the protocol; `min_insync`:
+    the minimum at first."""
 
     design: str
     replicas: int
@@ -35,11 +37,21 @@ class Setting:
     unclean: bool = False
     flushed: bool = False
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether replicas or min.insync.replicas change, so that they are variables of the state."""
+        return self.design in PROTOCOLS
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables of its states, in order."""
+        return (Changes if self.is_changing else Fate).variables()
+
     def constants(self, phases: int) -> dict[str, Value]:
         """The constants of an instance with room for so many phases."""
         return {
             "replicas": self.replicas,
-            "min_insync": self.min_insync,
+            **({} if self.is_changing else {"min_insync": self.min_insync}),
             "unclean": self.unclean,
             "flush": "always" if self.flushed else "never",
             "phases": next(room for room in ROOMS if phases <= room),
@@ -77,7 +89,12 @@ class Exploration:
 @cache
 def evaluator(design: str, constants: tuple[tuple[str, Value], ...], restless: bool) -> Evaluator:
     """The executable form of a design under these constants."""
-    return Evaluator(Instance(fate_design(DESIGNS[design], restless=restless), dict(constants)))
+    fate = (
+        changes_design(PROTOCOLS[design], restless=restless)
+        if design in PROTOCOLS
+        else fate_design(DESIGNS[design], restless=restless)
+    )
+    return Evaluator(Instance(fate, dict(constants)))
 
 
 def explore(

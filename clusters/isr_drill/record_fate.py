@@ -70,6 +70,10 @@ class Happening(Choice):
     START: ClassVar[Happening]
     WAIT: ClassVar[Happening]
     ELECT: ClassVar[Happening]
+    SET: ClassVar[Happening]
+    REASSIGN: ClassVar[Happening]
+    WAIT_REASSIGNED: ClassVar[Happening]
+    RESUME: ClassVar[Happening]
 
 
 class Fate(Struct):
@@ -193,10 +197,17 @@ def isr_shrinks(old: Fate, new: Fate, lagging: Set[Replica]) -> Step:
     return shrinks(old, new, lagging)
 
 
+@define
+def absent(s: Fate) -> Set[Replica]:
+    """Who may lag where all that run keep up: who is down, paused or cut off, and all where the leader is."""
+    is_cut = exists((s.controller_leader == r) & s.asleep.has(r) for r in Replica.all())
+    return when(is_cut, Replica.all(), (s.controller_isr - s.alive) | s.asleep)
+
+
 @action
 def isr_loses_absent(old: Fate, new: Fate, lagging: Set[Replica]) -> Step:
-    """Members leave the ISR that do not run: whoever runs keeps up."""
-    return (lagging <= ((old.controller_isr - old.alive) | old.asleep), *shrinks(old, new, lagging))
+    """Members leave the ISR that do not run: whoever runs keeps up with a leader that is heard."""
+    return (lagging <= absent(old), *shrinks(old, new, lagging))
 
 
 # What the runbook does.
@@ -250,7 +261,8 @@ def disk_is_destroyed(old: Fate, new: Fate, r: Replica) -> Step:
 
 @action
 def broker_is_paused(old: Fate, new: Fate, r: Replica) -> Step:
-    """The process stands still (SIGSTOP, a long collection of garbage): its session may be lost from now on."""
+    """The process stands still (SIGSTOP, a long collection of garbage), or nobody hears it: its session may be lost
+    from now on."""
     return (
         due(old, Happening.PAUSE, r),
         old.alive.has(r),
@@ -261,9 +273,9 @@ def broker_is_paused(old: Fate, new: Fate, r: Replica) -> Step:
 
 @action
 def broker_resumes(old: Fate, new: Fate, r: Replica) -> Step:
-    """A paused process goes on."""
+    """A paused process goes on, or the network is mended."""
     return (
-        due(old, Happening.START, r),
+        due(old, Happening.START, r) | due(old, Happening.RESUME, r),
         old.asleep.has(r),
         new.asleep == old.asleep.excluding(r),
         new.to_do == old.to_do.excluding(r),
@@ -313,7 +325,8 @@ def phase_is_moot(old: Fate, new: Fate, r: Replica) -> Step:
     return (
         (due(old, Happening.STOP, r) & (down | stopping | old.asleep.has(r)))
         | ((due(old, Happening.KILL, r) | due(old, Happening.PAUSE, r)) & down)
-        | (due(old, Happening.START, r) & running),
+        | (due(old, Happening.START, r) & running)
+        | (due(old, Happening.RESUME, r) & ~old.asleep.has(r)),
         new.to_do == old.to_do.excluding(r),
     )
 

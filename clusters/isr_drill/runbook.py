@@ -13,15 +13,23 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, cast
 
 import attrs
 
+from isr_drill.quorum import Voters, after_broker_stage, after_controller_step
+from isr_drill.reassignments import NO_ASSIGNMENT, Assignment, BadRunbook, read_assignment
+
 STOP, KILL, POWER_LOSS, DESTROY, PAUSE, START, WAIT, ELECT = (
     *("STOP", "KILL", "POWER_LOSS", "DESTROY", "PAUSE", "START", "WAIT", "ELECT"),
 )
+SET, REASSIGN, WAIT_REASSIGNED, RESUME = "SET", "REASSIGN", "WAIT_REASSIGNED", "RESUME"
 """The names of `record_fate.Happening`."""
+DRAIN: Final = "DRAIN"
+"""A reassignment of which only the brokers that leave are named (`isr_drill.course`)."""
+CHANGES: Final = (SET, REASSIGN, DRAIN)
+"""What changes replicas or the minimum."""
 
 OF_BROKERS: Final[Mapping[str, tuple[str, ...]]] = {
     "stop": (STOP,),
@@ -31,32 +39,34 @@ OF_BROKERS: Final[Mapping[str, tuple[str, ...]]] = {
     "destroy": (DESTROY,),
     "start": (START,),
     "replace": (DESTROY, START),
+    "partition": (PAUSE,),
+    "heal": (RESUME,),
 }
 """A step that names brokers -> what happens to them, one after the other."""
-GAPS: Final[Mapping[str, str]] = {
-    "reassign": "reassignments are not carried yet; ask again when it is over, with its result",
-    "drain": "reassignments are not carried yet; ask again when it is over, with its result",
-    "partition": "partitions of the network are not carried yet; `pause` says what a lost session does",
-    "controller": "the controllers' quorum has no model yet; ask about the brokers alone",
-}
-"""Steps that are understood and not carried -> what would decide."""
-OTHERS: Final = ("lose-rack", "roll", "set", "wait", "elect")
-VERBS: Final = (*OF_BROKERS, *OTHERS, *GAPS)
+OTHERS: Final = ("lose-rack", "roll", "set", "wait", "elect", "reassign", "drain", "controller")
+VERBS: Final = (*OF_BROKERS, *OTHERS)
+CUT: Final = "partition"
+DEEDS: Final = ("stop", "kill", "destroy", "start")
+"""What happens to a controller."""
+IN_PARTITION: Final = "what a broker that is cut off does when it stops or starts is not carried; heal it before"
+AT_BROKERS: Final = frozenset(kind for kinds in OF_BROKERS.values() for kind in kinds)
 MINIMUM: Final = "min.insync.replicas"
 DEFAULT: Final = "default"
 ALL_TOPICS: Final = ""
 
 
-class BadRunbook(ValueError):
-    """A step that cannot be read: one sentence, with the nearest valid spelling."""
-
-
 @attrs.frozen
 class Stage:
-    """One kind of happening to some brokers; of WAIT and ELECT none are named."""
+    """One kind of happening to some brokers; of WAIT and ELECT none are named.
+
+    `topic` and `minimum` are those of SET, `assignment` is that of REASSIGN.
+    """
 
     kind: str
     brokers: tuple[int, ...] = ()
+    topic: str = ALL_TOPICS
+    minimum: int = 0
+    assignment: Assignment = NO_ASSIGNMENT
 
 
 @attrs.frozen
@@ -75,6 +85,11 @@ class RunbookStep:
         """All that it names, each once."""
         return tuple(dict.fromkeys(b for stage in self.stages for b in stage.brokers))
 
+    @property
+    def is_change(self) -> bool:
+        """Whether it changes replicas or the minimum."""
+        return any(stage.kind in CHANGES for stage in self.stages)
+
 
 def nearest(word: str, choices: Iterable[str]) -> str:
     """'; did you mean "x"?' with the nearest spelling, or nothing."""
@@ -82,13 +97,21 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
+def no_file(name: str) -> str:
+    """For runbooks that have no files."""
+    raise BadRunbook(f"there is no file '{name}'")
+
+
 @attrs.frozen
 class Surroundings:
-    """What a runbook may name: brokers, the racks of those that have one, and topics."""
+    """What a runbook may name: brokers, the racks of those that have one, topics, files by their text, and the
+    controllers that vote, None where nobody told them."""
 
     brokers: Collection[int]
     racks: Mapping[int, str]
     topics: Collection[str]
+    text_of: Callable[[str], str] = no_file
+    voters: frozenset[int] | None = None
 
     def in_rack(self, rack: str) -> tuple[int, ...]:
         names = sorted(set(self.racks.values()))
@@ -124,10 +147,33 @@ def read_runbook(text: str, around: Surroundings, *, is_toml: bool = False) -> t
     """
     lines = _toml_steps(text) if is_toml else [line.split("#", 1)[0] for line in text.splitlines()]
     parts = [part.strip() for line in lines for part in line.split(";")]
-    steps = tuple(read_step(part, around) for part in parts if part)
+    parts = [part for part in parts if part]
+    files = {part: _assignment(part.split()[1:], around) for part in parts if part.split()[0] == "reassign"}
+    joining = {b for assignment in files.values() for _, replicas in assignment.pairs for b in replicas}
+    around = attrs.evolve(around, brokers={*around.brokers, *joining})
+    steps = tuple(_reassign(part, files[part], around) if part in files else read_step(part, around) for part in parts)
     if not steps:
         raise BadRunbook('a runbook has at least one step (example: "destroy 3 7; start 3 7")')
-    return steps
+    return tuple(with_gaps(steps, Voters(around.voters)))
+
+
+def with_gaps(steps: Iterable[RunbookStep], voters: Voters) -> Iterator[RunbookStep]:
+    """The steps, with a gap where one is beyond the rule for controllers, or stops or starts who is cut off."""
+    cut: set[int] = set()
+    for step in steps:
+        verb, *words = step.text.replace(",", " ").split()
+        gap = step.gap
+        if verb == "controller":
+            voters, gap = after_controller_step(voters, words[0], int(words[1]))
+        for stage in step.stages:
+            if stage.kind in AT_BROKERS:
+                voters, beyond = after_broker_stage(voters, stage.kind, stage.brokers)
+                gap = gap or beyond
+            if stage.kind in (STOP, START, PAUSE) and verb != CUT and cut & {*stage.brokers}:
+                gap = gap or IN_PARTITION
+            cut = cut - {*stage.brokers} if stage.kind == RESUME else cut
+        cut |= {*step.brokers} if verb == CUT else set()
+        yield attrs.evolve(step, gap=gap)
 
 
 def _toml_steps(text: str) -> list[str]:
@@ -149,8 +195,6 @@ def read_step(text: str, around: Surroundings) -> RunbookStep:
     if verb in OF_BROKERS:
         ids = around.ids(verb, words)
         return RunbookStep(text, tuple(Stage(kind, ids) for kind in OF_BROKERS[verb]))
-    if verb in GAPS:
-        return RunbookStep(text, gap=GAPS[verb])
     match verb:
         case "lose-rack":
             if not words:
@@ -165,6 +209,12 @@ def read_step(text: str, around: Surroundings) -> RunbookStep:
             return _elect(text, words)
         case "set":
             return _set(text, words, around)
+        case "reassign":
+            return _reassign(text, _assignment(words, around), around)
+        case "controller":
+            return _controller(text, words, around)
+        case "drain":
+            return RunbookStep(text, (Stage(DRAIN, around.ids(verb, words)),))
         case _:
             raise BadRunbook(f"there is no step '{verb}'{nearest(verb, VERBS)} (steps: {' '.join(VERBS)})")
 
@@ -191,7 +241,7 @@ def _wait(text: str, words: list[str]) -> RunbookStep:
         case ["in-sync"]:
             return RunbookStep(text, (Stage(WAIT),))
         case ["reassigned"]:
-            return RunbookStep(text, gap=GAPS["reassign"])
+            return RunbookStep(text, (Stage(WAIT_REASSIGNED),))
         case [seconds] if re.fullmatch(r"\d{1,9}s?", seconds, re.ASCII):
             return RunbookStep(
                 text, note="the model has no clock: however long one waits, anything may still be on its way"
@@ -228,15 +278,45 @@ def _set(text: str, words: list[str], around: Surroundings) -> RunbookStep:
         raise BadRunbook(
             f"what can be set is {MINIMUM}=N, a whole number above 0, not '{words[1]}' (example: {example})"
         )
-    gap = "a change of min.insync.replicas is not carried yet; ask again once it is set and all are in sync"
-    return RunbookStep(text, gap=gap, topic=ALL_TOPICS if topic == DEFAULT else topic)
+    note = "a leader may go by the old number until its metadata bring the new one; ask again once it is set"
+    stage = Stage(SET, topic=ALL_TOPICS if topic == DEFAULT else topic, minimum=int(value))
+    return RunbookStep(text, (stage,), note=note)
+
+
+def _controller(text: str, words: list[str], around: Surroundings) -> RunbookStep:
+    example = "example: controller stop 1"
+    if len(words) != 2 or not re.fullmatch(r"\d{1,9}", words[1], re.ASCII) or words[0] not in DEEDS:
+        close = nearest(words[0], DEEDS) if words and words[0] not in DEEDS else ""
+        raise BadRunbook(
+            f"controller is followed by {', '.join(DEEDS[:-1])} or {DEEDS[-1]}, and one id{close} ({example})"
+        )
+    if around.voters is not None and int(words[1]) not in around.voters:
+        names = sorted(map(str, around.voters), key=int)
+        raise BadRunbook(
+            f"there is no controller {words[1]}{nearest(words[1], names)} (the voters are {' '.join(names)})"
+        )
+    return RunbookStep(text, note="while a majority of the controllers is up and their disks are kept, nothing changes")
+
+
+def _assignment(words: list[str], around: Surroundings) -> Assignment:
+    if len(words) != 1:
+        raise BadRunbook("reassign names one file, as kafka-reassign-partitions reads it (example: reassign plan.json)")
+    return read_assignment(around.text_of(words[0]), words[0])
+
+
+def _reassign(text: str, assignment: Assignment, around: Surroundings) -> RunbookStep:
+    topics = [name.rpartition("-")[0] for name, _ in assignment.pairs]
+    strange = sum(topic not in around.topics for topic in topics)
+    note = f"{strange:,} of its {len(topics):,} partitions are of topics that were not described" if strange else ""
+    return RunbookStep(text, (Stage(REASSIGN, assignment=assignment),), note=note)
 
 
 # Other orders of the same steps
 
 
 def with_waits(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
-    """The runbook with `wait in-sync` after each step that starts brokers, and within each roll."""
+    """The runbook with `wait in-sync` after each step that starts brokers, and within each roll, and with
+    `wait reassigned` after each reassignment."""
     waiting: list[RunbookStep] = []
     for step in steps:
         verb = step.text.split()[0]
@@ -247,14 +327,19 @@ def with_waits(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
             waiting.append(step)
         if verb in ("start", "replace"):
             waiting.append(RunbookStep("wait in-sync", (Stage(WAIT),)))
+        if verb in ("reassign", "drain", "controller"):
+            waiting.append(RunbookStep("wait reassigned", (Stage(WAIT_REASSIGNED),)))
     return tuple(waiting)
 
 
 def one_by_one(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...] | None:
     """The same with one broker after the other: each goes through all steps that name brokers, and is waited for.
 
-    None where the steps do not all name the same brokers, or there is but one broker.
+    None where the steps do not all name the same brokers, or there is but one broker, or something is changed.
     """
+    steps = list(steps)
+    if any(step.is_change for step in steps):
+        return None
     at_brokers = [s for s in steps if s.stages and s.brokers]
     whole = [s.brokers for s in at_brokers]
     if (
@@ -274,7 +359,13 @@ def one_by_one(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...] | None:
 
 
 def backwards(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
-    """The same with the blocks between starts in reverse order: what is started last comes first."""
+    """The same with the blocks between starts in reverse order: what is started last comes first.
+
+    Where something is changed, the order stays: the last change is what is meant to be.
+    """
+    steps = tuple(steps)
+    if any(step.is_change for step in steps):
+        return steps
     blocks: list[list[RunbookStep]] = [[]]
     for step in steps:
         blocks[-1].append(step)

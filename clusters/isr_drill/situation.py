@@ -9,23 +9,40 @@ What is not told is taken for all that it may be, so one description stands for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Final
 
 import attrs
 
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
-from isr_audit.releases import BEFORE_ELR, TODAY
+from isr_audit.releases import BEFORE_ELR, TODAY, Release
 from isr_check.reference import State
+from isr_drill.changes import BEFORE_3_8, WITH_ELR, WITHOUT_ELR
+from isr_drill.course import Brokers, Course, Entry, courses_of
 from isr_drill.exploration import MOST_PHASES, ROOMS, Setting
-from isr_drill.record_fate import Fate, Happening
-from isr_drill.runbook import ALL_TOPICS, RunbookStep
+from isr_drill.record_fate import Happening
+from isr_drill.runbook import SET, RunbookStep
 
 DESIGNS: Final = (TODAY, BEFORE_ELR)
 """The protocols that a drill carries: KRaft with eligible leader replicas, and without."""
 MOST_REPLICAS: Final = 5
 KIND: Final = {name: position for position, name in enumerate(Happening.type.members)}
+
+
+@attrs.frozen
+class Protocol:
+    """What runs. `release` is the oldest that may, None where nothing was told."""
+
+    design: str
+    release: Release | None
+
+    @property
+    def changing(self) -> str:
+        """The protocol where replicas or the minimum change (`isr_drill.changes`)."""
+        if self.design == TODAY:
+            return WITH_ELR
+        return WITHOUT_ELR if self.release is not None and self.release >= (3, 8) else BEFORE_3_8
 
 
 @attrs.frozen
@@ -75,8 +92,6 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
         return f"the protocol of this release ({design}) is not carried; from 3.5 on with KRaft it is"
     if p.unread_columns or not p.replicas:
         return f"its {' and '.join(p.unread_columns) or 'replicas'} were not told, or make no sense"
-    if p.adding or p.removing:
-        return "a reassignment of it is under way, and is not carried yet; ask again when it is over"
     if len(p.replicas) > MOST_REPLICAS:
         return f"more than {MOST_REPLICAS} replicas are not explored"
     if not p.isr and p.elr is None and design == TODAY:
@@ -86,31 +101,48 @@ def gap_of(p: Partition, topic: Topic, cluster: Cluster, design: str) -> str:
     return ""
 
 
-def situation_of(p: Partition, topic: Topic, cluster: Cluster, design: str, steps: Sequence[RunbookStep]) -> Situation:
-    """A partition under a runbook; its replicas are put in an order in which those that look alike are exchangeable."""
-    gap, gap_step = gap_of(p, topic, cluster, design), 0
-    ends, plan = [0], list[tuple[str, tuple[int, ...]]]()
-    for number, step in enumerate(steps, 1):
-        for stage in step.stages:
-            named = tuple(b for b in stage.brokers if b in p.replicas)
-            plan += [(stage.kind, named)] if named or not stage.brokers else []
-        ends.append(len(plan))
-        if step.gap and not gap and step.topic in (ALL_TOPICS, p.topic):
-            gap, gap_step = f"{step.text}: {step.gap}", number
-    if len(plan) > MOST_PHASES and not gap:
-        gap = f"more than {MOST_PHASES} things happen to it"
-    plan = plan[:MOST_PHASES]
+def gap_of_reassignment(p: Partition, topic: Topic, cluster: Cluster) -> str:
+    """Why a reassignment that is under way is not carried; "" where it is, or there is none."""
+    if not (p.adding or p.removing):
+        return ""
+    if cluster.unclean(topic):
+        return f"{UNCLEAN} is not carried beside a reassignment; ask again when that is over"
+    fewest = min(len(set(p.replicas) - set(several)) for several in (p.adding, p.removing))
+    if cluster.min_insync(topic) > fewest:
+        return f"{MIN_INSYNC} is more than its {fewest} replicas; ask again when the reassignment is over"
+    return ""
+
+
+def situations_of(
+    p: Partition, topic: Topic, cluster: Cluster, runs: Protocol, steps: Sequence[RunbookStep], brokers: Brokers
+) -> tuple[Situation, ...]:
+    """A partition under a runbook, once for each course that it may take there."""
+    gap = gap_of(p, topic, cluster, runs.design)
+    courses = courses_of(p, topic, cluster, steps, brokers)
+    return tuple(situation_of(p, topic, cluster, runs, course, gap) for course in courses)
+
+
+def situation_of(
+    p: Partition, topic: Topic, cluster: Cluster, runs: Protocol, course: Course, gap: str = ""
+) -> Situation:
+    """One course; its brokers are put in an order in which those that look alike are exchangeable."""
+    plan, ends = course.within()
+    gap, gap_step = (gap, 0) if gap else (course.gap, course.gap_step or 0)
+    if beside := gap_of_reassignment(p, topic, cluster):
+        gap, gap_step = gap if gap and not gap_step else beside, 0
+    if len(plan) > MOST_PHASES:
+        gap, gap_step = gap if gap and not gap_step else f"more than {MOST_PHASES} things happen to it", 0
     least = max(1, min(cluster.min_insync(topic), len(p.replicas)))
     setting = Setting(
-        design,
-        len(p.replicas),
+        runs.changing if course.is_changing else runs.design,
+        len(course.brokers),
         least,
         cluster.unclean(topic),
         cluster.is_known(topic, FLUSH) and cluster.flushed(topic),
     )
     if gap and gap_step == 0:
         return Situation(p, setting, p.replicas, (), tuple(ends), gap, 0)
-    standings = {b: standing_of(p, b, cluster.living) for b in p.replicas}
+    standings = {b: standing_of(p, b, cluster.living) for b in course.brokers}
 
     def looks(broker: int) -> tuple[object, ...]:
         s = standings[broker]
@@ -122,14 +154,14 @@ def situation_of(p: Partition, topic: Topic, cluster: Cluster, design: str, step
             last,
             s.runs is None,
             not s.runs,
-            [broker not in t for _, t in plan],
+            [broker not in e.brokers for e in plan],
+            [broker not in several for several in (p.replicas, p.adding, p.removing)],
         )
 
-    brokers = tuple(sorted(p.replicas, key=looks))
-    standing = [standings[b] for b in brokers]
-    phases = [(KIND[kind], mask(i for i, b in enumerate(brokers) if b in named)) for kind, named in plan]
-    starts = tuple(dict.fromkeys(start_states(standing, brokers, p, phases)))
-    return Situation(p, setting, brokers, starts, tuple(ends), gap, gap_step if gap else None)
+    order = tuple(sorted(course.brokers, key=looks))
+    first = Beginning(p, order, tuple(standings[b] for b in order), tuple(plan), setting)
+    starts = tuple(dict.fromkeys(first.states()))
+    return Situation(p, setting, order, starts, ends, gap, gap_step if gap else None)
 
 
 def mask(positions: Iterable[int]) -> int:
@@ -137,43 +169,64 @@ def mask(positions: Iterable[int]) -> int:
     return sum(1 << i for i in positions)
 
 
-def start_states(
-    standing: Sequence[Standing], brokers: Sequence[int], p: Partition, phases: Sequence[tuple[int, int]]
-) -> Iterator[State]:
-    """All states that a description stands for."""
-    all_of = range(len(standing))
-    members = [i for i in all_of if standing[i].in_sync or standing[i].eligible]
-    room = next(r for r in ROOMS if len(phases) <= r)
-    blank = [(0, 0)] * (room - len(phases))
-    kinds, targets = zip(*((0, 0), *phases, *blank), strict=True)
-    leader = next((i + 1 for i in all_of if standing[i].leads), 0)
-    isr = mask(i for i in all_of if standing[i].in_sync)
-    elr = mask(i for i in all_of if standing[i].eligible and not standing[i].in_sync)
-    for running in product(*([s.runs] if s.runs is not None else [True, False] for s in standing)):
-        down = [i for i in all_of if not running[i]]
-        fenced = fenced_replicas(standing, down, members, is_led=p.leader is not None)
-        for clean, last, acked in product(
-            subsets([i for i in down if i in members]), last_leaders(p, brokers, isr), (False, True)
-        ):
-            values = {
-                "alive": mask(i for i in all_of if running[i]),
-                "asleep": 0,
-                "controller_leader": leader,
-                "controller_isr": isr,
-                "controller_elr": elr,
-                "last_known_leader": last,
-                "fenced": mask(fenced),
-                "shutting_down": 0,
-                "clean_shutdown": mask(clean),
-                "acked": acked,
-                "holders": mask(members) if acked else 0,
-                "wounds": 0,
-                "kinds": kinds,
-                "targets": targets,
-                "phase": 0,
-                "to_do": 0,
-            }
-            yield tuple(values[v.name] for v in Fate.variables())
+@attrs.frozen
+class Beginning:
+    """A partition before the first phase. `brokers` by position in the model, and `standing` of each of them."""
+
+    partition: Partition
+    brokers: tuple[int, ...]
+    standing: tuple[Standing, ...]
+    plan: tuple[Entry, ...]
+    setting: Setting
+
+    def mask_of(self, brokers: Collection[int]) -> int:
+        """Some brokers as a set of the model."""
+        return mask(i for i, b in enumerate(self.brokers) if b in brokers)
+
+    def runbook(self) -> dict[str, object]:
+        """The phases; the minimum that is set is a set of as many members."""
+        room = next(r for r in ROOMS if len(self.plan) <= r)
+        phases = [(KIND[e.kind], self.mask_of(e.brokers) if e.kind != SET else (1 << e.minimum) - 1) for e in self.plan]
+        kinds, targets = zip(*((0, 0), *phases, *[(0, 0)] * (room - len(phases))), strict=True)
+        return {"kinds": kinds, "targets": targets, "phase": 0, "to_do": 0}
+
+    def states(self) -> Iterator[State]:
+        """All states that a description stands for."""
+        p, standing, all_of = self.partition, self.standing, range(len(self.standing))
+        members = [i for i in all_of if standing[i].in_sync or standing[i].eligible]
+        isr = mask(i for i in all_of if standing[i].in_sync)
+        strangers = self.mask_of([b for b in p.elr or () if b not in p.replicas or b in p.adding])
+        shared = {
+            "asleep": 0,
+            "controller_leader": next((i + 1 for i in all_of if standing[i].leads), 0),
+            "controller_isr": isr,
+            "controller_elr": mask(i for i in all_of if standing[i].eligible and not standing[i].in_sync),
+            "shutting_down": 0,
+            "wounds": 0,
+            "replicas": self.mask_of(p.replicas),
+            "adding": self.mask_of(p.adding),
+            "removing": self.mask_of(p.removing),
+            "minimum": self.setting.min_insync,
+            "least": self.setting.min_insync,
+            "strangers": strangers,
+            **self.runbook(),
+        }
+        for running in product(*([s.runs] if s.runs is not None else [True, False] for s in standing)):
+            down = [i for i in all_of if not running[i]]
+            fenced = fenced_replicas(standing, down, members, is_led=p.leader is not None)
+            for clean, last, acked in product(
+                subsets([i for i in down if i in members]), last_leaders(p, self.brokers, isr), (False, True)
+            ):
+                values = {
+                    **shared,
+                    "alive": mask(i for i in all_of if running[i]),
+                    "last_known_leader": last,
+                    "fenced": mask(fenced),
+                    "clean_shutdown": mask(clean),
+                    "acked": acked,
+                    "holders": mask(members) & ~(strangers if self.setting.is_changing else 0) if acked else 0,
+                }
+                yield tuple(values[v.name] for v in self.setting.variables)
 
 
 def fenced_replicas(

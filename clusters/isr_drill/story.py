@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from isr_drill.exploration import Way
-from isr_drill.record_fate import Fate
-from isr_drill.runbook import RunbookStep
+from isr_drill.runbook import CUT, RunbookStep
 from isr_drill.situation import Situation
 
 SENTENCES: Final[Mapping[str, str]] = {
@@ -27,13 +26,24 @@ SENTENCES: Final[Mapping[str, str]] = {
     "broker_resumes": "{0} goes on",
     "broker_is_killed": "{0} is killed, and its disk stays",
     "broker_is_paused": "{0} stands still",
+    "broker_is_cut_off": "{0} is cut off from all others",
     "disk_is_destroyed": "{0} is gone with its disk",
     "isr_grows": "{0} joins the ISR",
     "isr_shrinks": "out of the ISR for lagging: {0}",
     "record_is_acknowledged": "a record is acknowledged, which is surely on the disk of {0} only",
     "record_is_copied": "{0} fetches it",
+    "isr_grows_and_completes": "{0} joins the ISR, which completes the reassignment, and {1} leads",
+    "controller_starts_reassignment": "the replicas are to be {0}",
+    "controller_reassigns_at_once": "the replicas are {0} at once, and {1} leads",
+    "replica_is_deleted": "{0} has no replica any more, and deletes its log",
+    "minimum_is_set": "min.insync.replicas is {0}, and nobody is eligible any more that is not in sync",
 }
-"""An action -> what it does; the numbers stand for its parameters. `phase_is_moot` says nothing."""
+"""An action -> what it does; the numbers stand for its parameters. those of SILENT say nothing."""
+SILENT: Final = ("phase_is_moot", "reassignment_is_moot")
+SETS: Final = (
+    *("isr_shrinks", "record_is_acknowledged", "controller_starts_reassignment", "controller_reassigns_at_once"),
+)
+"""Actions whose first parameter is a set of replicas."""
 SENTENCES_OF_POWER: Final = (
     "{0} loses its power, and what it had is flushed",
     "{0} loses its power, and what was not flushed",
@@ -42,7 +52,7 @@ SENTENCES_OF_POWER: Final = (
 
 def story(situation: Situation, way: Way, steps: Sequence[RunbookStep]) -> list[str]:
     """The sentences, each after the step of the runbook in which it happens, and what is lost at the end."""
-    values = value_of(way.start)
+    values = values_of(situation, way.start)
     sentences: list[str] = []
     if values["acked"]:
         holders = names_in(situation, int(str(values["holders"])))
@@ -52,14 +62,16 @@ def story(situation: Situation, way: Way, steps: Sequence[RunbookStep]) -> list[
         if action == "next_phase_begins":
             number = next(i for i, end in enumerate(situation.ends) if end >= int(str(parameters[0])))
             where = f"{number} {steps[number - 1].text}"
-        elif action != "phase_is_moot":
-            sentences.append(f"{where}: {sentence_of(situation, action, parameters)}")
+        elif action not in SILENT:
+            is_cut = action == "broker_is_paused" and where.split()[1:2] == [CUT]
+            name = "broker_is_cut_off" if is_cut else action
+            sentences.append(f"{where}: {sentence_of(situation, name, parameters)}")
     return [*sentences, f"{where}: {loss(situation, way)}"]
 
 
-def value_of(state: Sequence[object]) -> Mapping[str, object]:
+def values_of(situation: Situation, state: Sequence[object]) -> Mapping[str, object]:
     """A state by the names of its variables."""
-    return {v.name: value for v, value in zip(Fate.variables(), state, strict=True)}
+    return {v.name: value for v, value in zip(situation.setting.variables, state, strict=True)}
 
 
 def names_in(situation: Situation, members: int) -> str:
@@ -74,17 +86,19 @@ def sentence_of(situation: Situation, action: str, parameters: Sequence[object])
 
 
 def _words(situation: Situation, action: str, parameters: Sequence[object]) -> Iterator[str]:
-    for value in parameters:
+    for place, value in enumerate(parameters):
         number = int(str(value)) if not isinstance(value, bool) else int(value)
-        if action in ("isr_shrinks", "record_is_acknowledged"):
+        if action in SETS and place == 0:
             yield names_in(situation, number)
+        elif action == "minimum_is_set":
+            yield str(number)
         else:
             yield str(situation.brokers[number]) if number < len(situation.brokers) else ""
 
 
 def loss(situation: Situation, way: Way) -> str:
     """What is lost at the end."""
-    values = value_of(way.end)
+    values = values_of(situation, way.end)
     if not values["holders"]:
         return "no disk has the record any more"
     leader = situation.brokers[int(str(values["controller_leader"])) - 1]

@@ -30,6 +30,8 @@ def drill(tmp_path: Path, *more: str, topics: str = TOPICS) -> int:
         (("stop 13; stop 12",), 1, "NOT NOW: nothing is lost"),
         (("destroy 11 12 13",), 12, "NO: acknowledged records of 1 of 1 partition"),
         (("drain 11",), 20, "UNKNOWN: 1 of 1 partition"),
+        (("controller stop 1",), 20, "UNKNOWN: 1 of 1 partition"),
+        (("partition 13; heal 13",), 0, "YES: no acknowledged record of 1 partition is lost"),
     ],
 )
 def test_the_decision_comes_first_and_is_the_exit_code(
@@ -99,6 +101,26 @@ def test_a_bad_line_of_racks_or_of_a_runbook_is_named(tmp_path: Path, capsys: py
     (tmp_path / "steps.txt").write_text("begin 12\n", encoding="utf-8")
     assert drill(tmp_path, str(tmp_path / "steps.txt")) == 65
     assert "there is no step 'begin'" in capsys.readouterr().err
+
+
+def test_a_reassignment_is_read_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": [11, 12, 14]}]}', encoding="utf-8")
+    assert drill(tmp_path, f"reassign {plan}; wait reassigned; stop 13", "--seconds", "600") == 0
+    assert "YES: no acknowledged record of 1 partition is lost" in capsys.readouterr().out
+    plan.write_text("{}", encoding="utf-8")
+    assert drill(tmp_path, f"reassign {plan}") == 65
+    assert "has no list of partitions" in capsys.readouterr().err
+
+
+def test_a_majority_of_controllers_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    properties = tmp_path / "server.properties"
+    voters = ",".join(f"{i}@c{i}:9093" for i in (100, 101, 102))
+    properties.write_text(f"node.id=11\nprocess.roles=broker\ncontroller.quorum.voters={voters}\n", encoding="utf-8")
+    told = ("--describe", str(properties))
+    assert drill(tmp_path, "controller stop 100; stop 13", *told) == 0
+    assert drill(tmp_path, "controller destroy 100; stop 13", *told) == 20
+    assert "votes again" in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_cluster_there_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,9 @@ from insync_cli.terminal import Output
 from isr_audit.cluster import Cluster
 from isr_audit.releases import Release, running
 from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
-from isr_drill.runbook import BadRunbook, RunbookStep, Surroundings, read_runbook
+from isr_drill.quorum import voters_of
+from isr_drill.reassignments import BadAssignment, BadRunbook
+from isr_drill.runbook import RunbookStep, Surroundings, read_runbook
 
 EXAMPLE = """\
 insync drill --describe topics.txt stop 3
@@ -92,13 +94,19 @@ def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...
     """The steps of the command line, or of the file that it names."""
     replicas = {r for p in cluster.partitions for r in p.replicas}
     around = Surroundings(
-        {*replicas, *(cluster.living or ()), *cluster.racks}, cluster.racks, [t.name for t in cluster.topics]
+        {*replicas, *(cluster.living or ()), *cluster.racks},
+        cluster.racks,
+        [t.name for t in cluster.topics],
+        lambda name: text_of(Path(name)),
+        voters_of(cluster),
     )
     file = Path(words[0]) if len(words) == 1 and words[0].endswith(FILES) else None
     try:
         if file is None:
             return read_runbook(" ".join(words), around)
         return read_runbook(text_of(file), around, is_toml=file.suffix == ".toml")
+    except BadAssignment as problem:
+        raise InputError(str(problem)) from None
     except BadRunbook as problem:
         if file is None:
             raise UsageError(str(problem)) from None
