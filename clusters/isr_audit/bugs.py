@@ -11,7 +11,8 @@ from typing import Final
 import attrs
 import cattrs
 
-from isr_audit.releases import KRAFT, TODAY, ZOOKEEPER, Release, Running, release_of, release_text
+from isr_audit.cluster import Release, release_text
+from isr_audit.releases import KRAFT, TODAY, ZOOKEEPER, Running, release_of
 
 TABLE = Path(__file__).parent / "bugs.toml"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -38,6 +38,15 @@ class Contradiction(ValueError):
 
 
 ONE_SNAPSHOT: Final = "give one snapshot of one cluster"
+
+
+Release: TypeAlias = tuple[int, ...]
+"""The numbers of a release of Kafka, as many as were told."""
+
+
+def release_text(release: Release) -> str:
+    """`(4, 1, 1)` as 4.1.1."""
+    return ".".join(map(str, release))
 
 
 @attrs.frozen

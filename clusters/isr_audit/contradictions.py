@@ -6,12 +6,9 @@ Nobody told which of it is of now. So each is a sentence for a note, and nothing
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster
-
-if TYPE_CHECKING:
-    from isr_audit.releases import Release
+from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, Release, release_text
 
 SINCE_ELR: Final[Release] = (3, 7)
 """The first release whose metadata have eligible leader replicas (PartitionChangeRecord: 3.7.0 has them, 3.6.0 not)."""
@@ -30,12 +27,14 @@ def eligibility_contradictions(
     if on and off:
         yield f"{' and '.join(off)}, but {' and '.join(on)}"
     if on and exact is not None and exact[:2] < SINCE_ELR:
-        yield f"{' and '.join(on)}, but the release is {_text(exact)}, and eligible leader replicas begin with 3.7"
+        since = "and eligible leader replicas begin with 3.7"
+        yield f"{' and '.join(on)}, but the release is {release_text(exact)}, {since}"
     elif _level(cluster) not in ("", "0") and exact is not None and exact[:2] < SINCE_FEATURE:
-        yield f"{ELR_FEATURE} is at level {_level(cluster)}, which begins with 4.0, but the release is {_text(exact)}"
+        level = f"{ELR_FEATURE} is at level {_level(cluster)}, which begins with 4.0"
+        yield f"{level}, but the release is {release_text(exact)}"
     column = _column(cluster)
     if column and release is not None and release[:2] < SINCE_COLUMN:
-        yield f"--kafka {_text(release)}, but {column}"
+        yield f"--kafka {release_text(release)}, but {column}"
 
 
 def zookeeper_contradictions(cluster: Cluster, elr: bool | None, exact: Release | None) -> Iterator[str]:
@@ -45,7 +44,7 @@ def zookeeper_contradictions(cluster: Cluster, elr: bool | None, exact: Release 
         *([f"{METADATA_FEATURE} was told, which there is with KRaft only"] * (METADATA_FEATURE in cluster.features)),
         *filter(None, [_column(cluster)]),
         *_on(cluster, elr),
-        *([f"the release is {_text(exact)}"] if exact is not None and exact >= WITHOUT_ZOOKEEPER else []),
+        *([f"the release is {release_text(exact)}"] if exact is not None and exact >= WITHOUT_ZOOKEEPER else []),
         *(f"{b} has process.roles" for b, c in cluster.brokers.items() if _has_role(c)),
     ]
     if brokers and without:
@@ -87,7 +86,3 @@ def _is_set(value: str | None) -> bool:
 
 def _has_role(settings: Mapping[str, str]) -> bool:
     return _is_set(settings.get("process.roles"))
-
-
-def _text(release: Release) -> str:
-    return ".".join(map(str, release))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 
-from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, ids_text
+from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, Release, ids_text, release_text
 from isr_audit.contradictions import (
     WITHOUT_ZOOKEEPER,
     eligibility_contradictions,
     zookeeper_contradictions,
 )
-
-Release: TypeAlias = tuple[int, ...]
-
 
 PROTOCOL: Final = "inter.broker.protocol.version"
 TODAY: Final = "kip-966"
@@ -99,11 +96,6 @@ class Running:
     @property
     def unclean_by_default(self) -> bool:
         return self.release is not None and self.release < UNCLEAN_BY_DEFAULT
-
-
-def release_text(release: Release) -> str:
-    """`(4, 1, 1)` as 4.1.1."""
-    return ".".join(map(str, release))
 
 
 def release_of(text: str) -> Release | None:

@@ -15,8 +15,8 @@ from typing import Final
 
 import attrs
 
-from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
-from isr_audit.releases import BEFORE_ELR, TODAY, Release
+from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN, Cluster, Partition, Release, Topic
+from isr_audit.releases import BEFORE_ELR, TODAY
 from isr_check.reference import State
 from isr_drill.changes import BEFORE_3_8, WITH_ELR, WITHOUT_ELR
 from isr_drill.course import Brokers, Course, Entry, courses_of

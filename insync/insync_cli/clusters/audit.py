@@ -17,9 +17,10 @@ from insync_cli.options import Usage, group, option, repeated_option, seconds, s
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
 from isr_audit.audit import Answers, audit_rows
+from isr_audit.cluster import Release
 from isr_audit.condition import Ends, Trouble, conditions, ends_of
 from isr_audit.questions import DECISIVE_VERDICTS
-from isr_audit.releases import Release, running
+from isr_audit.releases import running
 from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:

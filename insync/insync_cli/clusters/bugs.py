@@ -14,8 +14,9 @@ from insync_cli.options import Usage, arguments, group, option, switch
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import tickets
 from isr_audit.bugs import Bug, bugs, elsewhere, listing_of
+from isr_audit.cluster import Release, release_text
 from isr_audit.contradictions import SINCE_ELR
-from isr_audit.releases import Release, Running, may_run, release_text
+from isr_audit.releases import Running, may_run
 
 if TYPE_CHECKING:
     from rich.console import Console

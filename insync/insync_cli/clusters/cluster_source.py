@@ -10,11 +10,11 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.exits import InputError, UsageError, did_you_mean
-from isr_audit.cluster import Cluster, Contradiction, merge_clusters
+from isr_audit.cluster import Cluster, Contradiction, Release, merge_clusters
 from isr_audit.descriptions import read_description
 from isr_audit.live import Unreachable, client_settings, read_cluster
 from isr_audit.live_replicas import with_replicas
-from isr_audit.releases import Release, release_of
+from isr_audit.releases import release_of
 
 
 def kafka_release(text: str) -> Release:

@@ -14,8 +14,8 @@ from insync_cli.clusters.cluster_source import cluster_with_topics, described_cl
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.options import Usage, arguments, group, option, repeated_option, seconds, switch
 from insync_cli.terminal import Output
-from isr_audit.cluster import Cluster
-from isr_audit.releases import Release, running
+from isr_audit.cluster import Cluster, Release
+from isr_audit.releases import running
 from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
 from isr_drill.quorum import voters_of
 from isr_drill.reassignments import BadAssignment, BadRunbook
