@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -43,9 +44,12 @@ from isr_broker.core.record_batch import (
 )
 from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
 from isr_broker.settings import Settings
+from isr_broker.storage import dropped_records
+from isr_broker.storage.offsets_topic import Committed, learn
 from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessions, protocol
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
+from isr_broker.wire.groups import Groups, Member
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.reassignment_requests import MOST_REASSIGNED
 from isr_broker.wire.requests import Requests
@@ -249,7 +253,68 @@ def test_many_looks_for_a_time_are_done_in_turns(alone: Requests) -> None:
         alone.turns.tick(1)
 
 
+@pytest.mark.parametrize("size", [-1, -20, 2**31], ids=["nothing", "negative", "more than there is"])
+def test_whoever_reads_records_ends_whatever_they_say_of_their_size(size: int) -> None:
+    """Also where nobody looked before they were written: what groups have committed, and what a truncation takes."""
+    data, began = batch_around(entry(b"\0\0\0\1\1\0", size), 2**31 - 1), time.process_time()
+    for reader in (partial(learn, Committed()), lines_of):
+        with pytest.raises(BadBatch, match="a record of"):
+            reader(data)
+    assert time.process_time() - began < 1
+
+
+def lines_of(data: bytes) -> None:
+    """What is written down of a batch that a truncation takes."""
+    list(dropped_records._lines(TopicPartition("t", 0), data, header(data, 0)))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_record_that_is_no_committed_offset_is_a_damaged_batch() -> None:
+    record = b"\0\0\0" + varint(4) + struct.pack(">hh", 1, 9) + b"\1\0"
+    with pytest.raises(BadBatch, match="no committed offset"):
+        learn(Committed(), batch_around(entry(record)))
+
+
 # What a request names
+
+
+SUBSCRIPTIONS = {
+    "names of negative length": struct.pack(">hih", 0, 2**31 - 1, -2),
+    "a name of negative length": struct.pack(">hih", 0, 1, -1) + bytes(4),
+    "more names than bytes": struct.pack(">hi", 0, 2**31 - 1) + bytes(1_000),
+    "a negative number of names": struct.pack(">hi", 0, -1) + bytes(4),
+    "a name that is longer than the rest": struct.pack(">hih", 0, 1, 9) + b"t",
+}
+
+
+@pytest.mark.parametrize("metadata", SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
+def test_a_subscription_that_cannot_be_read_is_none(metadata: bytes) -> None:
+    """Eight bytes had the broker count to two thousand million; who knows what the member reads."""
+    groups, began = Groups(0), time.process_time()
+    member = Member("", {"range": metadata}, session_ms=10, rebalance_ms=10, heard_at=0)
+    groups.join("g", "consumer", member, "a", 0, lambda answer: None)
+    assert groups.groups["g"].protocol == "range"
+    assert groups.reads("g", {"t", "u"}) == {"t", "u"}
+    assert time.process_time() - began < 1
+
+
+def test_what_members_read_is_looked_at_once_for_all_topics() -> None:
+    requests, name = one_broker(), "g"
+    metadata = struct.pack(">hi", 0, 100_000) + b"".join(struct.pack(">h", 5) + b"%05d" % n for n in range(100_000))
+    join: Answer = {
+        "group_id": name,
+        "session_timeout": 6_000,
+        "rebalance_timeout": 6_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": metadata}],
+    }
+    assert said(requests, protocol.ask(protocol.JOIN_GROUP, 2, 1, "a", join)) is None
+    requests.groups.tick(60_000)
+    topics = [{"name": f"{n:05}", "partitions": [{"partition_index": 0}]} for n in range(99_900, 101_000)]
+    began = time.process_time()
+    answer = asked(requests, protocol.OFFSET_DELETE, 0, {"group_id": name, "topics": topics})
+    assert len(answer.all("topics")) == 1_100
+    assert time.process_time() - began < 2
 
 
 def test_a_topic_that_is_named_often_is_described_once(alone: Requests) -> None:

@@ -356,14 +356,15 @@ class GroupRequests:
         """OffsetDelete: of topics that no member of the group reads (KIP-496; OffsetMetadataManager.deleteOffsets)."""
         group = request.body.text("group_id")
         code = groups.may_lose_offsets(group)
-        reads_by_partition = {
-            TopicPartition(topic.text("name"), p.number("partition_index")): groups.reads(group, topic.text("name"))
-            for topic in request.body.all("topics")
-            for p in topic.all("partitions")
-        }
         if code:
             reply({"error_code": code, "topics": []})
             return
+        reads = groups.reads(group, {topic.text("name") for topic in request.body.all("topics")})
+        reads_by_partition = {
+            TopicPartition(topic.text("name"), p.number("partition_index")): topic.text("name") in reads
+            for topic in request.body.all("topics")
+            for p in topic.all("partitions")
+        }
         codes = {tp: GROUP_SUBSCRIBED_TO_TOPIC if read else 0 for tp, read in reads_by_partition.items()}
         codes |= {tp: _UNKNOWN_TOPIC for tp in reads_by_partition if tp not in self.runtime.node.partitions}
         known = groups.committed.get(group, {})

@@ -13,6 +13,7 @@ coordinator the members join again, where Kafka's would not notice.
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from typing import Final
 
 import attrs
@@ -83,13 +84,21 @@ class Groups:
         group = self.groups.get(name, Group())
         return NON_EMPTY_GROUP if group.members and group.kind != CONSUMERS else NONE
 
-    def reads(self, name: str, topic: str) -> bool:
-        """A member of the group says that it reads the topic (ClassicGroup.isSubscribedToTopic)."""
+    def reads(self, name: str, topics: Collection[str]) -> set[str]:
+        """Those of the topics that a member of the group says it reads (ClassicGroup.isSubscribedToTopic).
+
+        All of them if a member does not say so readably. What members say is read once, however many topics there are.
+        """
         group = self.groups.get(name, Group())
-        if group.kind != CONSUMERS or not group.members:
-            return False
-        told = [_subscribed(m.protocols.get(group.protocol, b"")) for m in group.members.values()]
-        return any(topics is None or topic in topics for topics in told)
+        if group.kind != CONSUMERS:
+            return set()
+        subscriptions = set[str]()
+        for member in group.members.values():
+            subscription = _subscribed(member.protocols.get(group.protocol, b""))
+            if subscription is None:
+                return set(topics)
+            subscriptions |= subscription
+        return subscriptions.intersection(topics)
 
     # Joining
 
@@ -436,14 +445,21 @@ def _part(group: Group, member: Member) -> Answer:
 
 
 def _subscribed(metadata: bytes) -> set[str] | None:
-    """The topics that a member wants to read (ConsumerProtocolSubscription); None if it does not say so readably."""
+    """The topics that a member wants to read (ConsumerProtocolSubscription); None if it does not say so readably.
+
+    Each name takes bytes, so there are no more of them than bytes are left. A length that is negative is none.
+    """
     try:
         (count,) = struct.unpack_from(">i", metadata, 2)
         at, topics = 6, set[str]()
+        if not 0 <= count <= len(metadata) - at:
+            return None
         for _ in range(count):
             (size,) = struct.unpack_from(">h", metadata, at)
-            topics.add(metadata[at + 2 : at + 2 + size].decode())
-            at += 2 + size
+            begin, at = at + 2, at + 2 + size
+            if size < 0 or at > len(metadata):
+                return None
+            topics.add(metadata[begin:at].decode())
     except (struct.error, UnicodeDecodeError):
         return None
     return topics
