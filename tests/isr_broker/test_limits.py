@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,8 +26,17 @@ from tests.support.clusters import QUICK, Cluster, three_processes
 from isr_broker.core import batch_records, message_json
 from isr_broker.core.batch_records import newest_timestamp
 from isr_broker.core.log_view import LogView
-from isr_broker.core.message_json import MOST_MESSAGES, BadMessage
-from isr_broker.core.messages import Error, Heartbeat, Millis, TopicPartition
+from isr_broker.core.message_json import MOST_MESSAGES, MOST_VALUES, BadMessage
+from isr_broker.core.messages import (
+    CreateTopic,
+    DeleteTopic,
+    Error,
+    Heartbeat,
+    Metadata,
+    Millis,
+    PartitionMetadata,
+    TopicPartition,
+)
 from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import (
     BadBatch,
@@ -43,6 +53,7 @@ from isr_broker.core.record_batch import (
     zigzag,
 )
 from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
+from isr_broker.server import PIECE
 from isr_broker.settings import Settings
 from isr_broker.storage import dropped_records
 from isr_broker.storage.offsets_topic import Committed, learn
@@ -404,6 +415,68 @@ def test_a_frame_of_too_many_messages_is_none() -> None:
         message_json.decode(message_json.encode(parcels, "c")[4:], "c")
 
 
+def private_frame(body: bytes) -> bytes:
+    """Without its length."""
+    return struct.pack(">hhi", message_json.PEER_API, 0, len(body)) + body
+
+
+MANY = b"[" + b"[]," * MOST_VALUES + b'"c"]'
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (MANY, "values in one frame"),
+        (b"[" + b" " * message_json.LONGEST + b'"c"]', "bytes in one frame"),
+        (b'[[], "d"]', "of the cluster 'd', not of 'c'"),
+        (b"[[], []]", "of the cluster"),
+    ],
+    ids=["values", "bytes", "another cluster", "no cluster"],
+)
+def test_a_frame_of_brokers_is_looked_at_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, why: str
+) -> None:
+    """JSON takes thirty times its bytes once it is read: one frame took 2.8 GB and 8.5 s."""
+    monkeypatch.setattr(message_json.json, "loads", lambda data: pytest.fail("it is read"))
+    with pytest.raises(BadMessage, match=why):
+        message_json.decode(private_frame(body), "c")
+
+
+def test_frames_of_brokers_are_no_larger_than_one_message_needs() -> None:
+    assignments = ((1, 2, 3),) * 10_000
+    parcels = [(1, 0, CreateTopic(request=n, topic=f"t{n}", assignments=assignments)) for n in range(30)]
+    frames = list(message_json.frames(parcels, "c"))
+    assert max(map(len, frames)) < 2 * message_json.MOST_BYTES
+    assert [parcel for frame in frames for parcel in message_json.decode(frame[4:], "c")] == parcels
+    partitions = tuple(
+        PartitionMetadata(
+            partition=TopicPartition(f"topic-{n}", n),
+            replicas=(1, 2, 3),
+            isr=frozenset({1, 2, 3}),
+            leader=1,
+            topic_id=-n,
+        )
+        for n in range(10_000)
+    )
+    whole = message_json.encode([(0, 1, Metadata(since=0, offset=9, partitions=partitions, whole=True))], "c")
+    assert 10 * len(whole) < message_json.LONGEST
+    assert 10 * sum(whole.count(sign) for sign in (b",", b"[", b"{")) < MOST_VALUES
+
+
+@pytest.mark.sockets
+def test_a_frame_of_brokers_that_is_too_long_is_not_waited_for() -> None:
+    with Cluster(1) as cluster:
+        for size, ends in ((message_json.LONGEST + 1, True), (message_json.LONGEST, False)):
+            with socket.create_connection((HOST, cluster.ports[1])) as other:
+                other.settimeout(5 if ends else 0.3)
+                other.sendall(struct.pack(">ih", size, message_json.PEER_API))
+                if ends:
+                    assert other.recv(1) == b""
+                else:
+                    with pytest.raises(TimeoutError):
+                        other.recv(1)
+
+
 # Bytes in flight
 
 
@@ -486,6 +559,32 @@ def test_answers_and_requests_that_nobody_finishes_are_bounded_in_all() -> None:
         for connection in connections:
             connection.close()
         cluster.wait(lambda: server.flow.size == 0 and not server.flow.holders, "all is given back", 10)
+
+
+@pytest.mark.sockets
+def test_small_requests_that_nobody_finishes_are_bounded_in_all() -> None:
+    """Each of 4,000 connections could have as much as is read at once, and none of it was counted."""
+    with Cluster(1, LARGE) as cluster:
+        server, connections = cluster.servers[1], list[socket.socket]()
+        for _ in range(60):
+            connections.append(socket.create_connection((HOST, cluster.ports[1])))
+            connections[-1].settimeout(5)
+            with suppress(OSError):
+                connections[-1].sendall(struct.pack(">i", PIECE) + bytes(PIECE - 1))
+        cluster.wait(lambda: len(server.flow.holders) < 40, "those are closed that are too many", 10)
+        assert 4_000_000 < server.flow.size <= 8_000_000
+        for connection in connections:
+            connection.close()
+        cluster.wait(lambda: server.flow.size == 0 and not server.flow.holders, "all is given back", 10)
+
+
+@pytest.mark.sockets
+def test_a_message_of_a_broker_is_not_in_flight_once_it_is_read() -> None:
+    with Cluster(1) as cluster, socket.create_connection((HOST, cluster.ports[1])) as other:
+        server = cluster.servers[1]
+        parcel = (9, 1, DeleteTopic(request=1, topic="none"))
+        other.sendall(100 * message_json.encode([parcel], server.cluster) + struct.pack(">i", 9) + b"x" * 8)
+        cluster.wait(lambda: any(holder.partial == 8 for holder in server.flow.holders), "only the rest is there", 10)
 
 
 # Processes
@@ -630,6 +729,8 @@ KNOWN = {
     admin_refusals.MOST_NEW,
     admin_requests.MOST_DESCRIBED,
     fetch_sessions.MOST_PARTITIONS,
+    message_json.LONGEST,
+    message_json.MOST_VALUES,
     *(int(value) for value in Settings().properties().values() if value.isdigit()),
 }
 """Numbers that the table may name."""
