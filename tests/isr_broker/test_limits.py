@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,7 +62,8 @@ from isr_broker.storage.offsets_topic import Committed, learn
 from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessions, protocol
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
-from isr_broker.wire.groups import Groups, Member
+from isr_broker.wire.group_state import Group, Member, State
+from isr_broker.wire.groups import NONE, UNKNOWN_MEMBER_ID, Groups
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.reassignment_requests import MOST_REASSIGNED
 from isr_broker.wire.requests import Requests
@@ -327,6 +329,47 @@ def test_what_members_read_is_looked_at_once_for_all_topics() -> None:
     answer = asked(requests, protocol.OFFSET_DELETE, 0, {"group_id": name, "topics": topics})
     assert len(answer.all("topics")) == 1_100
     assert time.process_time() - began < 2
+
+
+def many_members(count: int, pending: int = 0) -> Groups:
+    """A group of members with names for life, and of ids that nobody has joined with."""
+    groups = Groups(0)
+    for n in range(count):
+        member = Member("", {"range": b""}, session_ms=10**6, rebalance_ms=10**6, heard_at=0, instance=f"i{n}")
+        groups.groups.setdefault("g", Group()).kind = "consumer"
+        groups.groups["g"].state = State.JOINING
+        member.identity = f"m{n}"
+        groups.groups["g"].add(member)
+    groups.groups["g"].pending.update({f"p{n}": 10**6 for n in range(pending)})
+    return groups
+
+
+@pytest.mark.parametrize(
+    ("names", "pending", "code"),
+    [
+        ([("", f"no{n}") for n in range(24_000)], 0, UNKNOWN_MEMBER_ID),
+        ([("", f"i{n}") for n in range(1_000)], 5_000, NONE),
+        ([(f"p{n}", "") for n in range(5_000)], 5_000, NONE),
+    ],
+    ids=["names that nobody has", "names of members", "ids that nobody has joined with"],
+)
+def test_who_leaves_by_name_is_not_looked_for_among_all(names: list[tuple[str, str]], pending: int, code: int) -> None:
+    """24,000 names that nobody had, in a group of 1,000: more than a second of a processor."""
+    groups = many_members(1_000, pending)
+    began = time.process_time()
+    assert groups.leave("g", names, 1) == [code] * len(names)
+    assert time.process_time() - began < 0.3
+
+
+def test_a_name_for_life_is_known_as_long_as_its_member() -> None:
+    groups = many_members(2)
+    group = groups.groups["g"]
+    before, after = group.members["m0"], attrs.evolve(group.members["m0"], identity="m9")
+    group.replace(before, after)
+    assert (group.static("i0"), [*group.members]) == (after, ["m9", "m1"])
+    group.remove("m9")
+    assert group.static("i0") is None
+    assert group.static("") is None
 
 
 def test_a_topic_that_is_named_often_is_described_once(alone: Requests) -> None:

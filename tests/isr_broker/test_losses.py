@@ -372,7 +372,7 @@ def test_failed_joins_and_groups_that_everybody_left_are_forgotten() -> None:
     assert groups.groups == {}
     groups.join("g", "consumer", attrs.evolve(stranger, identity=""), "c", 0, said.append)
     (member,) = groups.groups["g"].members
-    assert groups.leave("g", member, 1) == 0
+    assert groups.leave("g", [(member, "")], 1) == [0]
     assert groups.groups == {}
 
 

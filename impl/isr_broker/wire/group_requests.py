@@ -283,11 +283,12 @@ class GroupRequests:
                 reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:
                 leaving_members = [(m.text("member_id"), m.text("group_instance_id")) for m in body.all("members")]
+                codes = groups.leave(group, leaving_members or [(member, "")], now)
                 members = [
-                    {"member_id": m, "group_instance_id": i or None, "error_code": groups.leave(group, m, now, i)}
-                    for m, i in leaving_members
+                    {"member_id": m, "group_instance_id": i or None, "error_code": code}
+                    for (m, i), code in zip(leaving_members, codes, strict=False)
                 ]
-                reply({"error_code": 0 if leaving_members else groups.leave(group, member, now), "members": members})
+                reply({"error_code": 0 if leaving_members else codes[0], "members": members})
             case protocol.OFFSET_COMMIT:
                 self._commits(groups, request, now, reply)
             case protocol.OFFSET_DELETE:

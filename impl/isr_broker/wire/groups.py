@@ -13,7 +13,7 @@ coordinator the members join again, where Kafka's would not notice.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
@@ -160,7 +160,7 @@ class Groups:
             group.kind = kind
         group.more = group.first and group.state is State.JOINING
         member.joining, member.heard_at, member.new = reply, now, True
-        group.members[member.identity] = member
+        group.add(member)
         group.leader = group.leader or member.identity
         self._rejoin(group, now)
 
@@ -198,7 +198,7 @@ class Groups:
         """
         before.refuse_requests(FENCED_INSTANCE_ID)
         member.assignment, member.heard_at = before.assignment, now
-        group.members = {m.identity: m for m in (member if m is before else m for m in group.members.values())}
+        group.replace(before, member)
         if before.identity in group.partless:
             group.partless = group.partless - {before.identity} | {member.identity}
         leader = group.leader
@@ -351,24 +351,32 @@ class Groups:
         member.heard_at = now
         return REBALANCE_IN_PROGRESS if group.state is State.JOINING else NONE
 
-    def leave(self, name: str, identity: str, now: Millis, instance: str = "") -> int:
-        """A member leaves, or one that has a name for life is made to (LeaveGroup)."""
+    def leave(self, name: str, names: Sequence[tuple[str, str]], now: Millis) -> list[int]:
+        """Members leave, by their ids, or by their names for life and no id; the error code of each (LeaveGroup).
+
+        What follows for the others is found out once, when all of them are out.
+        """
         group = self.groups.get(name, Group())
+        before = len(group.members), len(group.pending)
+        codes = [self._leaves(group, identity, instance) for identity, instance in names]
+        if len(group.members) < before[0]:
+            self._rejoin(group, now)
+        if (len(group.members), len(group.pending)) != before:
+            self._goes_on(name, group, now)
+        return codes
+
+    def _leaves(self, group: Group, identity: str, instance: str) -> int:
         if identity in group.pending:
             group.remove(identity)
-            self._goes_on(name, group, now)
             return NONE
         if instance and not identity:
             named = group.static(instance)
             identity = "" if named is None else named.identity
         error = self._membership_error(group, identity, instance)
         member = None if error else group.remove(identity)
-        if member is None:
-            return error
-        member.refuse_requests(UNKNOWN_MEMBER_ID)
-        self._rejoin(group, now)
-        self._goes_on(name, group, now)
-        return NONE
+        if member is not None:
+            member.refuse_requests(UNKNOWN_MEMBER_ID)
+        return error
 
     def may_commit(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
         """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit).
