@@ -90,6 +90,12 @@ class Flow:
             holder.partial += size
             self._grows(holder, size)
 
+    def ends(self, holder: Holder) -> None:
+        """What has arrived has no answer, and is done with: a message of a broker."""
+        if holder.is_open:
+            self.size -= holder.partial
+            holder.partial = 0
+
     def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
         """A request of so many bytes, for which there is room, is served."""
         if holder.is_open:

@@ -10,11 +10,13 @@ import ssl
 from collections.abc import Sequence
 from typing import Final, cast
 
+from isr_broker.core import message_json
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import Parcel
 from isr_broker.listener_names import Listener
 from isr_broker.settings import Settings
 from isr_broker.wire import protocol
+from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 OF_THE_CONTROLLER: Final = (protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT)
@@ -38,6 +40,14 @@ def serves(listener: Listener, key: int) -> bool:
 def admits(listener: Listener, parcels: Sequence[Parcel]) -> bool:
     """Whether messages of our own frames may come this way: to the controller on its listener, else on brokers'."""
     return all(listener.controller if to == CONTROLLER else listener.brokers for _, to, _ in parcels)
+
+
+def check_peer(listener: Listener, size: int) -> None:
+    """BadFrame if a frame of our own, of so many bytes, may not come this way, whatever it says."""
+    if not (listener.brokers or listener.controller):
+        raise BadFrame(f"a message of a broker on listener {listener.name}")
+    if size > message_json.LONGEST:
+        raise BadFrame(f"a message of {size:,} bytes, a broker sends {message_json.LONGEST:,} at most")
 
 
 def visible(listener: Listener, answer: Answer) -> Answer:

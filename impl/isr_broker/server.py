@@ -31,7 +31,17 @@ from isr_broker.environment import Address
 from isr_broker.flow import Flow, Holder
 from isr_broker.links import Channel, Link
 from isr_broker.listener_names import SSL, Listener
-from isr_broker.listeners import admits, client_context, everything, refusal, rights, server_context, serves, visible
+from isr_broker.listeners import (
+    admits,
+    check_peer,
+    client_context,
+    everything,
+    refusal,
+    rights,
+    server_context,
+    serves,
+    visible,
+)
 from isr_broker.runtime import NO_CLUSTER_ID, Runtime
 from isr_broker.settings import MAX_INT, BadSetting, Settings
 from isr_broker.storage.disk import Disk
@@ -288,9 +298,13 @@ class Server:
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     self.log(f"a frame of {size} bytes: connection closed")
                     return
-                if not await self._take(listener, await self._frame(reader, size, holder), replies, holder, room):
+                frame = await self._frame(listener, reader, size, holder)
+                if not await self._take(listener, frame, replies, holder, room):
                     return
+                del frame
                 self._set_timer()
+        except BadFrame as error:
+            self.log(f"{error}: connection closed")
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             # The client has gone, or the broker ends: nobody is left to be told.
             pass
@@ -305,40 +319,41 @@ class Server:
                 replies.get_nowait()[0].cancel()
             writer.close()
 
-    async def _frame(self, reader: asyncio.StreamReader, size: int, holder: Holder) -> bytes:
-        """A frame; of a large one it is counted what has arrived, for a client may announce it and send no more."""
-        if size <= PIECE:
-            return await reader.readexactly(size)
-        pieces: list[bytes] = []
-        while size:
-            piece = await reader.read(min(size, PIECE))
+    async def _frame(self, listener: Listener, reader: asyncio.StreamReader, size: int, holder: Holder) -> bytes:
+        """A frame; it is counted what of it has arrived, for a client may announce one and send no more.
+
+        BadFrame, before the rest of it is read, if it is a broker's that may not come this way.
+        """
+        pieces = [await reader.readexactly(min(size, message_json.KEY_BYTES))]
+        self.flow.arrives(holder, len(pieces[0]))
+        if message_json.is_peer(pieces[0]):
+            check_peer(listener, size)
+        left = size - len(pieces[0])
+        while left:
+            piece = await reader.read(min(left, PIECE))
             if not piece:
-                raise asyncio.IncompleteReadError(b"", size)
+                raise asyncio.IncompleteReadError(b"", left)
             pieces.append(piece)
-            size -= len(piece)
+            left -= len(piece)
             self.flow.arrives(holder, len(piece))
         return b"".join(pieces)
 
     async def _take(
         self, listener: Listener, frame: bytes, replies: Replies, holder: Holder, room: asyncio.Event
     ) -> bool:
-        """One frame; False if the connection is to be closed."""
+        """One frame; False if the connection is to be closed, as it is after BadFrame."""
         if message_json.is_peer(frame):
+            self.flow.ends(holder)
             try:
                 parcels = message_json.decode(frame, self.cluster)
             except message_json.BadMessage as error:
-                self.log(f"{error}: connection closed")
-                return False
+                raise BadFrame(str(error)) from error
             if not admits(listener, parcels):
                 self.log(f"a message for {parcels[0][1]} on listener {listener.name}: connection closed")
                 return False
             self.runtime.receive_messages(parcels, self.now())
             return True
-        try:
-            request = protocol.parse(frame)
-        except BadFrame as error:
-            self.log(f"{error}: connection closed")
-            return False
+        request = protocol.parse(frame)
         if not serves(listener, request.key):
             self.log(f"API {request.key} on listener {listener.name}: connection closed")
             return False

@@ -87,7 +87,7 @@ from isr_broker.storage.checkpoints import (
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.disk_memory import Everything, MemoryDisk, Nothing
 from isr_broker.storage.log import Log
-from isr_broker.storage.log_directory import STRAY, LogDirectory, stray_name
+from isr_broker.storage.log_directory import STRAY, LogDirectory, name_out_of_use
 from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, NotOurs, claim
 from isr_broker.storage.metadata_end import END, EndFile
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
@@ -362,10 +362,10 @@ def test_a_record_is_not_found_by_its_time_in_a_damaged_batch() -> None:
 
 def test_a_log_that_is_set_aside_has_a_name_of_its_own_that_no_disk_refuses() -> None:
     disk, long = MemoryDisk(), TopicPartition("x" * 249, 12)
-    first = stray_name(long, 2**127 + 1, disk)
+    first = name_out_of_use(long, 2**127 + 1, disk, STRAY)
     assert len(first) == 255
     disk.make_folder(first)
-    second = stray_name(long, 2**127 + 1, disk)
+    second = name_out_of_use(long, 2**127 + 1, disk, STRAY)
     assert second != first
     assert len(second) == 255
 

@@ -130,7 +130,7 @@ def test_one_that_has_its_id_may_leave() -> None:
     room = Room()
     first = room.stable("a")[0]
     room.ask("b", 10)
-    assert room.groups.leave("g", room.identity("b"), 11) == NONE
+    assert room.groups.leave("g", [(room.identity("b"), "")], 11) == [NONE]
     assert room.group_state == "Stable"
     room.join("a", 20, identity=first)
     assert room.said["a"]["generation_id"] == 2
@@ -316,8 +316,8 @@ def test_who_says_another_members_name_for_life_is_fenced_also_to_join_and_to_le
     assert desk.error("a") == FENCED_INSTANCE_ID
     desk.join("a", identity=first, instance="third")
     assert desk.error("a") == UNKNOWN_MEMBER_ID
-    assert desk.groups.leave("g", first, 0, "second") == FENCED_INSTANCE_ID
-    assert desk.groups.leave("g", "", 0, "third") == UNKNOWN_MEMBER_ID
+    assert desk.groups.leave("g", [(first, "second")], 0) == [FENCED_INSTANCE_ID]
+    assert desk.groups.leave("g", [("", "third")], 0) == [UNKNOWN_MEMBER_ID]
     assert desk.groups.heartbeat("g", second, 1, 0, "second") == ILLEGAL_GENERATION
 
 

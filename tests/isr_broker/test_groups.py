@@ -148,9 +148,9 @@ def test_a_heartbeat_does_not_look_at_all_members() -> None:
 
 def test_who_leaves_makes_the_others_join_again() -> None:
     desk, first, second = two_members()
-    assert desk.groups.leave("g", second, 10) == NONE
+    assert desk.groups.leave("g", [(second, "")], 10) == [NONE]
     assert desk.groups.heartbeat("g", first, 2, 10) == REBALANCE_IN_PROGRESS
-    assert desk.groups.leave("g", second, 10) == UNKNOWN_MEMBER_ID
+    assert desk.groups.leave("g", [(second, "")], 10) == [UNKNOWN_MEMBER_ID]
 
 
 def test_a_group_is_described_and_what_members_have_once_all_have_a_part() -> None:
@@ -266,8 +266,8 @@ def test_a_static_member_may_be_away_while_the_others_join_again() -> None:
 
 def test_an_admin_removes_a_static_member_by_its_name() -> None:
     desk, first, second = two_static()
-    assert desk.groups.leave("g", first, 10, "second") == FENCED_INSTANCE_ID
-    assert desk.groups.leave("g", "", 10, "second") == NONE
+    assert desk.groups.leave("g", [(first, "second")], 10) == [FENCED_INSTANCE_ID]
+    assert desk.groups.leave("g", [("", "second")], 10) == [NONE]
     assert desk.groups.heartbeat("g", second, 2, 10, "second") == UNKNOWN_MEMBER_ID
     assert desk.groups.heartbeat("g", first, 2, 10) == REBALANCE_IN_PROGRESS
 
@@ -281,7 +281,7 @@ def test_members_that_are_out_are_told_whatever_they_wait_for() -> None:
     assert "b" not in desk.said
     desk.groups.tick(200)
     assert desk.said["b"]["error_code"] == REBALANCE_IN_PROGRESS, "who waits for its part shows that it lives"
-    assert desk.groups.leave("g", next(iter(desk.groups.groups["g"].members)), 210) == NONE
+    assert desk.groups.leave("g", [(next(iter(desk.groups.groups["g"].members)), "")], 210) == [NONE]
 
 
 # What is committed

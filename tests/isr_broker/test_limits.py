@@ -6,15 +6,19 @@ bytes could cost a broker seconds, or its memory.
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,8 +28,17 @@ from tests.support.clusters import QUICK, Cluster, three_processes
 from isr_broker.core import batch_records, message_json
 from isr_broker.core.batch_records import newest_timestamp
 from isr_broker.core.log_view import LogView
-from isr_broker.core.message_json import MOST_MESSAGES, BadMessage
-from isr_broker.core.messages import Error, Heartbeat, Millis, TopicPartition
+from isr_broker.core.message_json import MOST_MESSAGES, MOST_VALUES, BadMessage
+from isr_broker.core.messages import (
+    CreateTopic,
+    DeleteTopic,
+    Error,
+    Heartbeat,
+    Metadata,
+    Millis,
+    PartitionMetadata,
+    TopicPartition,
+)
 from isr_broker.core.producers import admission_of
 from isr_broker.core.record_batch import (
     BadBatch,
@@ -42,10 +55,15 @@ from isr_broker.core.record_batch import (
     zigzag,
 )
 from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
+from isr_broker.server import PIECE
 from isr_broker.settings import Settings
+from isr_broker.storage import dropped_records
+from isr_broker.storage.offsets_topic import Committed, learn
 from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessions, protocol
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
+from isr_broker.wire.group_state import Group, Member, State
+from isr_broker.wire.groups import NONE, UNKNOWN_MEMBER_ID, Groups
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.reassignment_requests import MOST_REASSIGNED
 from isr_broker.wire.requests import Requests
@@ -249,7 +267,109 @@ def test_many_looks_for_a_time_are_done_in_turns(alone: Requests) -> None:
         alone.turns.tick(1)
 
 
+@pytest.mark.parametrize("size", [-1, -20, 2**31], ids=["nothing", "negative", "more than there is"])
+def test_whoever_reads_records_ends_whatever_they_say_of_their_size(size: int) -> None:
+    """Also where nobody looked before they were written: what groups have committed, and what a truncation takes."""
+    data, began = batch_around(entry(b"\0\0\0\1\1\0", size), 2**31 - 1), time.process_time()
+    for reader in (partial(learn, Committed()), lines_of):
+        with pytest.raises(BadBatch, match="a record of"):
+            reader(data)
+    assert time.process_time() - began < 1
+
+
+def lines_of(data: bytes) -> None:
+    """What is written down of a batch that a truncation takes."""
+    list(dropped_records._lines(TopicPartition("t", 0), data, header(data, 0)))  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_record_that_is_no_committed_offset_is_a_damaged_batch() -> None:
+    record = b"\0\0\0" + varint(4) + struct.pack(">hh", 1, 9) + b"\1\0"
+    with pytest.raises(BadBatch, match="no committed offset"):
+        learn(Committed(), batch_around(entry(record)))
+
+
 # What a request names
+
+
+SUBSCRIPTIONS = {
+    "names of negative length": struct.pack(">hih", 0, 2**31 - 1, -2),
+    "a name of negative length": struct.pack(">hih", 0, 1, -1) + bytes(4),
+    "more names than bytes": struct.pack(">hi", 0, 2**31 - 1) + bytes(1_000),
+    "a negative number of names": struct.pack(">hi", 0, -1) + bytes(4),
+    "a name that is longer than the rest": struct.pack(">hih", 0, 1, 9) + b"t",
+}
+
+
+@pytest.mark.parametrize("metadata", SUBSCRIPTIONS.values(), ids=SUBSCRIPTIONS)
+def test_a_subscription_that_cannot_be_read_is_none(metadata: bytes) -> None:
+    """Eight bytes had the broker count to two thousand million; who knows what the member reads."""
+    groups, began = Groups(0), time.process_time()
+    member = Member("", {"range": metadata}, session_ms=10, rebalance_ms=10, heard_at=0)
+    groups.join("g", "consumer", member, "a", 0, lambda answer: None)
+    assert groups.groups["g"].protocol == "range"
+    assert groups.reads("g", {"t", "u"}) == {"t", "u"}
+    assert time.process_time() - began < 1
+
+
+def test_what_members_read_is_looked_at_once_for_all_topics() -> None:
+    requests, name = one_broker(), "g"
+    metadata = struct.pack(">hi", 0, 100_000) + b"".join(struct.pack(">h", 5) + b"%05d" % n for n in range(100_000))
+    join: Answer = {
+        "group_id": name,
+        "session_timeout": 6_000,
+        "rebalance_timeout": 6_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": metadata}],
+    }
+    assert said(requests, protocol.ask(protocol.JOIN_GROUP, 2, 1, "a", join)) is None
+    requests.groups.tick(60_000)
+    topics = [{"name": f"{n:05}", "partitions": [{"partition_index": 0}]} for n in range(99_900, 101_000)]
+    began = time.process_time()
+    answer = asked(requests, protocol.OFFSET_DELETE, 0, {"group_id": name, "topics": topics})
+    assert len(answer.all("topics")) == 1_100
+    assert time.process_time() - began < 2
+
+
+def many_members(count: int, pending: int = 0) -> Groups:
+    """A group of members with names for life, and of ids that nobody has joined with."""
+    groups = Groups(0)
+    for n in range(count):
+        member = Member("", {"range": b""}, session_ms=10**6, rebalance_ms=10**6, heard_at=0, instance=f"i{n}")
+        groups.groups.setdefault("g", Group()).kind = "consumer"
+        groups.groups["g"].state = State.JOINING
+        member.identity = f"m{n}"
+        groups.groups["g"].add(member)
+    groups.groups["g"].pending.update({f"p{n}": 10**6 for n in range(pending)})
+    return groups
+
+
+@pytest.mark.parametrize(
+    ("names", "pending", "code"),
+    [
+        ([("", f"no{n}") for n in range(24_000)], 0, UNKNOWN_MEMBER_ID),
+        ([("", f"i{n}") for n in range(1_000)], 5_000, NONE),
+        ([(f"p{n}", "") for n in range(5_000)], 5_000, NONE),
+    ],
+    ids=["names that nobody has", "names of members", "ids that nobody has joined with"],
+)
+def test_who_leaves_by_name_is_not_looked_for_among_all(names: list[tuple[str, str]], pending: int, code: int) -> None:
+    """24,000 names that nobody had, in a group of 1,000: more than a second of a processor."""
+    groups = many_members(1_000, pending)
+    began = time.process_time()
+    assert groups.leave("g", names, 1) == [code] * len(names)
+    assert time.process_time() - began < 0.3
+
+
+def test_a_name_for_life_is_known_as_long_as_its_member() -> None:
+    groups = many_members(2)
+    group = groups.groups["g"]
+    before, after = group.members["m0"], attrs.evolve(group.members["m0"], identity="m9")
+    group.replace(before, after)
+    assert (group.static("i0"), [*group.members]) == (after, ["m9", "m1"])
+    group.remove("m9")
+    assert group.static("i0") is None
+    assert group.static("") is None
 
 
 def test_a_topic_that_is_named_often_is_described_once(alone: Requests) -> None:
@@ -339,6 +459,68 @@ def test_a_frame_of_too_many_messages_is_none() -> None:
         message_json.decode(message_json.encode(parcels, "c")[4:], "c")
 
 
+def private_frame(body: bytes) -> bytes:
+    """Without its length."""
+    return struct.pack(">hhi", message_json.PEER_API, 0, len(body)) + body
+
+
+MANY = b"[" + b"[]," * MOST_VALUES + b'"c"]'
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (MANY, "values in one frame"),
+        (b"[" + b" " * message_json.LONGEST + b'"c"]', "bytes in one frame"),
+        (b'[[], "d"]', "of the cluster 'd', not of 'c'"),
+        (b"[[], []]", "of the cluster"),
+    ],
+    ids=["values", "bytes", "another cluster", "no cluster"],
+)
+def test_a_frame_of_brokers_is_looked_at_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, why: str
+) -> None:
+    """JSON takes thirty times its bytes once it is read: one frame took 2.8 GB and 8.5 s."""
+    monkeypatch.setattr(json, "loads", lambda data: pytest.fail("it is read"))
+    with pytest.raises(BadMessage, match=why):
+        message_json.decode(private_frame(body), "c")
+
+
+def test_frames_of_brokers_are_no_larger_than_one_message_needs() -> None:
+    assignments = ((1, 2, 3),) * 10_000
+    parcels = [(1, 0, CreateTopic(request=n, topic=f"t{n}", assignments=assignments)) for n in range(30)]
+    frames = list(message_json.frames(parcels, "c"))
+    assert max(map(len, frames)) < 2 * message_json.MOST_BYTES
+    assert [parcel for frame in frames for parcel in message_json.decode(frame[4:], "c")] == parcels
+    partitions = tuple(
+        PartitionMetadata(
+            partition=TopicPartition(f"topic-{n}", n),
+            replicas=(1, 2, 3),
+            isr=frozenset({1, 2, 3}),
+            leader=1,
+            topic_id=-n,
+        )
+        for n in range(10_000)
+    )
+    whole = message_json.encode([(0, 1, Metadata(since=0, offset=9, partitions=partitions, whole=True))], "c")
+    assert 10 * len(whole) < message_json.LONGEST
+    assert 10 * sum(whole.count(sign) for sign in (b",", b"[", b"{")) < MOST_VALUES
+
+
+@pytest.mark.sockets
+def test_a_frame_of_brokers_that_is_too_long_is_not_waited_for() -> None:
+    with Cluster(1) as cluster:
+        for size, ends in ((message_json.LONGEST + 1, True), (message_json.LONGEST, False)):
+            with socket.create_connection((HOST, cluster.ports[1])) as other:
+                other.settimeout(5 if ends else 0.3)
+                other.sendall(struct.pack(">ih", size, message_json.PEER_API))
+                if ends:
+                    assert other.recv(1) == b""
+                else:
+                    with pytest.raises(TimeoutError):
+                        other.recv(1)
+
+
 # Bytes in flight
 
 
@@ -421,6 +603,32 @@ def test_answers_and_requests_that_nobody_finishes_are_bounded_in_all() -> None:
         for connection in connections:
             connection.close()
         cluster.wait(lambda: server.flow.size == 0 and not server.flow.holders, "all is given back", 10)
+
+
+@pytest.mark.sockets
+def test_small_requests_that_nobody_finishes_are_bounded_in_all() -> None:
+    """Each of 4,000 connections could have as much as is read at once, and none of it was counted."""
+    with Cluster(1, LARGE) as cluster:
+        server, connections = cluster.servers[1], list[socket.socket]()
+        for _ in range(60):
+            connections.append(socket.create_connection((HOST, cluster.ports[1])))
+            connections[-1].settimeout(5)
+            with suppress(OSError):
+                connections[-1].sendall(struct.pack(">i", PIECE) + bytes(PIECE - 1))
+        cluster.wait(lambda: len(server.flow.holders) < 40, "those are closed that are too many", 10)
+        assert 4_000_000 < server.flow.size <= 8_000_000
+        for connection in connections:
+            connection.close()
+        cluster.wait(lambda: server.flow.size == 0 and not server.flow.holders, "all is given back", 10)
+
+
+@pytest.mark.sockets
+def test_a_message_of_a_broker_is_not_in_flight_once_it_is_read() -> None:
+    with Cluster(1) as cluster, socket.create_connection((HOST, cluster.ports[1])) as other:
+        server = cluster.servers[1]
+        parcel = (9, 1, DeleteTopic(request=1, topic="none"))
+        other.sendall(100 * message_json.encode([parcel], server.cluster) + struct.pack(">i", 9) + b"x" * 8)
+        cluster.wait(lambda: any(holder.partial == 8 for holder in server.flow.holders), "only the rest is there", 10)
 
 
 # Processes
@@ -565,6 +773,8 @@ KNOWN = {
     admin_refusals.MOST_NEW,
     admin_requests.MOST_DESCRIBED,
     fetch_sessions.MOST_PARTITIONS,
+    message_json.LONGEST,
+    message_json.MOST_VALUES,
     *(int(value) for value in Settings().properties().values() if value.isdigit()),
 }
 """Numbers that the table may name."""

@@ -215,6 +215,15 @@ def test_whoever_reaches_clients_only_is_no_broker(cluster: ApartCluster) -> Non
     assert fetch_as_follower(cluster.port("BROKERS", leader), uuid_of_topic(cluster), epoch) == 0
 
 
+@pytest.mark.sockets
+def test_a_message_of_a_broker_is_refused_by_its_first_bytes_where_clients_come(cluster: ApartCluster) -> None:
+    """Before anything of it is read: to read 100 MB of JSON takes 2.8 GB."""
+    with socket.create_connection(("127.0.0.1", cluster.ports[1])) as stranger:
+        stranger.settimeout(5)
+        stranger.sendall(struct.pack(">ih", 100_000_000, message_json.PEER_API))
+        assert stranger.recv(1) == b""
+
+
 def uuid_of_topic(cluster: ApartCluster) -> bytes:
     partition = cluster.partition("t")
     assert partition is not None

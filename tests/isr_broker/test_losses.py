@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 from collections.abc import Callable
 
 import attrs
@@ -42,7 +44,8 @@ from isr_broker.designs import KIP_966, PLANTED, Design
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, read_offsets
-from isr_broker.storage.disk_memory import Everything, Fault, Image, MemoryDisk, Nothing
+from isr_broker.storage.disk import ROOT
+from isr_broker.storage.disk_memory import Everything, Fault, Image, MemoryDisk, Nothing, Survival
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_end import END
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
@@ -369,7 +372,7 @@ def test_failed_joins_and_groups_that_everybody_left_are_forgotten() -> None:
     assert groups.groups == {}
     groups.join("g", "consumer", attrs.evolve(stranger, identity=""), "c", 0, said.append)
     (member,) = groups.groups["g"].members
-    assert groups.leave("g", member, 1) == 0
+    assert groups.leave("g", [(member, "")], 1) == [0]
     assert groups.groups == {}
 
 
@@ -405,6 +408,31 @@ def test_checkpoints_of_a_deleted_topic_say_nothing_of_the_next_of_its_name() ->
     disk.crash(Everything())
     (found,) = LogDirectory(disk, Settings()).load()[1]
     assert (found.topic_id, found.log.start, found.log.end, found.high_watermark) == (2, 0, 1, 0)
+
+
+class Death(BaseException):
+    """The process or the machine dies before an operation of its disk."""
+
+
+@pytest.mark.parametrize("survival", [Everything(), Nothing()])
+def test_a_log_that_is_deleted_while_the_broker_dies_is_whole_or_gone(survival: Survival) -> None:
+    """File by file it would lack what had been durable, and be offline for good (LogManager.asyncDelete renames it)."""
+    for last in itertools.count(1):
+        disk, logs = with_a_log_at(20)
+        logs.perform(AppendLog(partition=TP, records=batch_at(21), flush=True))
+        left = iter(range(last))
+        disk.hook = lambda *_, left=left: None if next(left, None) is not None else Fault(Death())
+        with contextlib.suppress(Death):
+            logs.delete(TP)
+            assert last > 5, "the folder has four files"
+            break
+        disk.hook = None
+        disk.crash(survival)
+        directory = LogDirectory(disk, Settings())
+        opened = directory.load()[1]
+        assert directory.damages() == []
+        assert [(o.log.start, o.log.end) for o in opened] in ([(20, 22)], [])
+        assert [name for name in disk.names(ROOT) if name.endswith(("-delete", "-stray"))] == []
 
 
 def with_an_older_file(name: str, after: Callable[[MemoryDisk], None] = lambda disk: None) -> LogDirectory:

@@ -21,11 +21,19 @@ from isr_broker.core.messages import BrokerId, FetchResponse, Message, MetadataR
 from isr_broker.core.stamps import Stamp, Stamped, bare
 
 PEER_API: Final = 32_000
+_KEY: Final = struct.pack(">h", PEER_API)
+KEY_BYTES: Final = len(_KEY)
+"""So much of a frame says whether it is of this API."""
 _HEAD: Final = struct.Struct(">hhi")
 
 MOST_MESSAGES: Final = 500
 MOST_BYTES: Final = 1 << 20
-"""Of one frame, roughly, so that one destination's frames leave room for others."""
+"""After so many the next message goes in another frame, so that one destination's frames leave room for others."""
+
+LONGEST: Final = 32 << 20
+"""Bytes of a frame: the metadata of 100,000 partitions have as many, and they are one message."""
+MOST_VALUES: Final = 2_500_000
+"""In the JSON of a frame, roughly: a list in it takes three bytes, and a hundred times as much once it is read."""
 
 Parcel: TypeAlias = tuple[BrokerId, BrokerId, Message | Stamped]
 """From whom, to whom, and the message, which has a stamp when its sender writes a trace."""
@@ -47,53 +55,71 @@ class BadMessage(ValueError):
 
 def frames(parcels: Sequence[Parcel], cluster: str) -> Iterator[bytes]:
     """As few frames as may be, with their lengths, in the order of the messages; each says of which cluster it is."""
-    frame_start, size = 0, 0
-    for at, (_, _, sent) in enumerate(parcels):
-        message = bare(sent)
-        size += len(message.records) if isinstance(message, FetchResponse) else 0
-        if size >= MOST_BYTES or at + 1 - frame_start >= MOST_MESSAGES:
-            yield encode(parcels[frame_start : at + 1], cluster)
-            frame_start, size = at + 1, 0
-    if frame_start < len(parcels):
-        yield encode(parcels[frame_start:], cluster)
+    rows: list[bytes] = []
+    records: list[bytes] = []
+    size = 0
+    for parcel in parcels:
+        row, behind = _row(parcel)
+        rows.append(row)
+        records.append(behind)
+        size += len(row) + len(behind)
+        if size >= MOST_BYTES or len(rows) >= MOST_MESSAGES:
+            yield _frame(rows, records, cluster)
+            rows, records, size = [], [], 0
+    if rows:
+        yield _frame(rows, records, cluster)
 
 
 def encode(parcels: Sequence[Parcel], cluster: str) -> bytes:
     """One frame, with its length."""
-    rows: list[tuple[object, ...]] = []
-    records: list[bytes] = []
-    for source, to, envelope in parcels:
-        message, behind = bare(envelope), b""
-        if isinstance(message, FetchResponse) and message.records:
-            behind, message = message.records, attrs.evolve(message, records=b"")
-            records.append(behind)
-        stamp = [[envelope.stamp.message, dict(envelope.stamp.clock)]] if isinstance(envelope, Stamped) else []
-        rows.append((source, to, len(behind), _converter.unstructure(message, unstructure_as=Message), *stamp))
-    body = json.dumps([*rows, cluster]).encode()
+    pairs = [_row(parcel) for parcel in parcels]
+    return _frame([row for row, _ in pairs], [behind for _, behind in pairs], cluster)
+
+
+def _row(parcel: Parcel) -> tuple[bytes, bytes]:
+    """A message as JSON, and its records."""
+    source, to, envelope = parcel
+    message, behind = bare(envelope), b""
+    if isinstance(message, FetchResponse) and message.records:
+        behind, message = message.records, attrs.evolve(message, records=b"")
+    stamp = [[envelope.stamp.message, dict(envelope.stamp.clock)]] if isinstance(envelope, Stamped) else []
+    row = [source, to, len(behind), _converter.unstructure(message, unstructure_as=Message), *stamp]
+    return json.dumps(row).encode(), behind
+
+
+def _frame(rows: Sequence[bytes], records: Sequence[bytes], cluster: str) -> bytes:
+    body = b"[" + b", ".join([*rows, json.dumps(cluster).encode()]) + b"]"
     size = _HEAD.size + len(body) + sum(map(len, records))
     return b"".join((struct.pack(">i", size), _HEAD.pack(PEER_API, 0, len(body)), body, *records))
 
 
 def is_peer(frame: bytes) -> bool:
-    """The frame, without its length, is of this API."""
-    return len(frame) >= _HEAD.size and struct.unpack_from(">h", frame)[0] == PEER_API
+    """The frame, or its beginning, without its length, is of this API."""
+    return frame[:KEY_BYTES] == _KEY
 
 
 def decode(frame: bytes, cluster: str) -> list[Parcel]:
-    """The messages of a frame; BadMessage if it has anything else, or is of another cluster."""
-    _, _, size = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
-    at = _HEAD.size + size
+    """The messages of a frame; BadMessage if it has anything else, or is of another cluster.
+
+    How large it is, of which cluster, and of how many values is looked at before anything of it is read.
+    """
     parcels: list[Parcel] = []
     try:
-        *listed, whose = cast("list[object]", json.loads(frame[_HEAD.size : at]))
+        _, _, size = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
+        at = _HEAD.size + size
+        body = frame[_HEAD.size : at]
+        _look_at(body, cluster)
+        *listed, whose = cast("list[object]", json.loads(body))
         if whose != cluster:
             raise BadMessage(f"a message of a broker of the cluster {str(whose)[:40]!r}, not of {cluster!r}")
         rows = cast("list[tuple[int, int, int, object, tuple[str, dict[str, int]]]]", listed)
         if len(rows) > MOST_MESSAGES:
             raise BadMessage(f"{len(rows):,} messages in one frame, a broker sends {MOST_MESSAGES} at most")
-        for source, to, behind, body, *stamp in rows:
-            message = cast("Message", _converter.structure(body, Message))  # type: ignore[arg-type]
+        for source, to, behind, inner, *stamp in rows:
+            message = cast("Message", _converter.structure(inner, Message))  # type: ignore[arg-type]
             if isinstance(message, FetchResponse) and behind:
+                if behind < 0:
+                    raise BadMessage(f"{behind} bytes of records")
                 message = attrs.evolve(message, records=frame[at : at + behind])
                 at += behind
             sent = Stamped(message, Stamp(stamp[0][0], stamp[0][1])) if stamp else message
@@ -106,6 +132,18 @@ def decode(frame: bytes, cluster: str) -> list[Parcel]:
     if at != len(frame):
         raise BadMessage(f"{len(frame)} bytes, {at} expected")
     return parcels
+
+
+def _look_at(body: bytes, cluster: str) -> None:
+    """BadMessage if the JSON of a frame is more than a broker sends, or of another cluster, by its bytes alone."""
+    if len(body) > LONGEST:
+        raise BadMessage(f"{len(body):,} bytes in one frame, a broker sends {LONGEST:,} at most")
+    if not body.endswith(json.dumps(cluster).encode() + b"]"):
+        whose = body[-60:].rpartition(b" ")[2].strip(b'[]"').decode(errors="replace")
+        raise BadMessage(f"a message of a broker of the cluster {whose[:40]!r}, not of {cluster!r}")
+    values = sum(body.count(sign) for sign in (b",", b"[", b"{"))
+    if values > MOST_VALUES:
+        raise BadMessage(f"{values:,} values in one frame, a broker sends {MOST_VALUES:,} at most")
 
 
 def record_line(record: MetadataRecord) -> bytes:

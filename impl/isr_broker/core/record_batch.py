@@ -171,18 +171,25 @@ def records_in(data: bytes, batch: Batch) -> Iterator[Stamp]:
     if batch.compressed or batch.append_time:
         yield Stamp(batch.base_offset, batch.max_timestamp, batch.leader_epoch)
         return
-    base, end = base_timestamp(data, batch), batch.position + batch.size
-    at = batch.position + HEADER_BYTES
-    for _ in range(batch.count):
-        size, at = zigzag(data, at)
-        after, inner = at + size, at + 1
-        if size < 1 or after > end:
-            # Else a log with such a record would be read for ever: going back, or as often as the header says.
-            raise BadBatch(f"at byte {at}: a record of {size} bytes, {end - at} are left")
-        delta, inner = zigzag(data, inner)
+    base = base_timestamp(data, batch)
+    for at in record_places(data, batch):
+        delta, inner = zigzag(data, at + 1)
         number, _ = zigzag(data, inner)
         yield Stamp(batch.base_offset + number, base + delta, batch.leader_epoch)
-        at = after
+
+
+def record_places(data: bytes, batch: Batch) -> Iterator[int]:
+    """Where each record of an uncompressed batch begins, behind its size; BadBatch where a size cannot be.
+
+    Else a log with such a record would be read for ever: going back, or as often as the header says.
+    """
+    at, end = batch.position + HEADER_BYTES, batch.position + batch.size
+    for _ in range(batch.count):
+        size, at = zigzag(data, at)
+        if size < 1 or at + size > end:
+            raise BadBatch(f"at byte {at}: a record of {size} bytes, {end - at} are left")
+        yield at
+        at += size
 
 
 def base_timestamp(data: bytes, batch: Batch) -> int:

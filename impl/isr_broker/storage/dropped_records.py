@@ -16,7 +16,7 @@ from typing import Final
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.messages import Offset, TopicPartition
-from isr_broker.core.record_batch import HEADER_BYTES, Batch, batches, zigzag
+from isr_broker.core.record_batch import Batch, batches, record_places, zigzag
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.log import Log
 
@@ -54,14 +54,11 @@ def _lines(tp: TopicPartition, data: bytes, batch: Batch) -> Iterator[dict[str, 
         yield {**about, "offset": batch.base_offset, "last_offset": batch.last_offset, "batch_base64": whole}
         return
     base = int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)
-    at = batch.position + HEADER_BYTES
-    for _ in range(batch.count):
-        size, at = zigzag(data, at)
-        after = at + size
-        timestamp, at = zigzag(data, at + 1)
-        number, at = zigzag(data, at)
-        key, at = _field(data, at)
-        value, _ = _field(data, at)
+    for at in record_places(data, batch):
+        timestamp, here = zigzag(data, at + 1)
+        number, here = zigzag(data, here)
+        key, here = _field(data, here)
+        value, _ = _field(data, here)
         yield {
             **about,
             "offset": batch.base_offset + number,
@@ -69,7 +66,6 @@ def _lines(tp: TopicPartition, data: bytes, batch: Batch) -> Iterator[dict[str, 
             **_text("key", key),
             **_text("value", value),
         }
-        at = after
 
 
 def _field(data: bytes, at: int) -> tuple[bytes | None, int]:

@@ -329,16 +329,6 @@ class Log:
         path = f"{self.folder}/{FILE}"
         return f"{path} says no topic" if self.disk.exists(path) else f"{path} is missing"
 
-    def remove(self) -> None:
-        """Remove the log, the newest first, so that what a crash leaves is a log (LogManager.asyncDelete)."""
-        self.close()
-        for segment in reversed(self.segments):
-            self.disk.remove(f"{self.folder}/{file_name(segment.base_offset)}")
-        for name in self.disk.names(self.folder):
-            self.disk.remove(f"{self.folder}/{name}")
-        self.disk.remove(self.folder)
-        self.disk.flush_folder(ROOT)
-
     def contents(self) -> bytes:
         """Every batch, for tools and tests."""
         return b"".join(segment.file.read(0, segment.size) for segment in self.segments)

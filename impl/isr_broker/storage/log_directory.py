@@ -54,20 +54,23 @@ from isr_broker.storage.log import Log, identity
 from isr_broker.storage.offsets_topic import TOPIC
 
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_DELETED_FOLDER: Final = re.compile(r"[a-zA-Z0-9._-]*-\d+\.[0-9a-f]{32}(-\d+)?-delete")
 
 
 STRAY: Final = "-stray"
+DELETED: Final = "-delete"
 _LONGEST_NAME: Final = 255
 
 
-def stray_name(tp: TopicPartition, topic_id: int, disk: Disk) -> str:
-    """The name of a log that is set aside: that of the partition, the topic's id, and -stray, all within 255 bytes.
+def name_out_of_use(tp: TopicPartition, topic_id: int, disk: Disk, ending: str) -> str:
+    """The name of a log that nobody opens any more: the partition's, the topic's id and the ending, within 255 bytes.
 
-    LogManager.logStrayDirName, where any unique id is in the middle. Each further log of one topic gets a number.
+    LogManager.logStrayDirName and logDeleteDirName, where any unique id is in the middle. Each further log of one topic
+    gets a number.
     """
     number = 0
     while True:
-        end = f"-{tp.partition}.{uuid_of(topic_id).hex()}{f'-{number}' if number else ''}{STRAY}"
+        end = f"-{tp.partition}.{uuid_of(topic_id).hex()}{f'-{number}' if number else ''}{ending}"
         name = tp.topic[: _LONGEST_NAME - len(end)] + end
         if not disk.exists(name):
             return name
@@ -102,6 +105,8 @@ class LogDirectory:
         (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
+        for name in filter(_DELETED_FOLDER.fullmatch, self.disk.names(ROOT)):
+            self._remove_folder(name)
         found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
         names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
         identities = self._identities(names)
@@ -202,22 +207,37 @@ class LogDirectory:
         return LogOpened(partition=tp, log=log.view, topic_id=own_id, is_certain=is_certain)
 
     def delete(self, tp: TopicPartition) -> None:
-        """Remove the log of a partition; what cannot be removed is found, and removed, at the next start."""
-        log = self.logs.pop(tp, None)
-        if log is not None:
-            with contextlib.suppress(OSError):
-                log.remove()
+        """Remove the log of a partition, under another name first (LogManager.asyncDelete).
+
+        A crash in between leaves no log of which files are missing, which would count as damaged. What cannot be
+        renamed or removed is removed at the next start.
+        """
+        name = self._take_out_of_use(tp, DELETED)
+        if name:
+            self._remove_folder(name)
+
+    def _remove_folder(self, name: str) -> None:
+        """Remove the folder of a log that nobody opens any more; where that fails, the next start does."""
+        with contextlib.suppress(OSError):
+            for file in self.disk.names(name):
+                self.disk.remove(f"{name}/{file}")
+            self.disk.remove(name)
+            self.disk.flush_folder(ROOT)
 
     def set_aside(self, tp: TopicPartition) -> str:
         """Give the log of a partition another name, which is returned; nobody opens it any more.
 
         What cannot be renamed is found, and renamed, at the next start; the name is empty then.
         """
+        return self._take_out_of_use(tp, STRAY)
+
+    def _take_out_of_use(self, tp: TopicPartition, ending: str) -> str:
+        """Close the log of a partition and rename its folder, durably; empty if there is none or that fails."""
         log = self.logs.pop(tp, None)
         if log is None:
             return ""
         log.close()
-        name = stray_name(tp, log.topic_id(), self.disk)
+        name = name_out_of_use(tp, log.topic_id(), self.disk, ending)
         try:
             self.disk.rename(log.folder, name)
             self.disk.flush_folder(ROOT)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from isr_broker.core.messages import Millis, Offset, TopicPartition
-from isr_broker.core.record_batch import HEADER_BYTES, batch_around, batches, varint, zigzag
+from isr_broker.core.record_batch import BadBatch, batch_around, batches, record_places, varint, zigzag
 
 TOPIC: Final = "__consumer_offsets"
 
@@ -62,22 +62,30 @@ def take(committed: Committed, group: str, new: News) -> None:
 
 
 def learn(committed: Committed, log: bytes) -> Offset:
-    """Take what batches of a partition say, the last word of each; where the log goes on after them, 0 for none."""
+    """Take what batches of a partition say, the last word of each; where the log goes on after them, 0 for none.
+
+    BadBatch where a record is none of this topic.
+    """
     end = 0
     for batch in batches(log):
-        at = batch.position + HEADER_BYTES
-        for _ in range(batch.count):
-            size, at = zigzag(log, at)
+        for at in record_places(log, batch):
             key, value = _key_and_value(log, at)
-            at += size
             if key[:2] == _KEY_BEGINS:
-                group, after = _read_text(key, 2)
-                topic, after = _read_text(key, after)
-                (partition,) = struct.unpack_from(">i", key, after)
-                said = None if value is None else (struct.unpack_from(">q", value, 2)[0], _read_text(value, 14)[0])
-                take(committed, group, {TopicPartition(topic, partition): said})
+                try:
+                    take(committed, *_commit(key, value))
+                except (struct.error, UnicodeDecodeError) as error:
+                    raise BadBatch(f"at byte {at}: no committed offset: {error}") from error
         end = batch.next_offset
     return end
+
+
+def _commit(key: bytes, value: bytes | None) -> tuple[str, News]:
+    """The group of a record, and what it has committed."""
+    group, after = _read_text(key, 2)
+    topic, after = _read_text(key, after)
+    (partition,) = struct.unpack_from(">i", key, after)
+    row = None if value is None else (int(struct.unpack_from(">q", value, 2)[0]), _read_text(value, 14)[0])
+    return group, {TopicPartition(topic, partition): row}
 
 
 def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes | None]:

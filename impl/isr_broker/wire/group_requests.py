@@ -283,11 +283,12 @@ class GroupRequests:
                 reply({"error_code": groups.heartbeat(group, member, generation, now, instance)})
             case protocol.LEAVE_GROUP:
                 leaving_members = [(m.text("member_id"), m.text("group_instance_id")) for m in body.all("members")]
+                codes = groups.leave(group, leaving_members or [(member, "")], now)
                 members = [
-                    {"member_id": m, "group_instance_id": i or None, "error_code": groups.leave(group, m, now, i)}
-                    for m, i in leaving_members
+                    {"member_id": m, "group_instance_id": i or None, "error_code": code}
+                    for (m, i), code in zip(leaving_members, codes, strict=False)
                 ]
-                reply({"error_code": 0 if leaving_members else groups.leave(group, member, now), "members": members})
+                reply({"error_code": 0 if leaving_members else codes[0], "members": members})
             case protocol.OFFSET_COMMIT:
                 self._commits(groups, request, now, reply)
             case protocol.OFFSET_DELETE:
@@ -356,14 +357,15 @@ class GroupRequests:
         """OffsetDelete: of topics that no member of the group reads (KIP-496; OffsetMetadataManager.deleteOffsets)."""
         group = request.body.text("group_id")
         code = groups.may_lose_offsets(group)
-        reads_by_partition = {
-            TopicPartition(topic.text("name"), p.number("partition_index")): groups.reads(group, topic.text("name"))
-            for topic in request.body.all("topics")
-            for p in topic.all("partitions")
-        }
         if code:
             reply({"error_code": code, "topics": []})
             return
+        reads = groups.reads(group, {topic.text("name") for topic in request.body.all("topics")})
+        reads_by_partition = {
+            TopicPartition(topic.text("name"), p.number("partition_index")): topic.text("name") in reads
+            for topic in request.body.all("topics")
+            for p in topic.all("partitions")
+        }
         codes = {tp: GROUP_SUBSCRIBED_TO_TOPIC if read else 0 for tp, read in reads_by_partition.items()}
         codes |= {tp: _UNKNOWN_TOPIC for tp in reads_by_partition if tp not in self.runtime.node.partitions}
         known = groups.committed.get(group, {})

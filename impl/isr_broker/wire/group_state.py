@@ -85,6 +85,7 @@ class Member:
 class Group:
     """One group.
 
+    - `instances`: the members that have a name for life, by that. `add` and `remove` keep it.
     - `pending`: when each id is forgotten that nobody has joined with yet.
     - `partless`: who of this generation has not asked for its part; at `sync_deadline` they are out.
     - `first`: nobody was in it before this rebalance, so it ends at `not_before` and not sooner. `more` is whether
@@ -98,6 +99,7 @@ class Group:
     leader: str = ""
     protocol: str = ""
     members: dict[str, Member] = attrs.field(factory=dict[str, Member])
+    instances: dict[str, Member] = attrs.field(factory=dict[str, Member])
     pending: dict[str, Millis] = attrs.field(factory=dict[str, Millis])
     partless: set[str] = attrs.field(factory=set[str])
     sync_deadline: Millis = 0
@@ -109,7 +111,18 @@ class Group:
 
     def static(self, instance: str) -> Member | None:
         """The member that has this name for life; None if nobody has, or it is no name."""
-        return next((m for m in self.members.values() if instance and m.instance == instance), None)
+        return self.instances.get(instance)
+
+    def add(self, member: Member) -> None:
+        """A member is in the group, behind all others."""
+        self.members[member.identity] = member
+        if member.instance:
+            self.instances[member.instance] = member
+
+    def replace(self, before: Member, member: Member) -> None:
+        """A member is in the place of another that had its name for life."""
+        self.members = {m.identity: m for m in (member if m is before else m for m in self.members.values())}
+        self.instances[member.instance] = member
 
     def due(self) -> Millis | None:
         """When something happens to it if nobody asks for anything."""
@@ -165,6 +178,8 @@ class Group:
         self.pending.pop(identity, None)
         self.partless.discard(identity)
         member = self.members.pop(identity, None)
+        if member is not None and self.static(member.instance) is member:
+            del self.instances[member.instance]
         if member is not None and identity == self.leader:
             self.leader = next(iter(self.members), "")
         return member

@@ -13,6 +13,7 @@ coordinator the members join again, where Kafka's would not notice.
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import attrs
@@ -83,13 +84,21 @@ class Groups:
         group = self.groups.get(name, Group())
         return NON_EMPTY_GROUP if group.members and group.kind != CONSUMERS else NONE
 
-    def reads(self, name: str, topic: str) -> bool:
-        """A member of the group says that it reads the topic (ClassicGroup.isSubscribedToTopic)."""
+    def reads(self, name: str, topics: Collection[str]) -> set[str]:
+        """Those of the topics that a member of the group says it reads (ClassicGroup.isSubscribedToTopic).
+
+        All of them if a member does not say so readably. What members say is read once, however many topics there are.
+        """
         group = self.groups.get(name, Group())
-        if group.kind != CONSUMERS or not group.members:
-            return False
-        told = [_subscribed(m.protocols.get(group.protocol, b"")) for m in group.members.values()]
-        return any(topics is None or topic in topics for topics in told)
+        if group.kind != CONSUMERS:
+            return set()
+        subscriptions = set[str]()
+        for member in group.members.values():
+            subscription = _subscribed(member.protocols.get(group.protocol, b""))
+            if subscription is None:
+                return set(topics)
+            subscriptions |= subscription
+        return subscriptions.intersection(topics)
 
     # Joining
 
@@ -151,7 +160,7 @@ class Groups:
             group.kind = kind
         group.more = group.first and group.state is State.JOINING
         member.joining, member.heard_at, member.new = reply, now, True
-        group.members[member.identity] = member
+        group.add(member)
         group.leader = group.leader or member.identity
         self._rejoin(group, now)
 
@@ -189,7 +198,7 @@ class Groups:
         """
         before.refuse_requests(FENCED_INSTANCE_ID)
         member.assignment, member.heard_at = before.assignment, now
-        group.members = {m.identity: m for m in (member if m is before else m for m in group.members.values())}
+        group.replace(before, member)
         if before.identity in group.partless:
             group.partless = group.partless - {before.identity} | {member.identity}
         leader = group.leader
@@ -342,24 +351,32 @@ class Groups:
         member.heard_at = now
         return REBALANCE_IN_PROGRESS if group.state is State.JOINING else NONE
 
-    def leave(self, name: str, identity: str, now: Millis, instance: str = "") -> int:
-        """A member leaves, or one that has a name for life is made to (LeaveGroup)."""
+    def leave(self, name: str, names: Sequence[tuple[str, str]], now: Millis) -> list[int]:
+        """Members leave, by their ids, or by their names for life and no id; the error code of each (LeaveGroup).
+
+        What follows for the others is found out once, when all of them are out.
+        """
         group = self.groups.get(name, Group())
+        before = len(group.members), len(group.pending)
+        codes = [self._leaves(group, identity, instance) for identity, instance in names]
+        if len(group.members) < before[0]:
+            self._rejoin(group, now)
+        if (len(group.members), len(group.pending)) != before:
+            self._goes_on(name, group, now)
+        return codes
+
+    def _leaves(self, group: Group, identity: str, instance: str) -> int:
         if identity in group.pending:
             group.remove(identity)
-            self._goes_on(name, group, now)
             return NONE
         if instance and not identity:
             named = group.static(instance)
             identity = "" if named is None else named.identity
         error = self._membership_error(group, identity, instance)
         member = None if error else group.remove(identity)
-        if member is None:
-            return error
-        member.refuse_requests(UNKNOWN_MEMBER_ID)
-        self._rejoin(group, now)
-        self._goes_on(name, group, now)
-        return NONE
+        if member is not None:
+            member.refuse_requests(UNKNOWN_MEMBER_ID)
+        return error
 
     def may_commit(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
         """Whether a member, or somebody who only uses the group's name, may commit offsets (OffsetCommit).
@@ -436,14 +453,21 @@ def _part(group: Group, member: Member) -> Answer:
 
 
 def _subscribed(metadata: bytes) -> set[str] | None:
-    """The topics that a member wants to read (ConsumerProtocolSubscription); None if it does not say so readably."""
+    """The topics that a member wants to read (ConsumerProtocolSubscription); None if it does not say so readably.
+
+    Each name takes bytes, so there are no more of them than bytes are left. A length that is negative is none.
+    """
     try:
         (count,) = struct.unpack_from(">i", metadata, 2)
         at, topics = 6, set[str]()
+        if not 0 <= count <= len(metadata) - at:
+            return None
         for _ in range(count):
             (size,) = struct.unpack_from(">h", metadata, at)
-            topics.add(metadata[at + 2 : at + 2 + size].decode())
-            at += 2 + size
+            begin, at = at + 2, at + 2 + size
+            if size < 0 or at > len(metadata):
+                return None
+            topics.add(metadata[begin:at].decode())
     except (struct.error, UnicodeDecodeError):
         return None
     return topics
