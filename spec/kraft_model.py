@@ -47,6 +47,13 @@ from kraft_protocol.leadership import (
     voter_answers_end,
 )
 from kraft_protocol.promises import REACHABLE, SAFETY
+from kraft_protocol.reconfiguration import (
+    leader_adds_voter,
+    leader_removes_voter,
+    leader_updates_voter,
+    node_is_formatted_without_voters,
+    observer_finds_leader,
+)
 from kraft_protocol.replication import follower_takes_fetch, leader_answers_fetch, leader_appends
 from kraft_protocol.state import State, empty
 
@@ -73,6 +80,11 @@ KRAFT = Design(
         voter_crashes,
         voter_loses_disk,
         voter_starts,
+        node_is_formatted_without_voters,
+        leader_adds_voter,
+        leader_removes_voter,
+        leader_updates_voter,
+        observer_finds_leader,
     ),
     (*SAFETY, *REACHABLE),
     defaults={"epochs": 2},
