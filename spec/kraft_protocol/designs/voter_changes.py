@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isr_lang import NONE, Bool, Map, Maybe, Step, action, define, when
+from isr_lang import NONE, Bool, Map, Maybe, Step, action, define, exists, when
 from kraft_model import KRAFT
 from kraft_protocol.designs.check_quorum import (
     CheckQuorum,
@@ -19,7 +19,7 @@ from kraft_protocol.promises import (
     one_leader_per_epoch,
 )
 from kraft_protocol.reconfiguration import changes_voters
-from kraft_protocol.state import Directory, State, Voter, electors, end_of_voters, voter_set
+from kraft_protocol.state import Directory, Offset, State, Voter, electors, end_of_voters, log_end, voter_set
 
 KRAFT_853 = (
     KRAFT.replacing(
@@ -131,9 +131,13 @@ def any_epoch(s: State, leader: Voter) -> Bool:
 
 @define
 def waits_for_own_change(s: State, leader: Voter) -> Bool:
-    """A leader waits for a change of its own, and takes what it found in its log for committed."""
+    """A leader waits for a change of its own, and takes what it found in its log for committed.
+
+    Its LeaderChange may have the voter set with which it was formatted, and that is no change.
+    """
     end = end_of_voters(s, leader)
-    return (end == 0) | (s.log[leader][end - 1] != s.epoch[leader]) | (end <= s.high_watermark[leader].or_else(0))
+    is_own = exists((o + 1 < end) & (s.log[leader][o] == s.epoch[leader]) for o in Offset.below(log_end(s, leader)))
+    return ~is_own | (end <= s.high_watermark[leader].or_else(0))
 
 
 EARLY = (
