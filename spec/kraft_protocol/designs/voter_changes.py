@@ -15,6 +15,7 @@ from kraft_protocol.promises import (
     OF_CHANGES,
     committed_by_majority,
     leader_counts_next_voters,
+    leaders_complete,
     neighbouring_voters_overlap,
     one_leader_per_epoch,
 )
@@ -149,7 +150,7 @@ EARLY = (
         has_committed_voters=waits_for_own_change,
     )
     .with_defaults(voters=4, epochs=3, log=4, changes=2)
-    .failing("another leader has changed the same voters in another way.", leader_counts_next_voters)
+    .failing("another leader has changed the same voters in another way.", leader_counts_next_voters, leaders_complete)
 )
 
 
