@@ -187,7 +187,7 @@ EARLY: Steps = (
     ("resigned_stands", 0),
     *election(0, 2),
 )
-"""Two leaders take another voter out of the same four each, and a majority of one three overlaps with none of the other.
+"""Two leaders take another voter out of the same four each: majorities of the two threes need not overlap.
 
 The second commits with the fourth. The first has kept its own record, and is elected again by the third.
 """
@@ -195,7 +195,7 @@ The second commits with the fourth. The first has kept its own record, and is el
 
 @attrs.frozen
 class Behaviour:
-    """Steps at whose end a design breaks a promise, and breaks it nowhere before; `possible`: `control` has them, too."""
+    """Steps at whose end a design breaks a promise, and breaks it nowhere before; `possible`: the control has them."""
 
     design: str
     promise: str
