@@ -182,7 +182,7 @@ OF_CHANGES = (neighbouring_voters_overlap, leader_counts_next_voters, committed_
 
 @sometimes
 def client_record_commits(s: State) -> Bool:
-    """A client's record is committed: one of the same epoch as the record before it."""
+    """A client's record or a voter set is committed: one of the same epoch as the record before it."""
     return exists((o < s.committed.length()) & (o > 0) & (s.committed[o] == s.committed[o - 1]) for o in Offset.all())
 
 

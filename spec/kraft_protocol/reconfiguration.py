@@ -35,12 +35,12 @@ from kraft_protocol.voter import becomes, first_of, follower, unattached, unchan
 @action
 def node_is_formatted_without_voters(old: State, new: State, r: Voter) -> Step:
     """Before anything else a node is formatted with --no-initial-controllers, so it is no voter at first."""
-    untouched = forall(
+    beginning = forall(
         (old.epoch[q] == 0) & (old.role[q] == Role.UNATTACHED) & (old.directory[q] == 0) for q in Voter.all()
     )
     return (
         DYNAMIC,
-        untouched,
+        beginning,
         old.alive == Voter.all(),
         ~old.joiners.has(r),
         old.joiners.size() < JOINERS,

@@ -63,22 +63,20 @@ class Acknowledgements:
     directories: Map[Voter, Directory]
 
 
-def majority_end(old: State, leader: Voter, known: Acknowledgements) -> Offset:
+def majority_end(old: State, leader: Voter, acks: Acknowledgements) -> Offset:
     """The largest end that a majority of the voters has reached, the leader included if it is one.
 
     (10) A fetch of another disk of a voter acknowledges nothing for that voter. LeaderState.maybeUpdateHighWatermark.
     """
 
     def counts(q: Voter) -> Bool:
-        entry = known.voters[q]
-        own, of_follower = counts_itself(entry, old.directory[leader]), names(entry, known.directories[q])
+        entry = acks.voters[q]
+        own, of_follower = counts_itself(entry, old.directory[leader]), names(entry, acks.directories[q])
         return ~DYNAMIC | when(q == leader, own, of_follower)
 
     def has_majority(o: Offset) -> Bool:
-        voters = count(
-            counts(q) & (o <= when(q == leader, known.own_end, known.ends[q].or_else(0))) for q in Voter.all()
-        )
-        return voters + voters > members(known.voters).size()
+        voters = count(counts(q) & (o <= when(q == leader, acks.own_end, acks.ends[q].or_else(0))) for q in Voter.all())
+        return voters + voters > members(acks.voters).size()
 
     return largest((when(has_majority(o), o, 0) for o in Offset.all()), or_else=0)
 
