@@ -263,7 +263,7 @@ def names(entry: Maybe[Directory], d: Directory) -> Bool:
 @define
 def end_of_voters(s: State, r: Voter) -> Offset:
     """The position after the last record with a voter set in the log of r, 0 where there is none."""
-    none = blank(s.voters_at[r][0])
+    none = blank(s.voters_at[r][Offset.of(0)])
     return largest((when(s.voters_at[r][o] != none, o + 1, blank(o)) for o in Offset.below(log_end(s, r))), or_else=0)
 
 
@@ -274,7 +274,7 @@ def first_voters(s: State, r: Voter) -> VoterSet:
     The bootstrap checkpoint, as kafka-storage format writes it with --initial-controllers.
     """
     has_them = (s.directory[r] == 0) & ~s.joiners.has(r)
-    none = blank(s.voters_at[r][0][r])
+    none = blank(s.voters_at[r][Offset.of(0)][r])
     return Map.build(Voter, lambda q: when(has_them & ~s.joiners.has(q), Maybe.of(Directory.of(0)), none))
 
 
