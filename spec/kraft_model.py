@@ -4,12 +4,12 @@ Below the controller is a replicated log (KRaft, KIP-595 with the pre-votes of K
 AppendEntries. This is that protocol at message grain, read from KafkaRaftClient, QuorumState and LeaderState of Apache
 Kafka 4.3.1. Its parts are in `kraft_protocol`, each file a page, in reading order: `state` (what there is), `voter`
 (what becomes of a voter), `messages`, `elections` (pre-vote and vote), `leadership` (begin, resign, end),
-`replication` (append, fetch, truncate, commit), `reconfiguration` (voters change), `faults`. What is promised is in
-`promises`. Voters change where the setting `dynamic` is on, as in `designs.voter_changes` (KIP-853).
+`replication` (append, fetch, truncate, commit), `reconfiguration` (voters change), `snapshots`, `faults`. What is
+promised is in `promises`. Voters change where the setting `dynamic` is on, as in `designs.voter_changes` (KIP-853).
 
 One action is one input of one voter: a message arrives, a timer fires, a client asks, a process ends or starts.
 
-Not modelled: observers that never become voters, the upgrade of kraft.version, snapshots, a fetch that waits at the
+Not modelled: observers that never become voters, the upgrade of kraft.version, a fetch that waits at the
 leader for news, a fetch to a voter that is not the leader, a request that its sender gave up and that arrives later,
 preferred successors, time, and lies.
 
@@ -61,6 +61,7 @@ from kraft_protocol.reconfiguration import (
     observer_finds_leader,
 )
 from kraft_protocol.replication import follower_takes_fetch, leader_answers_fetch, leader_appends
+from kraft_protocol.snapshots import follower_takes_snapshot, leader_answers_fetch_snapshot, voter_takes_snapshot
 from kraft_protocol.state import State, empty
 
 KRAFT = Design(
@@ -91,6 +92,9 @@ KRAFT = Design(
         leader_removes_voter,
         leader_updates_voter,
         observer_finds_leader,
+        voter_takes_snapshot,
+        leader_answers_fetch_snapshot,
+        follower_takes_snapshot,
     ),
     (*SAFETY, *REACHABLE),
     defaults={"epochs": 2},

@@ -3,8 +3,8 @@
 `spec/kraft_model.py` beside this package is today's design, put together from these parts. Reading order: `state`
 (variables and bounds), `voter` (what becomes of a voter), `messages` (a request arrives, an answer comes back),
 `elections` (pre-vote and vote), `leadership` (begin, resign, end), `replication` (fetch, append, truncate, commit),
-`reconfiguration` (voters change), `faults`; then `promises`, `by_name` (the table of designs) and `quorum` (what all of
-them bring for the command line).
+`reconfiguration` (voters change), `snapshots` (logs that begin later), `faults`; then `promises`, `by_name` (the table
+of designs) and `quorum` (what all of them bring for the command line).
 
 - `room`: what a behaviour has that leaves room for the faults. `notice`: which known mistakes the bounds notice.
 - `designs/`: every other design, each today's with parts replaced.

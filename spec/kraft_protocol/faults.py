@@ -57,6 +57,7 @@ def voter_loses_disk(old: State, new: State, r: Voter) -> Step:
         log=blank(old.log[r]),
         vote_directory=blank(old.vote_directory[r]),
         voters_at=blank(old.voters_at[r]),
+        log_start=blank(old.log_start[r]),
     )
     return (
         old.alive.has(r),

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import attrs
 
-from isr_lang import NONE, Bool, Map, Maybe, Step
+from isr_lang import NONE, Bool, Map, Maybe, Seq, Step
+from isr_lang.blank import blank
 from isr_lang.expr import Expr
 from kraft_protocol.state import Answer, Epoch, Offset, Request, Role, State, Voter, VoterSet
 from kraft_protocol.voter import VoterState, becomes_but_for_requests, follower, unattached
@@ -34,6 +35,7 @@ class Reply:
     last_epoch: Epoch | int
     end: Offset | int
     watermark: Maybe[Offset]
+    log: Seq[Offset, Epoch] | None = None
 
 
 def replies(
@@ -55,6 +57,7 @@ def replies(
         new.answer_leader == rows(old.answer_leader, own.leader, reply.leader),
         new.answer_record == rows(old.answer_record, own.record, reply.record),
         new.answer_voters == rows(old.answer_voters, own.voters, reply.voters),
+        new.answer_log == rows(old.answer_log, own.log, blank(old.log[r]) if reply.log is None else reply.log),
         new.answer_last_epoch == rows(old.answer_last_epoch, own.last_epoch, reply.last_epoch),
         new.answer_end == rows(old.answer_end, own.end, reply.end),
         new.answer_watermark == rows(old.answer_watermark, own.watermark, reply.watermark),

@@ -140,6 +140,24 @@ def is_removed(s: State, leader: Voter, up_to: Offset) -> Bool:
     return ~is_voter(s, leader) & (end_of_voters(s, leader) <= up_to)
 
 
+@define
+def needs_snapshot(s: State, leader: Voter, f: Voter) -> Bool:
+    """The follower's log is empty, or ends before the leader's begins, so it is to fetch the leader's snapshot.
+
+    RaftLog.validateOffsetAndEpoch, KafkaRaftClient.tryCompleteFetchRequest.
+    """
+    start, end = s.log_start[leader], log_end(s, f)
+    epoch = s.log[leader][start - 1]
+    return (start > 0) & ((end < start) | ((end == start) & (last_epoch(s, f) != epoch)) | (last_epoch(s, f) < epoch))
+
+
+def first_kind(otherwise: Answer, *cases: tuple[Bool, Answer]) -> Answer:
+    """The answer of the first condition that holds."""
+    for condition, case in reversed(cases):
+        otherwise = when(condition, case, otherwise)
+    return otherwise
+
+
 @action
 def leader_answers_fetch(old: State, new: State, r: Voter, f: Voter) -> Step:
     """A fetch arrives: the answer is an error, where to truncate to, or the next record.
@@ -149,8 +167,10 @@ def leader_answers_fetch(old: State, new: State, r: Voter, f: Voter) -> Step:
     itself resigns. tryCompleteFetchRequest, LeaderState.updateReplicaState, RemoveVoterHandler.highWatermarkUpdated.
     """
     leader_of_epoch = (old.role[r] == Role.LEADER) & (old.epoch[r] == old.epoch[f])
-    fits = leader_of_epoch & continues(old, r, f)
-    diverges = leader_of_epoch & ~fits
+    snapshot = leader_of_epoch & needs_snapshot(old, r, f)
+    fits = leader_of_epoch & ~snapshot & continues(old, r, f)
+    diverges = leader_of_epoch & ~snapshot & ~fits
+    start = old.log_start[r]
     end, was = log_end(old, f), old.high_watermark[r]
     heard = fits & is_heard(old, r, f)
     ends = when(heard, old.follower_end[r].put(f, Maybe.of(end)), old.follower_end[r])
@@ -160,13 +180,13 @@ def leader_answers_fetch(old: State, new: State, r: Voter, f: Voter) -> Step:
     watermark = when(commits_more, Maybe.of(up_to), was)
     sends = fits & (end < log_end(old, r))
     reply = Reply(
-        when(leader_of_epoch, when(fits, Answer.FETCHED, Answer.DIVERGING), Answer.ERROR),
+        first_kind(Answer.ERROR, (snapshot, Answer.SNAPSHOT_ID), (fits, Answer.FETCHED), (diverges, Answer.DIVERGING)),
         old.epoch[r],
         old.leader[r],
         when(sends, Maybe.of(old.log[r][end]), blank(old.answer_record[f][r])),
         when(sends, old.voters_at[r][end], blank(old.answer_voters[f][r])),
         when(diverges, epoch_not_above(old, r, last_epoch(old, f)), 0),
-        when(diverges, end_of_epoch(old, r, last_epoch(old, f)), 0),
+        when(diverges, end_of_epoch(old, r, last_epoch(old, f)), when(snapshot, start, blank(start))),
         when(leader_of_epoch, watermark, blank(was)),
     )
     n = attrs.evolve(unchanged(old, r), follower_end=ends, follower_directory=directories, high_watermark=watermark)
@@ -222,6 +242,13 @@ def with_shorter_log(old: State, r: Voter, q: Voter) -> VoterState:
     )
 
 
+def with_snapshot_id(old: State, r: Voter, q: Voter) -> VoterState:
+    """The follower fetches that snapshot next (FollowerState.setFetchingSnapshot)."""
+    return attrs.evolve(
+        next_request(old, r, q, Request.FETCH_SNAPSHOT), fetching_snapshot=old.answer_end[r][q], has_fetched=Bool.true
+    )
+
+
 @action
 def follower_takes_fetch(old: State, new: State, r: Voter, q: Voter) -> Step:
     """A follower appends or truncates, and fetches again. handleFetchResponse."""
@@ -232,6 +259,7 @@ def follower_takes_fetch(old: State, new: State, r: Voter, q: Voter) -> Step:
         *later_epoch_cases(old, r, q),
         (current & (kind == Answer.FETCHED), with_record(old, r, q)),
         (current & (kind == Answer.DIVERGING), with_shorter_log(old, r, q)),
+        (current & (kind == Answer.SNAPSHOT_ID), with_snapshot_id(old, r, q)),
     )
     return (
         *comes_back(old, r, q, Request.FETCH),

@@ -51,6 +51,7 @@ DYNAMIC = switch(
 )
 JOINERS = bound("joiners", "nodes that may be no voters at first", default=0, high=3)
 CHANGES = bound("changes", "changes of the voter set", default=0, high=3, budget=True)
+SNAPSHOTS = bound("snapshots", "snapshots that voters take", default=0, high=3, budget=True)
 
 # Fault budgets: how often the environment may do its worst.
 RESTARTS = bound("restarts", "crashes that keep the disk", default=0, high=4, budget=True)
@@ -79,6 +80,10 @@ class Restarts(Number, high=RESTARTS):
 
 class LostDisks(Number, high=LOST_DISKS):
     """How many crashes that lost it."""
+
+
+class Snapshots(Number, high=SNAPSHOTS):
+    """How many snapshots."""
 
 
 class Changes(Number, high=CHANGES):
@@ -113,6 +118,7 @@ class Request(Choice):
     BEGIN: ClassVar[Request]
     END: ClassVar[Request]
     FETCH: ClassVar[Request]
+    FETCH_SNAPSHOT: ClassVar[Request]
 
 
 class Answer(Choice):
@@ -124,6 +130,8 @@ class Answer(Choice):
     ERROR: ClassVar[Answer]
     DIVERGING: ClassVar[Answer]
     FETCHED: ClassVar[Answer]
+    SNAPSHOT_ID: ClassVar[Answer]
+    SNAPSHOT: ClassVar[Answer]
 
 
 class State(Struct):
@@ -136,6 +144,12 @@ class State(Struct):
     log: Map[Voter, Seq[Offset, Epoch]] = var("the records each voter holds, each the epoch in which it was written")
     voters_at: Map[Voter, Map[Offset, VoterSet]] = var(
         "the voter set that each of these records has, empty where it has none", when=DYNAMIC
+    )
+    log_start: Map[Voter, Offset] = var(
+        "where each log begins; the records before that are in the snapshot which ends there", when=SNAPSHOTS > 0
+    )
+    fetching_snapshot: Map[Voter, Offset] = var(
+        "where the snapshot ends that each follower fetches", when=SNAPSHOTS > 0
     )
     vote_directory: Map[Voter, Directory] = var("the directory of whom it voted for", when=DYNAMIC)
     directory: Map[Voter, Directory] = var("the directory of each node", when=DYNAMIC)
@@ -165,10 +179,15 @@ class State(Struct):
 
     answer_voters: Map[Voter, Map[Voter, VoterSet]] = var("fetched: the voter set of that record", when=DYNAMIC)
 
+    answer_log: Map[Voter, Map[Voter, Seq[Offset, Epoch]]] = var(
+        "snapshot: the records that it stands for", when=SNAPSHOTS > 0
+    )
+
     # Clients, faults so far, and history that no guard reads.
     writes: Writes = var("records of clients so far")
     restarts: Restarts = var("crashes so far that kept the disk")
     lost_disks: LostDisks = var("crashes so far that lost it")
+    snapshots: Snapshots = var("snapshots so far", when=SNAPSHOTS > 0)
     joiners: Set[Voter] = var("nodes that were no voters at first", when=DYNAMIC)
     changes: Changes = var("changes of the voter set so far", when=DYNAMIC)
     leaders: Map[Epoch, Set[Voter]] = var("who has ever led each epoch", ghost=True)
@@ -185,6 +204,8 @@ def empty(new: State) -> Step:
         new.leader == blank(new.leader),
         new.log == blank(new.log),
         new.voters_at == blank(new.voters_at),
+        new.log_start == blank(new.log_start),
+        new.fetching_snapshot == blank(new.fetching_snapshot),
         new.vote_directory == blank(new.vote_directory),
         new.directory == blank(new.directory),
         new.alive == Voter.all(),
@@ -204,9 +225,11 @@ def empty(new: State) -> Step:
         new.answer_end == blank(new.answer_end),
         new.answer_watermark == blank(new.answer_watermark),
         new.answer_voters == blank(new.answer_voters),
+        new.answer_log == blank(new.answer_log),
         new.writes == 0,
         new.restarts == 0,
         new.lost_disks == 0,
+        new.snapshots == 0,
         new.joiners == blank(new.joiners),
         new.changes == 0,
         new.leaders == blank(new.leaders),

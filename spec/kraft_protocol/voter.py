@@ -46,6 +46,7 @@ class Requests:
     leader: Map[Voter, Maybe[Voter]]
     record: Map[Voter, Maybe[Epoch]]
     voters: Map[Voter, VoterSet]
+    log: Map[Voter, Seq[Offset, Epoch]]
     last_epoch: Map[Voter, Epoch]
     end: Map[Voter, Offset]
     watermark: Map[Voter, Maybe[Offset]]
@@ -62,6 +63,8 @@ class VoterState:
     leader: Maybe[Voter]
     log: Seq[Offset, Epoch]
     voters_at: Map[Offset, VoterSet]
+    log_start: Offset
+    fetching_snapshot: Offset
     high_watermark: Maybe[Offset]
     has_fetched: Bool
     granting: Set[Voter]
@@ -80,6 +83,7 @@ def unchanged(old: State, r: Voter) -> VoterState:
         old.answer_leader[r],
         old.answer_record[r],
         old.answer_voters[r],
+        old.answer_log[r],
         old.answer_last_epoch[r],
         old.answer_end[r],
         old.answer_watermark[r],
@@ -92,6 +96,8 @@ def unchanged(old: State, r: Voter) -> VoterState:
         old.leader[r],
         old.log[r],
         old.voters_at[r],
+        old.log_start[r],
+        old.fetching_snapshot[r],
         old.high_watermark[r],
         old.has_fetched.has(r),
         old.granting[r],
@@ -119,6 +125,7 @@ def requests_to(old: State, r: Voter, kind: Request, asked_voters: Set[Voter]) -
         blank(old.answer_leader[r]),
         blank(old.answer_record[r]),
         blank(old.answer_voters[r]),
+        blank(old.answer_log[r]),
         blank(old.answer_last_epoch[r]),
         blank(old.answer_end[r]),
         blank(old.answer_watermark[r]),
@@ -142,6 +149,7 @@ def next_request(old: State, r: Voter, q: Voter, kind: Request) -> VoterState:
             slots.leader.put(q, blank(n.leader)),
             slots.record.put(q, blank(slots.record[q])),
             slots.voters.put(q, blank(slots.voters[q])),
+            slots.log.put(q, blank(slots.log[q])),
             slots.last_epoch.put(q, 0),
             slots.end.put(q, 0),
             slots.watermark.put(q, blank(n.high_watermark)),
@@ -162,6 +170,7 @@ def in_role(old: State, r: Voter, role: Role, requests: Requests | None = None) 
         rejecting=blank(old.rejecting[r]),
         follower_end=blank(old.follower_end[r]),
         follower_directory=blank(old.follower_directory[r]),
+        fetching_snapshot=blank(old.fetching_snapshot[r]),
         requests=no_requests(old, r) if requests is None else requests,
     )
 
@@ -266,6 +275,7 @@ def choice_of_requests(condition: Bool, a: Requests, b: Requests) -> Requests:
         either(condition, a.leader, b.leader),
         either(condition, a.record, b.record),
         either(condition, a.voters, b.voters),
+        either(condition, a.log, b.log),
         either(condition, a.last_epoch, b.last_epoch),
         either(condition, a.end, b.end),
         either(condition, a.watermark, b.watermark),
@@ -282,6 +292,8 @@ def choice(condition: Bool, a: VoterState, b: VoterState) -> VoterState:
         either(condition, a.leader, b.leader),
         either(condition, a.log, b.log),
         either(condition, a.voters_at, b.voters_at),
+        either(condition, a.log_start, b.log_start),
+        either(condition, a.fetching_snapshot, b.fetching_snapshot),
         either(condition, a.high_watermark, b.high_watermark),
         either(condition, a.has_fetched, b.has_fetched),
         either(condition, a.granting, b.granting),
@@ -312,6 +324,8 @@ def becomes_but_for_requests(old: State, new: State, r: Voter, n: VoterState) ->
         new.leader[r] == n.leader,
         new.log[r] == n.log,
         new.voters_at[r] == n.voters_at,
+        new.log_start[r] == n.log_start,
+        new.fetching_snapshot[r] == n.fetching_snapshot,
         new.high_watermark[r] == n.high_watermark,
         new.has_fetched == when(n.has_fetched, old.has_fetched.including(r), old.has_fetched.excluding(r)),
         new.granting[r] == n.granting,
@@ -333,10 +347,17 @@ def becomes(old: State, new: State, r: Voter, n: VoterState) -> Step:
         new.answer_leader[r] == n.requests.leader,
         new.answer_record[r] == n.requests.record,
         new.answer_voters[r] == n.requests.voters,
+        new.answer_log[r] == n.requests.log,
         new.answer_last_epoch[r] == n.requests.last_epoch,
         new.answer_end[r] == n.requests.end,
         new.answer_watermark[r] == n.requests.watermark,
     )
+
+
+def before_and(old: State, voters_at: Map[Offset, VoterSet]) -> Map[Offset, VoterSet]:
+    """What was committed before keeps its voter sets. A log that begins later has forgotten some of them."""
+    end = old.committed.length()
+    return Map.build(Offset, lambda o: when(o < end, old.committed_voters[o], voters_at[o]))
 
 
 def commits(old: State, new: State, log: Seq[Offset, Epoch], voters_at: Map[Offset, VoterSet], end: Offset) -> Step:
@@ -344,7 +365,7 @@ def commits(old: State, new: State, log: Seq[Offset, Epoch], voters_at: Map[Offs
     more = end > old.committed.length()
     return (
         new.committed == when(more, log.take(end), old.committed),
-        new.committed_voters == when(more, cut(voters_at, end), old.committed_voters),
+        new.committed_voters == when(more, before_and(old, cut(voters_at, end)), old.committed_voters),
     )
 
 

@@ -18,7 +18,6 @@ from isr_check.engine import Exploration, Limits, Progress, Verdict
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
 from isr_trace.replay import Move, Replay, goal
-from kraft_model import KRAFT
 from kraft_protocol.by_name import DESIGNS
 
 Bounds = Mapping[str, Value]
@@ -36,14 +35,17 @@ class Mistake:
     steps: int
     bounds: Bounds
     control: str = "kraft"
+    control_bounds: Bounds = attrs.field(factory=dict[str, Value])
 
 
 OBSTACLE = "resigned-leader-is-no-obstacle"
+STAYS_OUT = "removed-voter-stays-out"
+TWO_CHANGES: Bounds = {"voters": 2, "epochs": 1, "log": 3, "changes": 2, "snapshots": 0}
 MISTAKES = (
     Mistake("kraft-votes-again", "one-leader-per-epoch", 10, THREE),
     Mistake("kraft-vote-not-flushed", "one-leader-per-epoch", 12, {**THREE, "restarts": 1}),
     Mistake("kraft-any-fetch", "logs-match", 14, {**THREE, "epochs": 2}),
-    Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft without a lost disk"),
+    Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft", {"lost_disks": 0}),
     Mistake("kafka-10533", "leaders-complete", 18, {"voters": 2, "epochs": 2, "restarts": 1}),
     Mistake("kafka-20895", OBSTACLE, 15, THREE, "kraft-notes-end"),
     Mistake("kraft-end-clears-fetch", OBSTACLE, 15, THREE, "kraft-notes-end"),
@@ -52,6 +54,8 @@ MISTAKES = (
     Mistake("kafka-17426", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1, "changes": 0}, "kraft-853"),
     Mistake("kraft-changes-at-once", "leader-counts-next-voters", 11, {**THREE, "log": 3, "changes": 2}, "kraft-853"),
     Mistake("kraft-adds-all", "neighbouring-voters-overlap", 12, {**THREE, "log": 2, "joiners": 2}, "kraft-853"),
+    Mistake("kafka-19850", STAYS_OUT, 11, TWO_CHANGES, "kraft-joins-once"),
+    Mistake("kraft-joins-once", STAYS_OUT, 12, {**TWO_CHANGES, "snapshots": 1}, "kraft-joins-once", {"snapshots": 0}),
 )
 MISTAKE_CASES = [pytest.param(m, id=m.design) for m in MISTAKES]
 
@@ -80,8 +84,8 @@ def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
 @pytest.mark.explores
 @pytest.mark.parametrize("mistake", MISTAKE_CASES)
 def test_the_control_keeps_the_promise_for_as_many_steps(mistake: Mistake) -> None:
-    bounds = mistake.bounds if mistake.control in DESIGNS else {**mistake.bounds, "lost_disks": 0}
-    control = explored_to(DESIGNS.get(mistake.control, KRAFT), mistake.promise, bounds, mistake.steps)
+    bounds = {**mistake.bounds, **mistake.control_bounds}
+    control = explored_to(DESIGNS[mistake.control], mistake.promise, bounds, mistake.steps)
     assert control.finding(mistake.promise).verdict is not Verdict.VIOLATED
     assert control.complete or control.depth >= mistake.steps
 

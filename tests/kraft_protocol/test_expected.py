@@ -29,6 +29,8 @@ RUNS = (
     Run("kraft-853", CHANGE),
     Run("kraft-853", CHANGE | {"joiners": 1}),
     Run("kraft-853", CHANGE | {"restarts": 1}),
+    Run("kraft", TWO | {"snapshots": 1}),
+    Run("kraft-853", CHANGE | {"snapshots": 1}),
 )
 """Every design with two voters, and where it needs a fault or a change, with that; small enough for every engine."""
 OTHERS = {"kraft", "kafka-10533"}

@@ -11,6 +11,7 @@ from kraft_protocol.designs.check_quorum import (
     no_fetch_yet,
     only_a_majority_suffices,
 )
+from kraft_protocol.designs.joining import Joining, nobody_removed, removal_is_noted, removed_voter_stays_out
 from kraft_protocol.promises import (
     OF_CHANGES,
     committed_by_majority,
@@ -183,4 +184,79 @@ ADDS_ALL = (
     .failing("a majority of the next voters need not overlap with one of the former.", neighbouring_voters_overlap)
 )
 
-DESIGNS = (KRAFT_853, COUNTS_ITSELF, CHECK_QUORUM, LEADER_IS_HEARD, ANY_DISK, AT_ONCE, EARLY, ADDS_ALL)
+# Snapshots, and nodes that join by themselves
+
+
+@define
+def was_voter(s: State, leader: Voter, v: Voter) -> Bool:
+    """Some voter set in the leader's log has this disk of the node."""
+    return exists(s.voters_at[leader][o][v] == s.directory[v] for o in Offset.all())
+
+
+@action
+def leader_lets_join(old: Joining, new: Joining, r: Voter, v: Voter) -> Step:
+    """A node asks by itself to be a voter, and the leader refuses who is among the voters (4.3.1, auto-join)."""
+    voters = voter_set(old, r)
+    return (
+        r != v,
+        voters[v] == NONE,
+        old.follower_end[r][v] != NONE,
+        old.follower_directory[r][v] == old.directory[v],
+        *changes_voters(old, new, r, voters.put(v, Maybe.of(old.directory[v]))),
+        new.joined_again == (old.joined_again | old.former_voters.has(v)),
+    )
+
+
+@action
+def leader_lets_join_once(old: Joining, new: Joining, r: Voter, v: Voter) -> Step:
+    """A leader refuses who is among the voters, and who was once, as far as its log says."""
+    voters = voter_set(old, r)
+    return (
+        r != v,
+        ~was_voter(old, r, v),
+        old.follower_end[r][v] != NONE,
+        old.follower_directory[r][v] == old.directory[v],
+        *changes_voters(old, new, r, voters.put(v, Maybe.of(old.directory[v]))),
+        new.joined_again == (old.joined_again | old.former_voters.has(v)),
+    )
+
+
+JOINS = (
+    KRAFT_853.in_state(Joining, nobody_removed)
+    .replacing(
+        "kafka-19850",
+        "KRaft where nodes join by themselves",
+        because="an observer asks to be a voter whether it was one before or not (KAFKA-19850).",
+        leader_adds_voter=leader_lets_join,
+    )
+    .extending(leader_removes_voter=removal_is_noted)
+    .promising(removed_voter_stays_out)
+    .with_defaults(epochs=1, log=3, changes=2)
+    .failing("a voter that was removed joins again.", removed_voter_stays_out)
+)
+JOINS_ONCE = (
+    JOINS.replacing(
+        "kraft-joins-once",
+        "KRaft where a leader lets nobody join that was a voter before, as far as its log says",
+        because="it looks like a mend of KAFKA-19850.",
+        leader_adds_voter=leader_lets_join_once,
+    )
+    .with_defaults(snapshots=1)
+    .failing(
+        "a snapshot has the last voter set only, so a leader forgets who was a voter (pull request 21025).",
+        removed_voter_stays_out,
+    )
+)
+
+DESIGNS = (
+    KRAFT_853,
+    COUNTS_ITSELF,
+    CHECK_QUORUM,
+    LEADER_IS_HEARD,
+    ANY_DISK,
+    AT_ONCE,
+    EARLY,
+    ADDS_ALL,
+    JOINS,
+    JOINS_ONCE,
+)
