@@ -1,16 +1,17 @@
-"""Kafka's own Raft as it is today, with a fixed set of voters: the design `kraft`, on which others are variations.
+"""Kafka's own Raft as it is today: the design `kraft`, with a fixed set of voters, on which others are variations.
 
 Below the controller is a replicated log (KRaft, KIP-595 with the pre-votes of KIP-996): followers pull, and there is no
 AppendEntries. This is that protocol at message grain, read from KafkaRaftClient, QuorumState and LeaderState of Apache
 Kafka 4.3.1. Its parts are in `kraft_protocol`, each file a page, in reading order: `state` (what there is), `voter`
 (what becomes of a voter), `messages`, `elections` (pre-vote and vote), `leadership` (begin, resign, end),
-`replication` (append, fetch, truncate, commit), `faults`. What is promised is in `promises`.
+`replication` (append, fetch, truncate, commit), `reconfiguration` (voters change), `snapshots`, `faults`. What is
+promised is in `promises`. Voters change where the setting `dynamic` is on, as in `designs.voter_changes` (KIP-853).
 
 One action is one input of one voter: a message arrives, a timer fires, a client asks, a process ends or starts.
 
-Not modelled: observers, changes of the voters (KIP-853) and with them directory ids, snapshots, a fetch that waits at
-the leader for news, a fetch to a voter that is not the leader, a request that its sender gave up and that arrives
-later, preferred successors, time, and lies.
+Not modelled: observers that never become voters, the upgrade of kraft.version, a fetch that waits at the
+leader for news, a fetch to a voter that is not the leader, a request that its sender gave up and that arrives later,
+preferred successors, time, and lies.
 
 Rules that re-implementations often miss, marked by their number where they act:
   (1) a leader commits nothing until it has committed a record of its own epoch, however many voters have the others;
@@ -24,7 +25,12 @@ Rules that re-implementations often miss, marked by their number where they act:
   (7) whoever led an epoch stays its leader, having resigned or started again: it neither votes nor leads in it, and
       leaves it for the next one;
   (8) a new leader forgets the high watermark that it knew as a follower;
-  (9) a voter that enters another role drops its requests, so that no answer to an earlier one counts.
+  (9) a voter that enters another role drops its requests, so that no answer to an earlier one counts;
+  (10) a voter is its id and its directory: another disk of the same node votes for nobody who asks the former one, and
+      its fetches acknowledge nothing for that;
+  (11) a voter set counts as soon as its record is in the log, and whoever truncates that has the one before again;
+  (12) voters change one at a time: a leader first has committed a record of its own epoch, and the last voter set;
+  (13) a leader that is not in its voter set does not count itself, and resigns when that set is committed.
 """
 
 from __future__ import annotations
@@ -47,7 +53,15 @@ from kraft_protocol.leadership import (
     voter_answers_end,
 )
 from kraft_protocol.promises import REACHABLE, SAFETY
+from kraft_protocol.reconfiguration import (
+    leader_adds_voter,
+    leader_removes_voter,
+    leader_updates_voter,
+    node_is_formatted_without_voters,
+    observer_finds_leader,
+)
 from kraft_protocol.replication import follower_takes_fetch, leader_answers_fetch, leader_appends
+from kraft_protocol.snapshots import follower_takes_snapshot, leader_answers_fetch_snapshot, voter_takes_snapshot
 from kraft_protocol.state import State, empty
 
 KRAFT = Design(
@@ -73,6 +87,14 @@ KRAFT = Design(
         voter_crashes,
         voter_loses_disk,
         voter_starts,
+        node_is_formatted_without_voters,
+        leader_adds_voter,
+        leader_removes_voter,
+        leader_updates_voter,
+        observer_finds_leader,
+        voter_takes_snapshot,
+        leader_answers_fetch_snapshot,
+        follower_takes_snapshot,
     ),
     (*SAFETY, *REACHABLE),
     defaults={"epochs": 2},

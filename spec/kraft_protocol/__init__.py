@@ -1,9 +1,10 @@
-"""Kafka's own Raft with a fixed set of voters, as a model: what there is, what happens, what is promised, every design.
+"""Kafka's own Raft as a model: what there is, what happens, what is promised, every design.
 
 `spec/kraft_model.py` beside this package is today's design, put together from these parts. Reading order: `state`
 (variables and bounds), `voter` (what becomes of a voter), `messages` (a request arrives, an answer comes back),
 `elections` (pre-vote and vote), `leadership` (begin, resign, end), `replication` (fetch, append, truncate, commit),
-`faults`; then `promises`, `by_name` (the table of designs) and `quorum` (what all of them bring for the command line).
+`reconfiguration` (voters change), `snapshots` (logs that begin later), `faults`; then `promises`, `by_name` (the table
+of designs) and `quorum` (what all of them bring for the command line).
 
 - `room`: what a behaviour has that leaves room for the faults. `notice`: which known mistakes the bounds notice.
 - `designs/`: every other design, each today's with parts replaced.

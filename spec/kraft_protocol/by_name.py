@@ -19,6 +19,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from kraft_protocol.designs import reports
 
     yield reports.DESIGNS
+    from kraft_protocol.designs import voter_changes
+
+    yield voter_changes.DESIGNS
     from kraft_protocol.designs import dropped_rules
 
     yield dropped_rules.DESIGNS

@@ -11,27 +11,34 @@ from isr_lang import NONE, Bool, Map, Maybe, Set, Step, action, define, when
 from isr_lang.blank import blank
 from kraft_protocol.messages import Reply, arrives, comes_back, common_cases, replies
 from kraft_protocol.state import (
+    DYNAMIC,
     EPOCHS,
     LOG,
-    VOTERS,
     Answer,
     Request,
     Role,
     State,
     Voter,
+    electors,
+    is_only_voter,
+    is_voter,
     last_epoch,
     log_end,
+    names,
+    voter_set,
 )
 from kraft_protocol.voter import (
     VoterState,
     becomes,
     candidate,
     choice,
+    commits_alone,
     first_of,
     follower,
     in_role,
     new_leader,
     next_request,
+    others,
     prospective,
     unattached,
     unchanged,
@@ -66,7 +73,8 @@ def grants_vote(s: State, r: Voter, nominee: Voter, role: Role, vote: Maybe[Vote
     To whom it voted already, it says so again. QuorumState.unattachedOrProspectiveCanGrantVote.
     """
     free = (role == Role.UNATTACHED) | (role == Role.PROSPECTIVE)
-    return free & ((vote == nominee) | ((vote == NONE) & (leader == NONE) & up_to_date(s, nominee, r)))
+    again = (vote == nominee) & (s.vote_directory[r] == s.directory[nominee])
+    return free & (again | ((vote == NONE) & (leader == NONE) & up_to_date(s, nominee, r)))
 
 
 # Timers
@@ -81,10 +89,20 @@ def back_to_leader(old: State, r: Voter, alone: VoterState) -> VoterState:
 def voter_stands(old: State, new: State, r: Voter) -> Step:
     """A timer fires: a voter without a leader, or that heard too little of it, asks whether it could be elected.
 
-    pollUnattached, pollFollowerAsVoter, pollCandidate; QuorumState.transitionToProspective.
+    An only voter leads the next epoch at once. pollUnattached, pollFollowerAsVoter, pollCandidate;
+    QuorumState.transitionToProspective.
     """
     waits = (old.role[r] == Role.UNATTACHED) | (old.role[r] == Role.FOLLOWER) | (old.role[r] == Role.CANDIDATE)
-    return (old.alive.has(r), waits, *becomes(old, new, r, prospective(old, r)))
+    alone = is_only_voter(old, r)
+    n = choice(alone, new_leader(old, r, old.epoch[r] + 1), prospective(old, r))
+    return (
+        old.alive.has(r),
+        waits,
+        is_voter(old, r),
+        ~alone | ((old.epoch[r] < EPOCHS) & (log_end(old, r) < LOG)),
+        *becomes(old, new, r, n),
+        *commits_alone(old, new, r, n),
+    )
 
 
 @action
@@ -107,14 +125,23 @@ def takes_over_epoch(s: State, r: Voter, nominee: Voter) -> Bool:
     return s.epoch[nominee] > s.epoch[r]
 
 
+def is_asked(s: State, nominee: Voter, r: Voter) -> Bool:
+    """(10) The node is the voter whom the nominee asks: it has the disk that the nominee's voter set has.
+
+    INVALID_VOTER_KEY otherwise (KafkaRaftClient.isValidVoterKey).
+    """
+    return ~DYNAMIC | names(voter_set(s, nominee)[r], s.directory[r])
+
+
 def vote_reply(old: State, nominee: Voter, r: Voter, n: VoterState, grant: Bool) -> Reply:
     """The answer to a request for a vote. An older epoch is an error, and every answer has the epoch and the leader."""
     kind = when(grant, Answer.GRANT, Answer.REJECTION)
     return Reply(
-        when(old.epoch[nominee] < old.epoch[r], Answer.ERROR, kind),
+        when((old.epoch[nominee] < old.epoch[r]) | ~is_asked(old, nominee, r), Answer.ERROR, kind),
         n.epoch,
         n.leader,
         blank(old.answer_record[nominee][r]),
+        blank(old.answer_voters[nominee][r]),
         0,
         0,
         blank(old.answer_watermark[nominee][r]),
@@ -125,7 +152,8 @@ def vote_reply(old: State, nominee: Voter, r: Voter, n: VoterState, grant: Bool)
 def voter_answers_pre_vote(old: State, new: State, r: Voter, nominee: Voter) -> Step:
     """A voter says whether it would vote. It notes nothing of that. handleVoteRequest."""
     n = choice(takes_over_epoch(old, r, nominee), unattached(old, r, old.epoch[nominee]), unchanged(old, r))
-    grant = (old.epoch[nominee] >= old.epoch[r]) & grants_pre_vote(old, r, nominee, n.role, n.has_fetched)
+    current = (old.epoch[nominee] >= old.epoch[r]) & is_asked(old, nominee, r)
+    grant = current & grants_pre_vote(old, r, nominee, n.role, n.has_fetched)
     return (
         *arrives(old, nominee, r, Request.PRE_VOTE),
         *replies(old, new, r, n, nominee, vote_reply(old, nominee, r, n, grant)),
@@ -140,16 +168,20 @@ def voter_answers_vote(old: State, new: State, r: Voter, nominee: Voter) -> Step
     answers (QuorumState.prospectiveAddVotedState makes another ProspectiveState).
     """
     n = choice(takes_over_epoch(old, r, nominee), unattached(old, r, old.epoch[nominee]), unchanged(old, r))
-    grant = (old.epoch[nominee] >= old.epoch[r]) & grants_vote(old, r, nominee, n.role, n.vote, n.leader)
+    current = (old.epoch[nominee] >= old.epoch[r]) & is_asked(old, nominee, r)
+    grant = current & grants_vote(old, r, nominee, n.role, n.vote, n.leader)
     first = grant & (n.vote == NONE)
     anew = first & (n.role == Role.PROSPECTIVE)
     asks = Map.build(
         Voter,
-        lambda q: when((q != r) & (n.requests.kind[q] == Request.NONE), Request.PRE_VOTE, n.requests.kind[q]),
+        lambda q: when(
+            others(old, r).has(q) & (n.requests.kind[q] == Request.NONE), Request.PRE_VOTE, n.requests.kind[q]
+        ),
     )
     n = attrs.evolve(
         n,
         vote=when(first, Maybe.of(nominee), n.vote),
+        vote_directory=when(first, old.directory[nominee], n.vote_directory),
         granting=when(anew, Set.of(r), n.granting),
         rejecting=when(anew, blank(n.rejecting), n.rejecting),
         requests=attrs.evolve(n.requests, kind=when(anew, asks, n.requests.kind)),
@@ -175,12 +207,12 @@ def with_vote_of(old: State, r: Voter, q: Voter) -> VoterState:
 
 def wins(old: State, r: Voter, q: Voter, n: VoterState) -> Bool:
     """The answer of q makes a majority (EpochElection.isVoteGranted)."""
-    return (old.answer[r][q] == Answer.GRANT) & (n.granting.size() + n.granting.size() > VOTERS)
+    return (old.answer[r][q] == Answer.GRANT) & (n.granting.size() + n.granting.size() > electors(old, r).size())
 
 
 def loses(old: State, r: Voter, q: Voter, n: VoterState) -> Bool:
     """The answer of q leaves no majority to be had (EpochElection.isVoteRejected)."""
-    return (old.answer[r][q] == Answer.REJECTION) & (n.rejecting.size() + n.rejecting.size() >= VOTERS)
+    return (old.answer[r][q] == Answer.REJECTION) & (n.rejecting.size() + n.rejecting.size() >= electors(old, r).size())
 
 
 def brings_news(old: State, r: Voter, q: Voter) -> Bool:
@@ -216,5 +248,5 @@ def candidate_counts(old: State, new: State, r: Voter, q: Voter) -> Step:
     return (
         *comes_back(old, r, q, Request.VOTE),
         brings_news(old, r, q) | ~majority | (log_end(old, r) < LOG),
-        *becomes(old, new, r, first_of(n, *common_cases(old, r, q), (majority, new_leader(old, r)))),
+        *becomes(old, new, r, first_of(n, *common_cases(old, r, q), (majority, new_leader(old, r, old.epoch[r])))),
     )

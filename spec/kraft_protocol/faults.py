@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import NONE, Bool, Step, action, define
+from isr_lang import NONE, Bool, Step, action, define, exists
 from isr_lang.blank import blank
-from kraft_protocol.state import LOST_DISKS, RESTARTS, State, Voter
-from kraft_protocol.voter import becomes, candidate, first_of, follower, resigned, stopped, unchanged
+from kraft_protocol.state import (
+    DYNAMIC,
+    EPOCHS,
+    LOG,
+    LOST_DISKS,
+    RESTARTS,
+    State,
+    Voter,
+    electors,
+    is_only_voter,
+    log_end,
+)
+from kraft_protocol.voter import (
+    becomes,
+    candidate,
+    commits_alone,
+    first_of,
+    follower,
+    new_leader,
+    resigned,
+    stopped,
+    unchanged,
+)
 
 
 @action
@@ -24,19 +45,26 @@ def voter_crashes(old: State, new: State, r: Voter) -> Step:
 
 @action
 def voter_loses_disk(old: State, new: State, r: Voter) -> Step:
-    """A process ends, and its disk is gone: log and quorum-state. It comes back with an empty one (KAFKA-14077)."""
+    """A process ends, and its disk is gone: log and quorum-state. It comes back with an empty one (KAFKA-14077).
+
+    (10) That has a directory id of its own, and is formatted without voters.
+    """
     n = attrs.evolve(
         stopped(old, r),
         epoch=blank(old.epoch[r]),
         vote=blank(old.vote[r]),
         leader=blank(old.leader[r]),
         log=blank(old.log[r]),
+        vote_directory=blank(old.vote_directory[r]),
+        voters_at=blank(old.voters_at[r]),
+        log_start=blank(old.log_start[r]),
     )
     return (
         old.alive.has(r),
         old.lost_disks < LOST_DISKS,
         new.alive == old.alive.excluding(r),
         new.lost_disks == old.lost_disks + 1,
+        new.directory[r] == old.directory[r] + 1,
         *becomes(old, new, r, n),
     )
 
@@ -51,13 +79,22 @@ def is_former_leader(s: State, r: Voter) -> Bool:
 def voter_starts(old: State, new: State, r: Voter) -> Step:
     """A process starts with what is on its disk: who stood for election still stands, who followed still follows.
 
-    QuorumState.initialize.
+    Who followed somebody that is not in its voter set does not know where that is, and an only voter leads at once.
+    QuorumState.initialize, KafkaRaftClient.initialize.
     """
-    leader = old.leader[r]
+    leader, alone = old.leader[r], is_only_voter(old, r)
+    is_reachable = ~DYNAMIC | exists(leader == q for q in electors(old, r))
     n = first_of(
         unchanged(old, r),
+        (alone, new_leader(old, r, old.epoch[r] + 1)),
         (is_former_leader(old, r), resigned(old, r)),
         ((old.vote[r] == r) & (leader == NONE), candidate(old, r, old.epoch[r])),
-        (leader != NONE, follower(old, r, old.epoch[r], leader)),
+        ((leader != NONE) & is_reachable, follower(old, r, old.epoch[r], leader)),
     )
-    return (~old.alive.has(r), new.alive == old.alive.including(r), *becomes(old, new, r, n))
+    return (
+        ~old.alive.has(r),
+        ~alone | ((old.epoch[r] < EPOCHS) & (log_end(old, r) < LOG)),
+        new.alive == old.alive.including(r),
+        *becomes(old, new, r, n),
+        *commits_alone(old, new, r, n),
+    )

@@ -10,16 +10,19 @@ import attrs
 from isr_lang import NONE, Maybe, Step, action, when
 from isr_lang.blank import blank
 from kraft_protocol.messages import Reply, arrives, comes_back, common_cases, replies
-from kraft_protocol.state import EPOCHS, Answer, Request, Role, State, Voter
+from kraft_protocol.state import EPOCHS, LOG, Answer, Request, Role, State, Voter, is_only_voter, is_voter, log_end
 from kraft_protocol.voter import (
     VoterState,
     becomes,
     choice,
+    commits_alone,
     first_of,
     follower,
+    new_leader,
     next_request,
     prospective,
     resigned,
+    unattached,
     unchanged,
 )
 
@@ -44,6 +47,7 @@ def hears_who_leads(old: State, new: State, r: Voter, leader: Voter, n: VoterSta
         when(older, n.epoch, blank(n.epoch)),
         when(older, n.leader, blank(n.leader)),
         blank(old.answer_record[leader][r]),
+        blank(old.answer_voters[leader][r]),
         0,
         0,
         blank(old.answer_watermark[leader][r]),
@@ -93,18 +97,35 @@ def leader_resigns(old: State, new: State, r: Voter) -> Step:
 
 
 def out_of_epoch(old: State, r: Voter) -> VoterState:
-    """(7) A leader that resigned leaves for the next epoch. There it is unattached with no time left, and so stands."""
-    return attrs.evolve(
-        prospective(old, r), epoch=old.epoch[r] + 1, vote=blank(old.vote[r]), leader=blank(old.leader[r])
+    """(7) A leader that resigned leaves for the next epoch. There it is unattached with no time left, and so stands.
+
+    An only voter leads the epoch after that at once. Whoever is no voter any more stays unattached.
+    """
+    next_epoch = old.epoch[r] + 1
+    stands = attrs.evolve(
+        prospective(old, r),
+        epoch=next_epoch,
+        vote=blank(old.vote[r]),
+        vote_directory=blank(old.vote_directory[r]),
+        leader=blank(old.leader[r]),
+    )
+    alone = is_only_voter(old, r)
+    return first_of(
+        unattached(old, r, next_epoch),
+        (alone, new_leader(old, r, next_epoch + 1)),
+        (is_voter(old, r), stands),
     )
 
 
 @action
 def resigned_stands(old: State, new: State, r: Voter) -> Step:
     """The timer of a leader that resigned fires. pollResigned, QuorumState.transitionToUnattached."""
+    n = out_of_epoch(old, r)
     return (
         old.alive.has(r),
         old.role[r] == Role.RESIGNED,
         old.epoch[r] < EPOCHS,
-        *becomes(old, new, r, out_of_epoch(old, r)),
+        ~is_only_voter(old, r) | ((old.epoch[r] + 1 < EPOCHS) & (log_end(old, r) < LOG)),
+        *becomes(old, new, r, n),
+        *commits_alone(old, new, r, n),
     )

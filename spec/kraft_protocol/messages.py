@@ -9,9 +9,10 @@ from typing import TypeVar
 
 import attrs
 
-from isr_lang import NONE, Bool, Map, Maybe, Step
+from isr_lang import NONE, Bool, Map, Maybe, Seq, Step
+from isr_lang.blank import blank
 from isr_lang.expr import Expr
-from kraft_protocol.state import Answer, Epoch, Offset, Request, Role, State, Voter
+from kraft_protocol.state import Answer, Epoch, Offset, Request, Role, State, Voter, VoterSet
 from kraft_protocol.voter import VoterState, becomes_but_for_requests, follower, unattached
 
 V = TypeVar("V", bound=Expr)
@@ -30,9 +31,11 @@ class Reply:
     epoch: Epoch
     leader: Maybe[Voter]
     record: Maybe[Epoch]
+    voters: VoterSet
     last_epoch: Epoch | int
     end: Offset | int
     watermark: Maybe[Offset]
+    log: Seq[Offset, Epoch] | None = None
 
 
 def replies(
@@ -53,6 +56,8 @@ def replies(
         new.answer_epoch == rows(old.answer_epoch, own.epoch, reply.epoch),
         new.answer_leader == rows(old.answer_leader, own.leader, reply.leader),
         new.answer_record == rows(old.answer_record, own.record, reply.record),
+        new.answer_voters == rows(old.answer_voters, own.voters, reply.voters),
+        new.answer_log == rows(old.answer_log, own.log, blank(old.log[r]) if reply.log is None else reply.log),
         new.answer_last_epoch == rows(old.answer_last_epoch, own.last_epoch, reply.last_epoch),
         new.answer_end == rows(old.answer_end, own.end, reply.end),
         new.answer_watermark == rows(old.answer_watermark, own.watermark, reply.watermark),

@@ -8,8 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from isr_lang import NONE, Bool, Property, always, exists, forall, sometimes, sometimes_step, step
-from kraft_protocol.state import EPOCHS, Epoch, Offset, State, Voter, leads, log_end
+from isr_lang import NONE, Bool, Count, Property, always, count, exists, forall, sometimes, sometimes_step, step
+from isr_lang.blank import blank
+from kraft_protocol.state import (
+    DYNAMIC,
+    EPOCHS,
+    LOST_DISKS,
+    Epoch,
+    Offset,
+    State,
+    Voter,
+    VoterSet,
+    leads,
+    log_end,
+    members,
+    names,
+    voter_set,
+)
 
 # Safety
 
@@ -99,12 +114,75 @@ SAFETY = (
     one_vote_per_epoch,
 )
 
+# Of voters that change
+
+
+def difference(a: VoterSet, b: VoterSet) -> Count:
+    """How many voters are in one of them only. Two disks of one node are two voters."""
+    replaced = count((a[q] != b[q]) & (a[q] != NONE) & (b[q] != NONE) for q in Voter.all())
+    return count(a[q] != b[q] for q in Voter.all()) + replaced
+
+
+def has_voters(s: State, o: Offset) -> Bool:
+    return s.committed_voters[o] != blank(s.committed_voters[o])
+
+
+@always(when=DYNAMIC)
+def neighbouring_voters_overlap(s: State) -> Bool:
+    """Voter sets that were committed one after the other differ in one voter, so that their majorities overlap."""
+    return forall(
+        (
+            (o < p)
+            & has_voters(s, o)
+            & has_voters(s, p)
+            & forall(((o < between) & (between < p)).implies(~has_voters(s, between)) for between in Offset.all())
+        ).implies(difference(s.committed_voters[o], s.committed_voters[p]) <= 1)
+        for o in Offset.all()
+        for p in Offset.all()
+    )
+
+
+@always(when=DYNAMIC)
+def leader_counts_next_voters(s: State) -> Bool:
+    """The voters of the leader of the latest epoch are those that were committed last, or one change from them."""
+    return forall(
+        (
+            leads(s, r)
+            & forall(s.leaders[e].is_empty() | (e <= s.epoch[r]) for e in Epoch.all())
+            & has_voters(s, o)
+            & forall((o < later).implies(~has_voters(s, later)) for later in Offset.all())
+        ).implies(difference(voter_set(s, r), s.committed_voters[o]) <= 1)
+        for r in Voter.all()
+        for o in Offset.all()
+    )
+
+
+@step(when=DYNAMIC & (LOST_DISKS == 0))
+def committed_by_majority(old: State, new: State) -> Bool:
+    """What a leader commits is then in the logs of a majority of its voters."""
+    end = new.committed.length()
+
+    def hold(r: Voter) -> Count:
+        return count(
+            names(voter_set(new, r)[q], new.directory[q]) & (new.log[q].take(end) == new.committed) for q in Voter.all()
+        )
+
+    return (old.committed.length() < end).implies(
+        exists(
+            (leads(old, r) | leads(new, r)) & (hold(r) + hold(r) > members(voter_set(new, r)).size())
+            for r in Voter.all()
+        )
+    )
+
+
+OF_CHANGES = (neighbouring_voters_overlap, leader_counts_next_voters, committed_by_majority)
+
 # Probes
 
 
 @sometimes
 def client_record_commits(s: State) -> Bool:
-    """A client's record is committed: one of the same epoch as the record before it."""
+    """A client's record or a voter set is committed: one of the same epoch as the record before it."""
     return exists((o < s.committed.length()) & (o > 0) & (s.committed[o] == s.committed[o - 1]) for o in Offset.all())
 
 
@@ -149,6 +227,16 @@ def two_hold_a_record(s: State) -> Bool:
     return exists((log_end(s, r) > 0) & (log_end(s, q) > 0) & (r != q) for r in Voter.all() for q in Voter.all())
 
 
+@sometimes
+def another_voter_set_is_committed(s: State) -> Bool:
+    """A second voter set is committed, which differs from the first."""
+    return exists(
+        (o < p) & has_voters(s, o) & has_voters(s, p) & (s.committed_voters[o] != s.committed_voters[p])
+        for o in Offset.all()
+        for p in Offset.all()
+    )
+
+
 @sometimes_step
 def voter_votes_for_another(old: State, new: State) -> Bool:
     """A voter votes for another."""
@@ -163,6 +251,7 @@ PREMISES: Mapping[str, Property] = {
         (two_know_of_a_commit, (watermark_is_committed, watermark_within_log, watermark_only_grows)),
         (two_hold_a_record, (logs_match,)),
         (voter_votes_for_another, (one_vote_per_epoch,)),
+        (another_voter_set_is_committed, OF_CHANGES),
     )
     for promise in promises
 }

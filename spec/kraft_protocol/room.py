@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from isr_lang import Bool, Design, Step, Struct, Value, action, define, exists, initial, largest, sometimes, var, when
-from kraft_protocol.state import LOST_DISKS, RESTARTS, Epoch, Offset, State, Voter, leads
+from kraft_protocol.state import CHANGES, LOST_DISKS, RESTARTS, Epoch, Offset, State, Voter, leads
 
 
 class Observed(State):
@@ -31,14 +31,14 @@ def nothing_yet(new: Observed) -> Step:
 
 @define
 def faults_have_happened(s: Observed) -> Bool:
-    """Every fault that was asked for has happened."""
-    return (s.restarts == RESTARTS) & (s.lost_disks == LOST_DISKS)
+    """Every fault that was asked for has happened, and every change of the voters."""
+    return (s.restarts == RESTARTS) & (s.lost_disks == LOST_DISKS) & (s.changes == CHANGES)
 
 
 @define
 def commits_before_fault(s: Observed) -> Bool:
     """A record is committed, and a fault is still to come, if any was asked for at all."""
-    return (s.committed.length() > 0) & (~faults_have_happened(s) | (RESTARTS + LOST_DISKS == 0))
+    return (s.committed.length() > 0) & (~faults_have_happened(s) | (RESTARTS + LOST_DISKS + CHANGES == 0))
 
 
 @sometimes
@@ -117,5 +117,6 @@ def observed(design: Design) -> Design:
 
 
 def larger(constants: Mapping[str, Value]) -> dict[str, Value]:
-    """Bounds with room for the faults, each at least what it is among these constants."""
-    return {name: max(cast("int", constants[name]), least) for name, least in LEAST.items()}
+    """Bounds with room for the faults, each at least what it is among these constants. A change takes a record."""
+    least = {**LEAST, "log": LEAST["log"] + cast("int", constants["changes"])}
+    return {name: max(cast("int", constants[name]), value) for name, value in least.items()}

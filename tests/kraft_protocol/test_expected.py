@@ -17,6 +17,7 @@ pytestmark = pytest.mark.explores
 
 EXPECTED = Path(__file__).with_name("expected.toml")
 TWO = {"voters": 2, "epochs": 2, "log": 2, "writes": 1, "restarts": 0, "lost_disks": 0}
+CHANGE = TWO | {"log": 3, "writes": 0, "changes": 1}
 RUNS = (
     *(Run(name, TWO) for name in DESIGNS),
     Run("kraft", TWO | {"restarts": 1}),
@@ -24,8 +25,14 @@ RUNS = (
     Run("kraft-3.9", TWO | {"restarts": 1}),
     *(Run(name, TWO | {"restarts": 1}) for name in ("kafka-10533", "kraft-vote-not-flushed")),
     Run("kafka-12460", TWO | {"lost_disks": 1}),
+    Run("kraft", TWO | {"dynamic": True}),
+    Run("kraft-853", CHANGE),
+    Run("kraft-853", CHANGE | {"joiners": 1}),
+    Run("kraft-853", CHANGE | {"restarts": 1}),
+    Run("kraft", TWO | {"snapshots": 1}),
+    Run("kraft-853", CHANGE | {"snapshots": 1}),
 )
-"""Every design with two voters, and where it needs a fault, with that; small enough for every engine."""
+"""Every design with two voters, and where it needs a fault or a change, with that; small enough for every engine."""
 OTHERS = {"kraft", "kafka-10533"}
 """The designs of which TLC is asked, too: today's, and one that fails."""
 ROWS = table(EXPECTED) if EXPECTED.exists() else []
@@ -63,3 +70,9 @@ def test_tlc_says_what_is_expected(run: Run, said: Outcome, tmp_path: Path) -> N
 def test_a_planted_difference_is_noticed() -> None:
     run, said, _ = min(ROWS, key=lambda row: row[1].distinct)
     assert measure(run) != attrs.evolve(said, distinct=said.distinct + 1)
+
+
+def test_with_voter_sets_in_the_log_that_never_change_nothing_else_happens() -> None:
+    said = {run.name: outcome for run, outcome, _ in ROWS}
+    static, dynamic = Run("kraft", TWO), Run("kraft", TWO | {"dynamic": True})
+    assert said[static.name] == said[dynamic.name]

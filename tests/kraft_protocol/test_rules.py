@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 SPEC = Path(__file__).parents[2] / "spec"
-RULE = re.compile(r"\(([1-9])\) ")
+RULE = re.compile(r"\(([1-9]\d?)\) ")
 
 
 def rules_in(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from isr_lang import Design, Instance, Value
 from kraft_model import KRAFT
 from kraft_protocol.by_name import DESIGNS
 from kraft_protocol.notice import MISTAKES, Mistake, notice
-from kraft_protocol.promises import PREMISES, SAFETY
+from kraft_protocol.promises import OF_CHANGES, PREMISES, SAFETY
 from kraft_protocol.quorum import QUORUM
 from kraft_protocol.room import LEAST, MILESTONES
 
@@ -35,7 +35,7 @@ def verdicts(design: Design, constants: Mapping[str, Value]) -> tuple[dict[str, 
 
 
 def test_every_promise_has_a_premise() -> None:
-    assert PREMISES.keys() == {p.name for p in SAFETY}
+    assert PREMISES.keys() == {p.name for p in (*SAFETY, *OF_CHANGES)}
 
 
 @pytest.mark.parametrize("faults", [{}, {"restarts": 1}])
