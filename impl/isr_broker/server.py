@@ -328,13 +328,13 @@ class Server:
         self.flow.arrives(holder, len(pieces[0]))
         if message_json.is_peer(pieces[0]):
             check_peer(listener, size)
-        left = size - len(pieces[0])
-        while left:
-            piece = await reader.read(min(left, PIECE))
+        bytes_left = size - len(pieces[0])
+        while bytes_left:
+            piece = await reader.read(min(bytes_left, PIECE))
             if not piece:
-                raise asyncio.IncompleteReadError(b"", left)
+                raise asyncio.IncompleteReadError(b"", bytes_left)
             pieces.append(piece)
-            left -= len(piece)
+            bytes_left -= len(piece)
             self.flow.arrives(holder, len(piece))
         return b"".join(pieces)
 

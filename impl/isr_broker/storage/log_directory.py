@@ -58,7 +58,7 @@ _DELETED_FOLDER: Final = re.compile(r"[a-zA-Z0-9._-]*-\d+\.[0-9a-f]{32}(-\d+)?-d
 
 
 STRAY: Final = "-stray"
-DELETED: Final = "-delete"
+DELETION: Final = "-delete"
 _LONGEST_NAME: Final = 255
 
 
@@ -212,7 +212,7 @@ class LogDirectory:
         A crash in between leaves no log of which files are missing, which would count as damaged. What cannot be
         renamed or removed is removed at the next start.
         """
-        name = self._take_out_of_use(tp, DELETED)
+        name = self._take_out_of_use(tp, DELETION)
         if name:
             self._remove_folder(name)
 
