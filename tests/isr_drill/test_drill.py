@@ -104,7 +104,7 @@ def test_by_hand_with_eligible_leader_replicas(minimum: int, isr: str, text: str
     ],
 )
 def test_by_hand_before_eligible_leader_replicas(minimum: int, text: str, expected: list[Records]) -> None:
-    assert records(drilled(cluster_of(minimum), text, elr=False, release=(3, 7))) == expected
+    assert records(drilled(cluster_of(minimum), text, elr=False, release=(3, 9))) == expected
 
 
 @pytest.mark.parametrize(
