@@ -65,7 +65,7 @@ class Pace:
         fine = self.fine_values(state)
         values = {
             **{n: fine.get(n, 0) for n in METADATA},
-            **{"asleep": fine["alive"], "acked": False, "holders": 0, "wounds": 0, "least": fine["minimum"]},
+            **{"asleep": fine["alive"], "acked": False, "holders": 0, "wounds": 0, "least": fine["least"]},
             **{"strangers": 0, "phase": 0, "to_do": 0, "kinds": (0, 0), "targets": (0, 0)},
         }
         return tuple(values[n] for n in self.names)
@@ -136,7 +136,7 @@ def walks(pace: Pace, number: int, length: int, seed: int, counts: dict[str, int
     chance, counts = random.Random(seed), {} if counts is None else counts
     for _ in range(number):
         _, state = chance.choice(pace.fine.initial_states())
-        candidates = {pace.planned(pace.begins(state), "", ())}
+        candidates = pace.after({pace.begins(state)}, "", (), state)
         for _ in range(length):
             by_action: dict[int, list[tuple[Sequence[object], State]]] = {}
             for a, parameters, new in pace.fine.successors(state):

@@ -113,7 +113,7 @@ def driver(design: str, minimum: int, room: int, full_minimum: int) -> Driver:
 
 def losing_way(design: str, minimum: int, text: str) -> Way | None:
     elr = design == "kip-966"
-    return drilled(cluster_of(minimum), text, elr=elr, release=(4, 1) if elr else (3, 7)).partitions[0].way
+    return drilled(cluster_of(minimum), text, elr=elr, release=(4, 1) if elr else (3, 9)).partitions[0].way
 
 
 def missing_step(design: str, minimum: int, way: Way, full_minimum: int | None = None) -> str:
