@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from typing import cast
 
 from isr_lang import Bool, Design, Step, Struct, Value, action, define, exists, initial, largest, sometimes, var, when
-from kraft_protocol.state import CHANGES, LOST_DISKS, RESTARTS, Epoch, Offset, State, Voter, leads
+from kraft_protocol.state import (
+    CHANGES,
+    LOST_DISKS,
+    RESTARTS,
+    SNAPSHOTS,
+    Epoch,
+    Offset,
+    State,
+    Voter,
+    leads,
+)
 
 
 class Observed(State):
@@ -31,14 +41,15 @@ def nothing_yet(new: Observed) -> Step:
 
 @define
 def faults_have_happened(s: Observed) -> Bool:
-    """Every fault that was asked for has happened, and every change of the voters."""
-    return (s.restarts == RESTARTS) & (s.lost_disks == LOST_DISKS) & (s.changes == CHANGES)
+    """Every fault that was asked for has happened, and every change of the voters and every snapshot."""
+    faults = (s.restarts == RESTARTS) & (s.lost_disks == LOST_DISKS)
+    return faults & (s.changes == CHANGES) & (s.snapshots == SNAPSHOTS)
 
 
 @define
 def commits_before_fault(s: Observed) -> Bool:
     """A record is committed, and a fault is still to come, if any was asked for at all."""
-    return (s.committed.length() > 0) & (~faults_have_happened(s) | (RESTARTS + LOST_DISKS + CHANGES == 0))
+    return (s.committed.length() > 0) & (~faults_have_happened(s) | (RESTARTS + LOST_DISKS + CHANGES + SNAPSHOTS == 0))
 
 
 @sometimes
