@@ -52,6 +52,7 @@ from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.group_requests import GroupRequests
 from isr_broker.wire.requests import Requests, as_frame
+from isr_broker.wire.turns import Gate
 
 Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
 """Answers to come, in the order of their requests, and whether each is a fetch's."""
@@ -378,12 +379,23 @@ class Server:
                 say(said)
             return said is not None
         reply = as_frame(request, future.done, say)
+        gate = Gate()
         if (refused := refusal(listener, request)) is not None:
             reply(refused)
         elif request.key == protocol.API_VERSIONS:
             self.requests.serve(request, self.now(), lambda answer: reply(answer and visible(listener, answer)))
         else:
-            self.requests.serve(request, self.now(), reply)
+            self.requests.serve(request, self.now(), reply, gate)
+        if gate.is_closed:
+            gate.ends = room.set
+            self._set_timer()
+        try:
+            # Once the connection is closed for what it holds, the rest of the request is not held either.
+            while gate.is_closed and holder.is_open:
+                room.clear()
+                await room.wait()
+        finally:
+            gate.is_abandoned = True
         return True
 
     async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:

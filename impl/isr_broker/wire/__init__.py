@@ -4,7 +4,8 @@ Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and 
 `cluster_ids` (of which cluster a request is),
 `leader_hints` (who leads, beside an error).
 
-- What a broker is asked: `requests` (picks the module), `fetch_requests` with `fetch_sessions` and `fetch_questions`,
+- What a broker is asked: `requests` (picks the module), `produce_requests`,
+  `fetch_requests` with `fetch_sessions` and `fetch_questions`,
   `admin_requests` with `admin_refusals` and `auto_creation`, `reassignment_requests`, `cluster_requests`,
   `group_requests` with `groups`, `group_state` and `committed_offsets`, `broker_requests` (of brokers to the
   controller), `epoch_requests`, `offset_requests`. What is long is served in `turns`.

@@ -26,8 +26,8 @@ Reply: TypeAlias = Callable[[Answer], None]
 
 _PIECES_AT_ONCE: Final = 2_000
 """Partitions that are answered in one turn."""
-_PIECES_OF_LOOKUP: Final = 200
-"""What a look for a time counts as: a batch is read from the disk, and its records."""
+_PIECES_OF_LOOKUP: Final = _PIECES_AT_ONCE
+"""What a look for a time counts as: a batch is read from the disk, and its records, of which 1 MB has 100,000."""
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -92,13 +92,13 @@ class OffsetRequests:
         for topic in body.all("topics"):
             name, answers = topic.text("name"), list[Answer]()
             for number, p in {p.number("partition_index"): p for p in _rows(topic)}.items():
-                tp = TopicPartition(name, number)
-                answers.append({"partition_index": number, **answer(tp, p)})
-                is_lookup = tp in self.runtime.node.replicas and p.number("timestamp") >= 0
-                pieces += _PIECES_OF_LOOKUP if is_lookup else 1
                 if pieces >= _PIECES_AT_ONCE:
                     pieces = 0
                     yield
+                tp, at = TopicPartition(name, number), p.number("timestamp")
+                answers.append({"partition_index": number, **answer(tp, p)})
+                is_lookup = tp in self.runtime.node.replicas and asks[name, number] == 1
+                pieces += _PIECES_OF_LOOKUP if is_lookup and (at >= 0 or at == _MAX_TIMESTAMP) else 1
             topics.append({"name": name, "partitions": answers})
         reply({"topics": topics})
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.core.effects import AnswerDelete, AnswerProduce
-from isr_broker.core.inputs import DeleteRecords, Produce
+from isr_broker.core.effects import AnswerDelete
+from isr_broker.core.inputs import DeleteRecords
 from isr_broker.core.messages import (
     BrokerId,
     Error,
@@ -23,9 +23,8 @@ from isr_broker.core.messages import (
     OffsetForLeaderEpochResponse,
     TopicPartition,
 )
-from isr_broker.core.record_batch import HEADER_BYTES, codec_at, is_transactional
 from isr_broker.core.stamps import Stamped, bare
-from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
+from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import AdminRequests
@@ -35,11 +34,11 @@ from isr_broker.wire.controller_channels import ELR, ELR_LEVEL
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
 from isr_broker.wire.group_requests import GroupRequests
-from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.offset_requests import OffsetRequests
+from isr_broker.wire.produce_requests import ProduceRequests, by_topic, is_there, request_maker
 from isr_broker.wire.protocol import Answer, Fields, Request
 from isr_broker.wire.reassignment_requests import ReassignmentRequests
-from isr_broker.wire.turns import Turns
+from isr_broker.wire.turns import Gate, Turns
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 """Takes the fields of the answer, or None where none is wanted (acks=0)."""
@@ -56,6 +55,7 @@ class Requests:
     runtime: Runtime
     groups: GroupRequests
     admin: AdminRequests = attrs.field(init=False)
+    produces: ProduceRequests = attrs.field(init=False)
     fetches: FetchRequests = attrs.field(init=False)
     epochs: EpochRequests = attrs.field(init=False)
     offsets: OffsetRequests = attrs.field(init=False)
@@ -67,6 +67,7 @@ class Requests:
 
     def __attrs_post_init__(self) -> None:
         self.admin = AdminRequests(self.runtime, self.turns)
+        self.produces = ProduceRequests(self.runtime)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
         self.epochs = EpochRequests(self.runtime)
         self.offsets = OffsetRequests(self.runtime)
@@ -84,8 +85,8 @@ class Requests:
             case _:
                 self.brokers.take_answer(to, envelope)
 
-    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
-        """Answer a request, now or later."""
+    def serve(self, request: Request, now: Millis, reply: Reply, gate: Gate | None = None) -> None:
+        """Answer a request, now or later; the gate is closed while nothing that follows it may be served."""
         body = request.body
         match request.key:
             case key if self.groups.serves(key):
@@ -99,7 +100,7 @@ class Requests:
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
-                self._produce(request, now, reply)
+                self.turns.begin(self.produces.produce(request, now, reply, gate or Gate()))
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:
@@ -133,60 +134,6 @@ class Requests:
 
     # Records
 
-    def _produce(self, request: Request, now: Millis, reply: Reply) -> None:
-        """Produce: every partition is answered by its replica's core; with acks=0 nobody is."""
-        body = request.body
-        acks, timeout = body.number("acks"), body.number("timeout")
-        records_by_partition: dict[TopicPartition, bytes] = {}
-        for topic in body.all("topic_data"):
-            for p in topic.all("partition_data"):
-                records_by_partition[TopicPartition(topic.text("name"), p.number("index"))] = p.data("records") or b""
-        answers: dict[TopicPartition, Answer] = {}
-        expected, without_id = len(records_by_partition), not body.has("transactional_id")
-        if acks == 0:
-            reply(None)
-
-        def collect_answer(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
-            assert isinstance(answer, AnswerProduce)
-            answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
-            if acks != 0 and len(answers) == expected:
-                leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
-                reply({"responses": _by_topic(answers, "partition_responses"), "node_endpoints": leaders})
-
-        if without_id and any(_is_transactional(records) for records in records_by_partition.values()):
-            for tp in records_by_partition:
-                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=_NO_TRANSACTION), b"")
-            return
-        for tp, records in records_by_partition.items():
-            error = self._refusal_at_door(tp, records, request.version)
-            if error is not Error.NONE:
-                collect_answer(tp, AnswerProduce(request=0, partition=tp, error=error), b"")
-                continue
-            told = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
-            self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
-        if not records_by_partition and acks != 0:
-            reply({"responses": []})
-
-    def _add_leader_hints(self, answers: dict[TopicPartition, Answer]) -> list[Answer]:
-        """Name the leaders beside the answers of those who do not lead, and say where they are (KIP-951)."""
-        node = self.runtime.node
-        hints = {tp: leader_hint(node, tp) for tp, said in answers.items() if said["error_code"] in PRODUCE_ERRORS}
-        answers.update({tp: {**answers[tp], "current_leader": hint} for tp, hint in hints.items()})
-        return endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))
-
-    def _refusal_at_door(self, tp: TopicPartition, records: bytes, version: int) -> Error:
-        """Why records of a client are not even shown to a replica, of which a request may name very many."""
-        if tp.topic == TOPIC:
-            return Error.INVALID_TOPIC_EXCEPTION
-        if not self._is_there(tp):
-            return Error.UNKNOWN_TOPIC_OR_PARTITION
-        too_new = version < _WITH_ZSTD and len(records) >= HEADER_BYTES and codec_at(records) == _ZSTD
-        return Error.UNSUPPORTED_COMPRESSION_TYPE if too_new else Error.NONE
-
-    def _is_there(self, tp: TopicPartition) -> bool:
-        """The partition is known here, or has a replica."""
-        return tp in self.runtime.node.replicas or tp in self.runtime.node.partitions
-
     def _delete_records(self, body: Fields, now: Millis, reply: Reply) -> None:
         """DeleteRecords: each partition's leader forgets what is before an offset (KIP-107; ReplicaManager)."""
         timeout = body.number("timeout")
@@ -202,16 +149,16 @@ class Requests:
             low, error = answer.low_watermark, answer.error.value
             answers[tp] = {"partition_index": tp.partition, "low_watermark": low, "error_code": error}
             if len(answers) == len(offsets):
-                reply({"topics": _by_topic(answers, "partitions")})
+                reply({"topics": by_topic(answers, "partitions")})
 
         for tp, offset in offsets.items():
             internal = tp.topic == TOPIC
-            if internal or not self._is_there(tp):
+            if internal or not is_there(self.runtime.node, tp):
                 error = Error.INVALID_TOPIC_EXCEPTION if internal else Error.UNKNOWN_TOPIC_OR_PARTITION
                 collect_answer(tp, AnswerDelete(request=0, partition=tp, error=error), b"")
                 continue
             told = DeleteRecords(request=0, partition=tp, offset=offset, timeout_ms=timeout)
-            self.runtime.ask(_request_maker(told), partial(collect_answer, tp), now)
+            self.runtime.ask(request_maker(told), partial(collect_answer, tp), now)
         if not offsets:
             reply({"topics": []})
 
@@ -228,17 +175,6 @@ class Requests:
 
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 
-_NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-"""Records of a transaction in a request that names none (KafkaApis.handleProduceRequest)."""
-_ZSTD: Final = 4
-_WITH_ZSTD: Final = 7
-"""The first version of Produce that may have records that zstd compressed (ProduceRequest.validateRecords)."""
-
-
-def _is_transactional(records: bytes) -> bool:
-    """The batch says that it belongs to a transaction (RequestUtils.hasTransactionalRecords)."""
-    return len(records) >= HEADER_BYTES and is_transactional(records)
-
 
 def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
     """Takes the fields of the answer and says it as a frame, which is empty where none is wanted, unless `over`."""
@@ -248,15 +184,3 @@ def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], 
             say(b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields))
 
     return reply
-
-
-def _request_maker(request: ClientRequest) -> Callable[[int], ClientRequest]:
-    """The request, to be given a number."""
-    return lambda number: attrs.evolve(request, request=number)
-
-
-def _by_topic(answers: dict[TopicPartition, Answer], inner: str, name: str = "name") -> list[Answer]:
-    topics: dict[str, list[Answer]] = {}
-    for tp, said in sorted(answers.items(), key=lambda item: item[0]):
-        topics.setdefault(tp.topic, []).append(said)
-    return [{name: topic, inner: partitions} for topic, partitions in topics.items()]

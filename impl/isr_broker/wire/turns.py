@@ -7,7 +7,7 @@ each turn of the loop. Between two turns all connections have theirs. A short re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeAlias
 
 import attrs
@@ -16,6 +16,23 @@ from isr_broker.core.messages import Millis
 
 Work: TypeAlias = Generator[None, Millis, None]
 """Something long: it yields where others may have their turn, and is sent the time when it has its own."""
+
+
+@attrs.define(eq=False)
+class Gate:
+    """What follows a request on its connection, where it must not overtake it: closed while that is half done.
+
+    `ends` is told when it is open again. It `is_abandoned` once nobody is there any more: the rest need not be done.
+    """
+
+    ends: Callable[[], None] = lambda: None
+    is_closed: bool = False
+    is_abandoned: bool = False
+
+    def open(self) -> None:
+        """All is done."""
+        self.is_closed = False
+        self.ends()
 
 
 @attrs.define
