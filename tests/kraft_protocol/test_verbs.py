@@ -14,7 +14,9 @@ from insync_cli.main import main
 
 pytestmark = pytest.mark.explores
 
-PARTITION = re.compile(r"in sync|\bisr\b|\breplicas?\b|partition|producer|acked|min\.insync|(?<!--no-initial-)controller", re.IGNORECASE)
+PARTITION = re.compile(
+    r"in sync|\bisr\b|\breplicas?\b|partition|producer|acked|min\.insync|(?<!--no-initial-)controller", re.IGNORECASE
+)
 """What a quorum of voters has nothing to do with."""
 CHECK = "check kraft-votes-again --voters 3 --epochs 1 --property one-leader-per-epoch --out run"
 TRACE = "run/one-leader-per-epoch.itf.json"
