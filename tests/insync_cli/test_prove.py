@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import attrs
 import pytest
@@ -187,7 +188,7 @@ def test_certify_asks_the_premises_of_what_a_file_claims(
 ) -> None:
     """A file of whoever did not ask them: every query is refuted, and the promise says nothing."""
     with monkeypatch.context() as patch:
-        patch.setattr("insync_cli.proof.premises.look", lambda *_: premises.Premises({}))
+        patch.setattr("insync_cli.proof.premises.look", Mock(return_value=premises.Premises({})))
         assert main([*VACUOUS_ONE.split(), "--proof", "p.zip"]) == 0
     capsys.readouterr()
     assert main(["certify", "p.zip", "--solver", "z3", "--json", "report.json"]) == 21
@@ -196,7 +197,7 @@ def test_certify_asks_the_premises_of_what_a_file_claims(
     assert "insync certify careful: VACUOUS - never-back: never, in all " in said
     assert json.loads((safe / "report.json").read_text())["doubts"].keys() == {"never-back"}
     monkeypatch.setattr("insync_cli.proof.premises.SECONDS", 0.0)
-    monkeypatch.setattr("insync_cli.proof.certify.Brake", lambda *_: lambda: True)
+    monkeypatch.setattr("insync_cli.proof.certify.Brake", Mock(return_value=lambda: True))
     assert main(["certify", "p.zip", "--solver", "z3"]) == 20
     assert "unknown - 2 promises for every " in (said := " ".join(capsys.readouterr().out.split()))
     assert "; never-back: not seen, in " in said

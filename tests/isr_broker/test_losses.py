@@ -45,7 +45,7 @@ from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, read_offsets
 from isr_broker.storage.disk import ROOT
-from isr_broker.storage.disk_memory import Everything, Fault, Image, MemoryDisk, Nothing, Survival
+from isr_broker.storage.disk_memory import Everything, Fault, Hook, Image, MemoryDisk, Nothing, Survival
 from isr_broker.storage.log_directory import LogDirectory
 from isr_broker.storage.metadata_end import END
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
@@ -414,14 +414,19 @@ class Death(BaseException):
     """The process or the machine dies before an operation of its disk."""
 
 
+def death_after(operations: int) -> Hook:
+    """A disk whose process dies after so many operations."""
+    numbers = itertools.count()
+    return lambda disk, operation, path: Fault(Death()) if next(numbers) >= operations else None
+
+
 @pytest.mark.parametrize("survival", [Everything(), Nothing()])
 def test_a_log_that_is_deleted_while_the_broker_dies_is_whole_or_gone(survival: Survival) -> None:
     """File by file it would lack what had been durable, and be offline for good (LogManager.asyncDelete renames it)."""
     for last in itertools.count(1):
         disk, logs = with_a_log_at(20)
         logs.perform(AppendLog(partition=TP, records=batch_at(21), flush=True))
-        left = iter(range(last))
-        disk.hook = lambda *_, left=left: None if next(left, None) is not None else Fault(Death())
+        disk.hook = death_after(last)
         with contextlib.suppress(Death):
             logs.delete(TP)
             assert last > 5, "the folder has four files"

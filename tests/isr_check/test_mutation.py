@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import attrs
 import pytest
@@ -342,7 +343,7 @@ def test_an_empty_share_is_refused(desk: Path, capsys: pytest.CaptureFixture[str
 def test_a_design_without_such_parts_is_refused(
     desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("isr_check.mutation.mutants", lambda *_: [])
+    monkeypatch.setattr("isr_check.mutation.mutants", Mock(return_value=[]))
     assert main(["mutate", "careful", "--drop", "terms"]) == 64
     assert "careful has no term that could be dropped" in capsys.readouterr().err
 

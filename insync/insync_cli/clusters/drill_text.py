@@ -68,7 +68,8 @@ def decision(answer: Answer) -> str:
     gaps = answer.cluster.gaps
     if gaps:
         more = f", and {len(gaps) - 1:,} more of the kind" if len(gaps) > 1 else ""
-        return f"UNKNOWN: not every partition was told, and the steps may touch another: {gaps[0]}{more}"
+        first = next(iter(gaps))
+        return f"UNKNOWN: not every partition was told, and the steps may touch another: {first}{more}"
     if unknown:
         return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
     if not whole.in_reach:

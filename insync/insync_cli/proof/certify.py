@@ -218,7 +218,7 @@ def result_line(
         return f"{line}{terminal.count(len(problems), 'difference')}, first: {problems[0]}"
     if beside is None and code == Exit.INCONCLUSIVE:
         return f"{line}the file was checked alone, which says nothing of the model; on trust: {on_trust(proof, beside)}"
-    doubts = beside.doubts if beside else {}
+    doubts = beside.doubts if beside else dict[str, tuple[Verdict, str]]()
     if code == Exit.UNCOVERED:
         return line + "; ".join(f"{name}: {why}" for name, (word, why) in doubts.items() if word is Verdict.VACUOUS)
     number = len(cast("list[object]", proof.manifest["wanted"]))
