@@ -35,9 +35,9 @@ import attrs
 from isr_check import simulation
 from isr_check.engine import Exploration
 from isr_check.native import simulation as native_walks
+from isr_check.native.buffers import resident
 from isr_check.native.layout import SLACKS
 from isr_check.native.machine import Kernel
-from isr_check.native.memory import resident
 from isr_check.native.search import Means, Search
 from isr_check.native.team import Span, Team, Work
 from isr_lang import Instance

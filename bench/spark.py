@@ -39,7 +39,7 @@ from tests.support.sparks import cluster, environment, strangers
 
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Progress
-from isr_check.native.memory import FULLEST
+from isr_check.native.buffers import FULLEST
 from isr_lang import Instance
 from isr_lang.constants import Value
 from isr_pipeline import session

@@ -8,5 +8,6 @@ variables that mean something to the picture, all of them), `states` (between th
 - Parts of the document: `messages` (arrows between replicas), `strip` (every promise at every state), `survival` (who
   could be elected), `schedule` (the same under another design), `sources` (the text of an action), `model_script` (the
   model as JavaScript).
+- In the browser: script/app.js, which has the parts of the page, each in a file beside it.
 - Files without a page: `picture` and `svg`, `shiviz`, `state_graph`.
 """

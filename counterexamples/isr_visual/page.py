@@ -26,7 +26,7 @@ SCRIPTS = (
     "trace.js",
     "lanes.js",
     "timeline.js",
-    "step.js",
+    "step-panel.js",
     "table.js",
     "explore.js",
     "exports.js",

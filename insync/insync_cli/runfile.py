@@ -291,7 +291,7 @@ def uncovered_findings(run: Run) -> list[str]:
     return sentences
 
 
-def exit_code(
+def exit_for_findings(
     run: Run, *, named_properties: Sequence[str], strict: bool, is_uncovered: bool, expected: Mapping[str, str]
 ) -> Exit:
     """The answer as a number. What an expectation names is judged by it, the rest by itself."""

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import numpy as np
 import pyarrow as pa
 
-from isr_check.native.memory import Numbers, Words
+from isr_check.native.buffers import Numbers, Words
 
 STATES, EXPANSION, FINDINGS, TIMES, REMAKES = 0, 1, 2, 3, 4
 """The kinds of rows: states for a bucket; counts of the expansion of a bucket; counts of its new states and the name of

@@ -27,8 +27,8 @@ import numpy as np
 
 from isr_check.engine import Failed
 from isr_check.native.actions import DECISIONS
+from isr_check.native.buffers import FULLEST, Numbers, Words, address
 from isr_check.native.kernels import BATCH, Job
-from isr_check.native.memory import FULLEST, Numbers, Words, address
 from isr_pipeline import store
 from isr_pipeline.mapped_files import RECORD_FILE, DiskRoom, MappedFile
 from isr_pipeline.task_kernels import KernelSpec, KernelWorker

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from isr_check.engine import Path
-from isr_check.native.memory import Words
+from isr_check.native.buffers import Words
 from isr_check.native.traces import Aim, MarkedLevel, forwards
 from isr_check.reference import Evaluator
 from isr_pipeline import store

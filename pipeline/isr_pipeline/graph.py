@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from isr_check.native.buffers import Numbers, Words, address
 from isr_check.native.kernels import Job
 from isr_check.native.layout import Layout
-from isr_check.native.memory import Numbers, Words, address
 from isr_check.native.steps import Stepper
 from isr_check.reference import parameter_values
 from isr_lang.printing import first, show

@@ -22,9 +22,9 @@ import numpy as np
 from isr_check.engine import BadCheckpoint, Exploration, Limits, Progress, silent
 from isr_check.engine import Path as Behaviour
 from isr_check.native.actions import Check
+from isr_check.native.buffers import Words, address
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
-from isr_check.native.memory import Words, address
 from isr_check.native.question import Question, difference
 from isr_check.native.search import PATIENCE
 from isr_check.native.sharding import shard_program

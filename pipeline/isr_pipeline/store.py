@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from isr_check.engine import BadCheckpoint
-from isr_check.native.memory import Words
+from isr_check.native.buffers import Words
 from isr_pipeline.locations import Location, first_line
 
 Json = dict[str, object]

@@ -15,9 +15,9 @@ import attrs
 import numpy as np
 
 from isr_check.engine import BadCheckpoint
+from isr_check.native.buffers import Numbers, Words, Worker, address
 from isr_check.native.kernels import Job, Program
 from isr_check.native.machine import Machine
-from isr_check.native.memory import Numbers, Words, Worker, address
 from isr_pipeline import store
 from isr_pipeline.locations import Location
 

@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 
 from isr_check.native.actions import DECISIONS, OVERFLOW
+from isr_check.native.buffers import FULLEST, Numbers, Table, Words, address
 from isr_check.native.kernels import BATCH, Job
-from isr_check.native.memory import FULLEST, Numbers, Table, Words, address
 from isr_pipeline.arrow_rows import (
     EXPANSION,
     FINDINGS,

@@ -17,7 +17,7 @@ Reading order: `operations` (lines and operations), `read_json` and `read_edn` (
 index by partition), `view` (the version order of a partition).
 
 - The anomalies: `orders`, `values`, `replicas`, `times`, `cycles`.
-- The verdict: `results`, `evidence` (what a verdict needs), `catalogue` (the table of all 29), `checker`.
+- The verdict: `results`, `preconditions` (what a verdict needs), `catalogue` (the table of all 29), `checker`.
 """
 
 from isr_anomalies.catalogue import ANOMALIES, Anomaly

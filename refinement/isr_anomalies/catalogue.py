@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import attrs
 
-from isr_anomalies import cycles, evidence, orders, replicas, times, values
+from isr_anomalies import cycles, orders, preconditions, replicas, times, values
 from isr_anomalies.cycles import Graphs
 from isr_anomalies.history import History
 from isr_anomalies.operations import Claims
@@ -57,7 +57,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "unless election is unclean, or acks is not all and nobody read them",
         _JEPSEN,
         values.inconsistent_offset,
-        missing=evidence.KNOWN_OFFSETS,
+        missing=preconditions.KNOWN_OFFSETS,
     ),
     Anomaly(
         2,
@@ -67,7 +67,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "idempotence",
         f"{_JEPSEN}; KIP-98",
         values.duplicate,
-        missing=evidence.KNOWN_OFFSETS,
+        missing=preconditions.KNOWN_OFFSETS,
     ),
     Anomaly(
         3,
@@ -77,7 +77,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _JEPSEN,
         values.lost_write,
-        missing=evidence.whether_lost,
+        missing=preconditions.why_no_loss_verdict,
     ),
     Anomaly(
         4,
@@ -87,7 +87,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _JEPSEN,
         values.unseen_values,
-        missing=evidence.whether_unseen,
+        missing=preconditions.whether_unseen,
     ),
     Anomaly(
         5,
@@ -97,7 +97,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         f"{_JEPSEN}; Adya G1a",
         values.aborted_read,
-        missing=evidence.READ,
+        missing=preconditions.READ,
     ),
     Anomaly(
         6,
@@ -107,7 +107,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "isolation=read_committed",
         f"{_JEPSEN}; KIP-98",
         values.precommitted_read,
-        missing=evidence.BOTH,
+        missing=preconditions.BOTH,
     ),
     Anomaly(
         7,
@@ -117,7 +117,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with assign; after subscribe a rebalance may do it",
         _JEPSEN,
         orders.poll_skip,
-        missing=evidence.POLLED,
+        missing=preconditions.POLLED,
     ),
     Anomaly(
         8,
@@ -127,7 +127,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with assign; after subscribe a rebalance may do it",
         _JEPSEN,
         orders.nonmonotonic_poll,
-        missing=evidence.POLLED,
+        missing=preconditions.POLLED,
     ),
     Anomaly(
         9,
@@ -137,7 +137,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always, but for partitions that were rebalanced meanwhile",
         _JEPSEN,
         orders.int_poll_skip,
-        missing=evidence.INSIDE_POLL,
+        missing=preconditions.INSIDE_POLL,
     ),
     Anomaly(
         10,
@@ -147,7 +147,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always, but for partitions that were rebalanced meanwhile",
         _JEPSEN,
         orders.int_nonmonotonic_poll,
-        missing=evidence.INSIDE_POLL,
+        missing=preconditions.INSIDE_POLL,
     ),
     Anomaly(
         11,
@@ -157,7 +157,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "acks=all, and idempotence or one in flight",
         _JEPSEN,
         orders.nonmonotonic_send,
-        missing=evidence.ACKED,
+        missing=preconditions.ACKED,
     ),
     Anomaly(
         12,
@@ -167,7 +167,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         _JEPSEN,
         orders.int_nonmonotonic_send,
-        missing=evidence.INSIDE_SEND,
+        missing=preconditions.INSIDE_SEND,
     ),
     Anomaly(
         13,
@@ -177,7 +177,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "never",
         _JEPSEN,
         orders.int_send_skip,
-        missing=evidence.INSIDE_SEND,
+        missing=preconditions.INSIDE_SEND,
     ),
     Anomaly(
         14,
@@ -187,7 +187,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "never: offsets are not transactional",
         f"{_JEPSEN}; Adya G0",
         across=cycles.g0,
-        missing_across=evidence.single_steps,
+        missing_across=preconditions.single_steps,
     ),
     Anomaly(
         15,
@@ -197,7 +197,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "isolation=read_committed, and no edge of the cycle comes from offsets alone",
         f"{_JEPSEN}; Adya G1c",
         across=cycles.g1c,
-        missing_across=evidence.single_steps,
+        missing_across=preconditions.single_steps,
     ),
     Anomaly(
         16,
@@ -217,7 +217,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "exactly_once",
         f"{_JEPSEN}; KIP-447",
         values.consume_counts,
-        missing=evidence.SUBSCRIBED,
+        missing=preconditions.SUBSCRIBED,
     ),
     Anomaly(
         18,
@@ -227,7 +227,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "with --max-lag",
         _JEPSEN,
         times.realtime_lag,
-        missing=evidence.POLLS,
+        missing=preconditions.POLLS,
     ),
     Anomaly(
         19,
@@ -237,7 +237,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _CHAOS,
         orders.stale_ack_offset,
-        missing=evidence.ACKED,
+        missing=preconditions.ACKED,
     ),
     Anomaly(
         20,
@@ -247,7 +247,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         _CHAOS,
         orders.late_ghost,
-        missing=evidence.UNKNOWN_SENDS,
+        missing=preconditions.UNKNOWN_SENDS,
     ),
     Anomaly(
         21,
@@ -257,7 +257,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         f"{_CHAOS}; CRC-32C of record batches",
         values.phantom,
-        missing=evidence.READ,
+        missing=preconditions.READ,
     ),
     Anomaly(
         22,
@@ -267,7 +267,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "no unclean election: what was read is below the high watermark",
         "the model's promise reads-stable; KIP-101",
         values.read_then_lost,
-        missing=evidence.no_later_scan,
+        missing=preconditions.no_later_scan,
     ),
     Anomaly(
         23,
@@ -277,7 +277,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         _SAFE,
         "the model's promise acked-survives",
         replicas.ack_then_gone,
-        missing=evidence.where_it_is,
+        missing=preconditions.where_it_is,
     ),
     Anomaly(
         24,
@@ -287,7 +287,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         "Kafka's ducktape tests; KIP-101, KIP-279",
         replicas.replica_divergence,
-        missing=evidence.TWO_LOGS,
+        missing=preconditions.TWO_LOGS,
     ),
     Anomaly(
         25,
@@ -297,7 +297,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always",
         _CHAOS,
         values.offset_gap,
-        missing=evidence.gaps,
+        missing=preconditions.gaps,
     ),
     Anomaly(
         26,
@@ -307,7 +307,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "always, for consumers that know epochs",
         "KIP-320",
         values.truncation_unnoticed,
-        missing=evidence.EPOCHS,
+        missing=preconditions.EPOCHS,
     ),
     Anomaly(
         27,
@@ -317,7 +317,7 @@ ANOMALIES: Final[tuple[Anomaly, ...]] = (
         "acks=all",
         "KIP-966; the model's promise leaders-complete",
         replicas.acks_contract,
-        missing=evidence.contract,
+        missing=preconditions.contract,
     ),
     Anomaly(
         28,

@@ -23,8 +23,8 @@ from tests.support.sample import sample
 from isr_check import native
 from isr_check.engine import DEADLOCK, Exploration, Limits
 from isr_check.native import compressed, memory, space
+from isr_check.native.buffers import Words, Worker
 from isr_check.native.compressed import Compressed
-from isr_check.native.memory import Words, Worker
 from isr_check.native.space import Space
 from isr_check.native.team import Span, Team
 from isr_lang import Design, Instance

@@ -17,7 +17,7 @@ from isr_check.engine import Finding, Limits, Path, Unsound, Verdict
 from isr_check.liveness import Labels, Region, fair_components, strong_components
 from isr_check.liveness_reference import Graph, lasso_search, tarjan, unfair_in
 from isr_check.native import graph, space
-from isr_check.native.memory import Table
+from isr_check.native.buffers import Table
 from isr_check.native.space import Space
 from isr_lang import (
     NONE,

@@ -21,8 +21,8 @@ from isr_check.native import expressions, merging, renaming, space, visited
 from isr_check.native import layout as layouts
 from isr_check.native import ranges as native_ranges
 from isr_check.native.assembly import Code
+from isr_check.native.buffers import Marks, Words, Worker
 from isr_check.native.compressed import Compressed
-from isr_check.native.memory import Marks, Words, Worker
 from isr_check.native.team import Span
 from isr_check.reference import Evaluator
 from isr_check.reference import State as Packed

@@ -8,7 +8,8 @@ level), `traces` (counterexamples from the levels).
   left out or named), `actions`, `kernels` (the module of an instance), `binding` and `machine` (as machine code).
 - One state for many: `renaming` (of an orbit), `merging` (of all that make no difference).
 - The visited set: `visited`, in fewer bytes `compressed_layout`.
-- Memory: `space` (where states are), `memory`, `compressed`, `team` (the threads that share it).
+- Memory: `space` (where states are, and what is done when there is no room), `buffers` (the arrays), `compressed`,
+  `team` (the threads that share it).
 - Beside the search: `simulation` (random walks), `graph` (liveness), `states` (a sample for invariants), `steps` (of
   states that somebody has), `sharding` (states divided among owners).
 """

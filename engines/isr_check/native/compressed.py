@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
+from isr_check.native.buffers import Numbers, Words, Worker, address, physical_memory, zeros
 from isr_check.native.compressed_layout import BUCKET, EXPANDED_BIT, KERNELS, SEGMENTS, Field, Roots, Shape, Task, field
 from isr_check.native.kernels import Job
 from isr_check.native.machine import Machine
-from isr_check.native.memory import Numbers, Words, Worker, address, physical_memory, zeros
 from isr_check.native.team import Span, Team, spans
 
 FULLEST = 0.9

@@ -23,10 +23,10 @@ from isr_check.lasso import finding_for
 from isr_check.liveness import GOAL, Labels, LassoSearch, Positions, Region, Small, Stem, Truths
 from isr_check.native.actions import DECISIONS, Check, checks
 from isr_check.native.assembly import Code
+from isr_check.native.buffers import Worker, address, scarce
 from isr_check.native.expressions import Definitions
 from isr_check.native.kernels import DECLARATIONS, Job, Marks, Program, tables
 from isr_check.native.machine import Machine
-from isr_check.native.memory import Worker, address, scarce
 from isr_check.native.search import Search
 from isr_check.native.space import BLOCK
 from isr_check.native.steps import LabelledActionWriter, LabelledKernels

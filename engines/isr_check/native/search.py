@@ -26,10 +26,10 @@ from isr_check.engine import Path as Behaviour
 from isr_check.native import archive
 from isr_check.native.actions import DECISIONS, OVERFLOW, Check
 from isr_check.native.archive import Json
+from isr_check.native.buffers import Words, Worker, address
 from isr_check.native.kernels import Job, program
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
-from isr_check.native.memory import Words, Worker, address
 from isr_check.native.question import Question, difference
 from isr_check.native.space import CHUNK, Full, Space
 from isr_check.native.team import Span

@@ -17,10 +17,10 @@ import numpy as np
 from isr_check.engine import Exploration, Limits, Progress, silent
 from isr_check.native.actions import DECISIONS, OVERFLOW
 from isr_check.native.assembly import Code, Int, signed_value
+from isr_check.native.buffers import Numbers, Worker, address
 from isr_check.native.kernels import Job, Kernels, Program, model
 from isr_check.native.layout import SLACKS, Layout, Slack
 from isr_check.native.machine import Machine
-from isr_check.native.memory import Numbers, Worker, address
 from isr_check.native.question import Question
 from isr_check.native.search import PATIENCE, Overflow
 from isr_check.native.team import Span, Team, spans

@@ -24,10 +24,10 @@ import numpy as np
 
 from isr_check.native import archive
 from isr_check.native.archive import Archive, Json
+from isr_check.native.buffers import FULLEST, Marks, States, Table, Words, Worker, address, resident, scarce
 from isr_check.native.compressed import Compressed, Read
 from isr_check.native.kernels import BATCH, Job, Program
 from isr_check.native.machine import Machine
-from isr_check.native.memory import FULLEST, Marks, States, Table, Words, Worker, address, resident, scarce
 from isr_check.native.team import Span, Team, spans
 
 CHUNK = 4096

@@ -8,8 +8,8 @@ from typing import TypeVar
 import numpy as np
 
 from isr_check.engine import TYPE_OK, Limits
+from isr_check.native.buffers import Words
 from isr_check.native.layout import SLACKS
-from isr_check.native.memory import Words
 from isr_check.native.search import Means, Overflow, Search
 from isr_check.native.space import BLOCK, Full
 from isr_check.reference import State

@@ -7,11 +7,11 @@ import numpy as np
 from isr_check.engine import Unsound
 from isr_check.native.actions import ACTION, OVERFLOW, TRAITS, ActionWriter, parameter_range
 from isr_check.native.assembly import Code, Int
+from isr_check.native.buffers import Numbers, Words, Worker, address
 from isr_check.native.expressions import Definitions, Env, Expressions
 from isr_check.native.kernels import DECLARATIONS, Job, Kernels, Marks, Program, tables
 from isr_check.native.layout import Layout
 from isr_check.native.machine import Machine
-from isr_check.native.memory import Numbers, Words, Worker, address
 from isr_check.native.values import as_number
 from isr_check.reference import parameter_values
 from isr_lang import FoldedAction, Instance

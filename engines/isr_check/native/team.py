@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from isr_check.native.memory import Worker
+from isr_check.native.buffers import Worker
 
 Span = tuple[int, int]
 Work = Callable[[Worker, Span], Span | None]

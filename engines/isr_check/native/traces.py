@@ -15,10 +15,10 @@ import numpy as np
 
 from isr_check.engine import Path
 from isr_check.native.actions import Check
+from isr_check.native.buffers import FULLEST, Numbers, Table, Words, Worker, address
 from isr_check.native.kernels import Job
 from isr_check.native.layout import Layout
 from isr_check.native.machine import Kernel
-from isr_check.native.memory import FULLEST, Numbers, Table, Words, Worker, address
 from isr_check.native.search import Search
 from isr_check.native.space import BLOCK
 from isr_check.reference import Evaluator, Parameters, State

@@ -228,7 +228,7 @@ def exit_code(question: Question, explored: Explored, answer: runfile.Run, *, st
     result = explored.result
     if result.distinct == 0 and question.property_names:
         return Exit.ASSUMPTION
-    return runfile.exit_code(
+    return runfile.exit_for_findings(
         answer,
         named_properties=question.named_properties,
         strict=strict,

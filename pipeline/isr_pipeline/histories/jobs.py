@@ -23,7 +23,7 @@ import attrs
 
 from isr_anomalies import ANOMALIES, Anomaly, Answer, Claims
 from isr_anomalies.checker import conclude, needs_graphs
-from isr_anomalies.evidence import NO_STEPS
+from isr_anomalies.preconditions import NO_STEPS
 from isr_anomalies.results import NoVerdict, Part, Tally
 from isr_anomalies.times import no_verdict_on_progress, too_little
 from isr_pipeline import session

@@ -20,7 +20,7 @@ def _vacuous(why: str, when: Callable[[View], bool]) -> Callable[[View], NoVerdi
     return lambda view: None if when(view) else NoVerdict(True, why)
 
 
-def whether_lost(view: View) -> NoVerdict | None:
+def why_no_loss_verdict(view: View) -> NoVerdict | None:
     """Needs a complete read that began after everything was acknowledged, and below all of it."""
     return _no_scan(view) or _below_scans(view, len(view.values_below_scans))
 
@@ -88,7 +88,7 @@ def where_it_is(view: View) -> NoVerdict | None:
             if view.losses or view.unseen_sends
             else NoVerdict(True, "no replica's log in this history")
         )
-    missing = whether_lost(view)
+    missing = why_no_loss_verdict(view)
     return NoVerdict(missing.vacuous, f"whether anything is gone: {missing.why}") if missing else None
 
 
