@@ -22,7 +22,7 @@ from tests.support.sample import sample
 
 from isr_check import native
 from isr_check.engine import DEADLOCK, Exploration, Limits
-from isr_check.native import compressed, memory, space
+from isr_check.native import buffers, compressed, space
 from isr_check.native.buffers import Words, Worker
 from isr_check.native.compressed import Compressed
 from isr_check.native.space import Space
@@ -150,7 +150,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return done
 
     monkeypatch.setattr(space, "FULLEST", 0.05)
-    monkeypatch.setattr(memory, "FULLEST", 0.05)
+    monkeypatch.setattr(buffers, "FULLEST", 0.05)
     monkeypatch.setattr(space, "WORTH", 1000.0)
     monkeypatch.setattr(Space, "_affords", afford_compressed)
     monkeypatch.setattr(Space, "_compress", compresses)

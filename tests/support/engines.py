@@ -16,7 +16,7 @@ from tests.support.unfolded import Answers, behaviour
 
 from isr_check import explorer, native
 from isr_check.engine import DEADLOCK, TYPE_OK, Exploration, Limits, Unsound, Verdict
-from isr_check.native import compressed, memory, space
+from isr_check.native import buffers, compressed, space
 from isr_check.native.space import Space
 from isr_lang import Instance
 
@@ -52,7 +52,7 @@ def in_files(instance: Instance, names: tuple[str, ...], limits: Limits) -> Expl
     with small_memory(), pytest.MonkeyPatch.context() as patch:
 
         def settles(self: Space, _: int) -> None:
-            for module in (space, memory):
+            for module in (space, buffers):
                 patch.setattr(module, "FULLEST", 0.7)
             settle(self, 1 << 19)
 
@@ -70,7 +70,7 @@ def small_memory() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, size in sizes.items():
             patch.setattr(compressed, name, size)
-        for module in (space, memory):
+        for module in (space, buffers):
             patch.setattr(module, "FULLEST", 0.01)
         patch.setattr(space, "WORTH", 1000.0)
         yield
