@@ -1,7 +1,7 @@
 """What a cluster can lose: its description, the model's answers about topics like its own, and how it is now.
 
     from isr_audit.answers import read_table
-    from isr_audit.audit import Answers, audit_rows, no_exploration
+    from isr_audit.audit import AnswerSource, audit_rows, no_exploration
     from isr_audit.descriptions import read_description
     from isr_audit.releases import running
 
@@ -9,7 +9,7 @@
     partition = "  Topic: orders  Partition: 0  Leader: 1  Replicas: 1,2,3  Isr: 1,2,3"
     text = "".join(f"{line}{chr(10)}" for line in (topic, partition))
     cluster = read_description(text, "topics.txt")      # or live.read_cluster(bootstrap, {})
-    rows = audit_rows(cluster, running(cluster), Answers(read_table(), no_exploration))
+    rows = audit_rows(cluster, running(cluster), AnswerSource(read_table(), no_exploration))
     print([(line.acks, line.fault.name, line.verdict) for row in rows for line in row.lines])
 
 Reading order: `cluster` (what a cluster is), `topic_lines` (lines as a tool printed them), `descriptions` (the texts

@@ -150,7 +150,7 @@ class Row:
 
 
 @attrs.define
-class Answers:
+class AnswerSource:
     """The runs that are known, and how to make one more; `explore` returns None where it may not."""
 
     runs: list[Answer]
@@ -187,7 +187,7 @@ def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
     return kinds
 
 
-def audit_rows(cluster: Cluster, runs: Running, answers: Answers) -> list[Row]:
+def audit_rows(cluster: Cluster, runs: Running, answers: AnswerSource) -> list[Row]:
     """All topics by their kind, worst first."""
     rows = [
         row_of(
@@ -285,7 +285,7 @@ def rack_losses(cluster: Cluster, row: Row) -> Iterator[RackLoss]:
             yield RackLoss(rack, gone, few)
 
 
-def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answers: Answers) -> Row:
+def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answers: AnswerSource) -> Row:
     """The answers for one kind of topic."""
     lines = [line_of(kind, acks, fault, answers) for acks in ACKS for fault in kind.faults]
     changed = [with_change(kind, x, answers) if x.verdict == MAY_BE_LOST else x for x in lines]
@@ -295,7 +295,7 @@ def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answer
     return Row(kind, topics, tuple(changed), refusal, notes)
 
 
-def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
+def line_of(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
     """What becomes of what was acknowledged so, under this fault; UNKNOWN where what was not told decides it."""
     if kind.open:
         return _line_of_any(kind, acks, fault, answers)
@@ -310,9 +310,9 @@ def line_of(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
     return line
 
 
-def _line_of_any(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
+def _line_of_any(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
     """The answer that all values of the open settings have in common. Only runs that were made are asked."""
-    lines = [line_of(one, acks, fault, Answers(answers.runs, no_exploration)) for one in _closed(kind)]
+    lines = [line_of(one, acks, fault, AnswerSource(answers.runs, no_exploration)) for one in _closed(kind)]
     if len({x.verdict for x in lines}) == 1 and lines[0].verdict != UNKNOWN:
         return lines[0]
     return Line(acks, fault, UNKNOWN, None, f"{' and '.join(kind.open)} would decide")
@@ -332,7 +332,7 @@ def _closed(kind: Kind) -> list[Kind]:
     ]
 
 
-def _line_of_one(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
+def _line_of_one(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
     """What becomes of it where every setting is told."""
     settings = attrs.evolve(kind.settings, acks=acks)
     if settings.min_insync > MOST_REPLICAS:
@@ -346,7 +346,7 @@ def _line_of_one(kind: Kind, acks: str, fault: Fault, answers: Answers) -> Line:
     return line_for_answer(settings, fault, answer, FLUSHED if happens != fault else "")
 
 
-def rack_line(kind: Kind, settings: Settings, fault: Fault, answers: Answers) -> Line:
+def rack_line(kind: Kind, settings: Settings, fault: Fault, answers: AnswerSource) -> Line:
     """The same when a rack loses power.
 
     Of one replica that is a crash or a power loss, whichever is worse: where nothing was unflushed, nothing is lost.
@@ -405,10 +405,10 @@ MANY: Final = {"replicas": "replicas", "crashes": "crashes", "shutdowns": "resta
 # What would prevent it
 
 
-def with_change(kind: Kind, line: Line, answers: Answers) -> Line:
+def with_change(kind: Kind, line: Line, answers: AnswerSource) -> Line:
     """The line with the smallest change that keeps what it loses. Nothing is explored for that: where no run that was
     made says so of any change, and of some no run was made, the line says that instead of an advice."""
-    made = Answers(answers.runs, no_exploration)
+    made = AnswerSource(answers.runs, no_exploration)
     tries = list(_tries(kind, line, made))
     change = next((Change(settings, costs, x.answer) for settings, costs, x in tries if _keeps(x) and x.answer), None)
     return attrs.evolve(line, change=change, advice_is_whole=all(x.verdict != UNKNOWN for _, _, x in tries))
@@ -418,7 +418,7 @@ def _keeps(line: Line) -> bool:
     return line.verdict == SURVIVES
 
 
-def _tries(kind: Kind, line: Line, answers: Answers) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], Line]]:
+def _tries(kind: Kind, line: Line, answers: AnswerSource) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], Line]]:
     """Each change with its costs and what becomes of the line, cheapest first."""
     if line.acks != "all":
         better = line_of(kind, "all", line.fault, answers)

@@ -16,7 +16,7 @@ from insync_cli import options
 from insync_cli.proof import prove
 from insync_cli.proof.question import question as proof_question
 from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
-from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, Answers, Kind, Line, line_of, with_change
+from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, AnswerSource, Kind, Line, line_of, with_change
 from isr_audit.bugs import Bug, bugs, elsewhere
 from isr_audit.questions import (
     CRASH,
@@ -154,7 +154,7 @@ def test_a_loss_with_fewer_replicas_is_never_kept_with_more() -> None:
 
 
 def told(settings: Settings, fault: int, *known: Answer, flushed: bool = False) -> Line:
-    answers = Answers(list(known), lambda _: None)
+    answers = AnswerSource(list(known), lambda _: None)
     return line_of(Kind("kip-966", settings, flushed), settings.acks, FAULTS[fault], answers)
 
 
@@ -230,7 +230,7 @@ def test_the_recommended_settings_survive_one_failure() -> None:
 
 def in_rack(settings: Settings, together: int, *known: Answer, flushed: bool = False) -> Line:
     kind = Kind("kip-966", settings, flushed, in_rack=together, racks=3)
-    return line_of(kind, settings.acks, kind.faults[-1], Answers(list(known), lambda _: None))
+    return line_of(kind, settings.acks, kind.faults[-1], AnswerSource(list(known), lambda _: None))
 
 
 def fails(settings: Settings, fault: Fault, *steps: tuple[str, int]) -> Answer:
@@ -282,10 +282,10 @@ def test_the_recommended_settings_lose_with_a_rack_that_has_two_of_three() -> No
     lost = in_rack(THREE, 2, *STORED)
     assert lost.verdict == MAY_BE_LOST
     kind = Kind("kip-966", THREE, in_rack=2, racks=3)
-    spread = with_change(kind, lost, Answers(list(STORED), lambda _: None)).change
+    spread = with_change(kind, lost, AnswerSource(list(STORED), lambda _: None)).change
     assert spread is not None
     assert spread.settings == ("at most 1 of the replicas in one rack",)
-    assert with_change(attrs.evolve(kind, racks=1), lost, Answers(list(STORED), lambda _: None)).change is None
+    assert with_change(attrs.evolve(kind, racks=1), lost, AnswerSource(list(STORED), lambda _: None)).change is None
 
 
 # Bugs

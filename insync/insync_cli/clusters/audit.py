@@ -16,7 +16,7 @@ from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.options import Usage, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
-from isr_audit.audit import Answers, audit_rows
+from isr_audit.audit import AnswerSource, audit_rows
 from isr_audit.cluster import Release
 from isr_audit.condition import Ends, Trouble, conditions, ends_of
 from isr_audit.questions import DECISIVE_VERDICTS
@@ -76,10 +76,10 @@ def run(argv: Sequence[str]) -> int:
     return exit_code(report)
 
 
-def asking(invocation: Options) -> Answers:
+def asking(invocation: Options) -> AnswerSource:
     """The answers that are stored, and what explores others; each is explored once."""
     most = invocation.seconds or SECONDS
-    return Answers(stored_answers(invocation.seconds), lambda asked: explored_now(asked, most, invocation.output))
+    return AnswerSource(stored_answers(invocation.seconds), lambda asked: explored_now(asked, most, invocation.output))
 
 
 def looked_at(invocation: Options, before: Ends | None = None) -> audit_text.Audit:
@@ -92,7 +92,7 @@ def looked_at(invocation: Options, before: Ends | None = None) -> audit_text.Aud
     )
 
 
-def with_rows(audit: audit_text.Audit, answers: Answers) -> audit_text.Audit:
+def with_rows(audit: audit_text.Audit, answers: AnswerSource) -> audit_text.Audit:
     """The same with what its topics may lose, which may have to be explored."""
     return attrs.evolve(audit, rows=tuple(audit_rows(audit.cluster, audit.runs, answers)))
 
