@@ -71,8 +71,8 @@ def design_named(name: str) -> Design:
 
 
 def unknown_design(name: str) -> str:
-    hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}; --design-file brings others"
-    return f"there is no design '{name}'{hint}"
+    hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}"
+    return f"there is no design '{name}'{hint} (--design-file brings others)"
 
 
 def design_less(name: str, left_out: Sequence[str]) -> Design:

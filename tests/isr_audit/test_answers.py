@@ -323,7 +323,7 @@ def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
         assert bool(bug.affected) == bool(bug.mended)
         assert bool(bug.reproduced) or bug.name in CASES
         assert bool(bug.since) <= (bool(bug.read) or bug.since in page), "who read it at which tags"
-    found = {page.parent.name for page in (TOP / "found").glob("*/README.md")}
+    found = {page.parent.name for page in (TOP / "found").glob("*/TICKET.md")}
     assert found == {b.name for b in bugs() if b.reproduced}
 
 
