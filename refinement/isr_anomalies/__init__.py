@@ -13,8 +13,8 @@
 
 The checker knows nothing of our broker or the model. It judges what clients of any Kafka saw.
 
-Reading order: `operations` (lines and operations), `read_json` and `read_edn` (files), `history` (pairing, and the
-index by partition), `view` (the version order of a partition).
+Reading order: `operations` (lines and operations), `read_json` and `read_edn` (files), `history` (pairing, which
+unknown sends were done, and the index by partition), `view` (the version order of a partition).
 
 - The anomalies: `orders`, `values`, `replicas`, `times`, `cycles`.
 - The verdict: `results`, `preconditions` (what a verdict needs), `catalogue` (the table of all 29), `checker`.
