@@ -9,8 +9,9 @@ the second version settings change, single files of disks are damaged, and stran
 The scheduler (in `world`) is the only source of time and of chance. The same seed gives the same trace, whatever
 PYTHONHASHSEED says: `Outcome.trace` is a hash of every step.
 
-Reading order: `simulate` (what a run is), `world` (events, network, processes, and how often a message is lost, late or
-twice), `host` (one machine), `faults` (those that have a time), `clients`, `invariants` (what is promised), `scenario`
-(a run as text), `histories` and `traces` (what is written down); of the second version `wider` (when what strikes, and what is to be borne), `damage` (of files), `changes` (of
-settings), `strangers`. In runs of `reassigning` partitions move, too.
+Reading order: `simulate` (what a run is), `world` (events, network, processes, and how often a message is lost, late
+or twice), `host` (one machine), `faults` (those that have a time), `clients`, `invariants` (what is promised),
+`scenario` (a run as text), `histories` and `traces` (what is written down); of the second version `wider` (when what
+strikes, and what is to be borne), `damage` (of files), `changes` (of settings), `strangers`. In runs of `reassigning`
+partitions move, too.
 """
