@@ -13,7 +13,7 @@ import pytest
 
 from insync_cli.main import main
 from isr_audit.answers import read_table
-from isr_audit.audit import Answers, audit_rows, no_exploration
+from isr_audit.audit import AnswerSource, audit_rows, no_exploration
 from isr_audit.cluster import Cluster
 from isr_audit.descriptions import read_description
 from isr_audit.releases import release_of, running
@@ -77,7 +77,7 @@ def test_what_contradicts_itself_is_a_note_and_nothing_survives(
     cluster = read(text)
     runs = running(cluster, release_of(release) if release is not None else None, elr)
     assert any(says in note and note.endswith("what survives is UNKNOWN") for note in runs.notes)
-    rows = audit_rows(cluster, runs, Answers(read_table(), no_exploration))
+    rows = audit_rows(cluster, runs, AnswerSource(read_table(), no_exploration))
     assert "survives" not in {line.verdict for row in rows for line in row.lines}
 
 
@@ -105,7 +105,7 @@ def test_what_may_be_so_is_no_contradiction(text: str, release: str | None, elr:
 def test_what_only_one_side_loses_is_not_said_to_be_lost() -> None:
     """One power loss loses without eligible leader replicas, and not with them; two lose either way."""
     cluster = read(features("4.1-IV1", "0") + ELIGIBLE)
-    (row,) = audit_rows(cluster, running(cluster), Answers(read_table(), no_exploration))
+    (row,) = audit_rows(cluster, running(cluster), AnswerSource(read_table(), no_exploration))
     verdicts = {line.fault.name: line.verdict for line in row.lines if line.acks == "all"}
     assert verdicts["one-power-loss"] == "UNKNOWN"
     assert verdicts["two-power-losses"] == "MAY BE LOST"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from isr_audit.audit import Answers, RackLoss, audit_rows, no_exploration
+from isr_audit.audit import AnswerSource, RackLoss, audit_rows, no_exploration
 from isr_audit.cluster import Cluster, Partition, Topic, merge_clusters
 from isr_audit.condition import Trouble, candidates, conditions, ends_of
 from isr_audit.descriptions import read_description
@@ -171,13 +171,13 @@ def test_racks_count_where_every_replica_s_is_told() -> None:
     topic, racks = Topic("t", 3, replicas), {1: "a", 2: "b", 3: "c", 4: "c"}
     assert Cluster((topic,), racks=racks).in_rack(topic) == 2
     assert Cluster((topic,), racks={1: "a", 2: "b", 3: "c"}).in_rack(topic) == 0
-    (row,) = audit_rows(Cluster((topic,), racks=racks), running(Cluster()), Answers([], no_exploration))
+    (row,) = audit_rows(Cluster((topic,), racks=racks), running(Cluster()), AnswerSource([], no_exploration))
     assert row.racks == ()
     strict = attrs.evolve(topic, configs={"min.insync.replicas": "2"})
-    (row,) = audit_rows(Cluster((strict,), racks=racks), running(Cluster()), Answers([], no_exploration))
+    (row,) = audit_rows(Cluster((strict,), racks=racks), running(Cluster()), AnswerSource([], no_exploration))
     assert row.racks == (RackLoss("c", 0, 1),)
     (row,) = audit_rows(
-        Cluster((strict,), racks=dict.fromkeys(racks, "a")), running(Cluster()), Answers([], no_exploration)
+        Cluster((strict,), racks=dict.fromkeys(racks, "a")), running(Cluster()), AnswerSource([], no_exploration)
     )
     assert row.racks == (RackLoss("a", 2, 0),)
 
@@ -271,12 +271,12 @@ def test_a_leader_that_is_gone_counts_by_its_log_as_it_was() -> None:
 def test_settings_that_count_time_are_told_and_promise_nothing() -> None:
     day = {"retention.ms": "86400000"}
     topics = (Topic("a", 3, configs={**day, "flush.ms": "1000"}), Topic("b", 3, configs={"flush.ms": str(2**63 - 1)}))
-    (row,) = audit_rows(Cluster(topics), running(Cluster()), Answers([], no_exploration))
+    (row,) = audit_rows(Cluster(topics), running(Cluster()), AnswerSource([], no_exploration))
     assert row.notes == (
         "flush.ms=1000 flushes after the acknowledgement, and counts as never",
         "records are deleted after 1 day (retention.ms, of those topics that tell it), "
         "whether or not anybody has read them",
     )
     compacted = Topic("c", 3, configs={**day, "cleanup.policy": "compact"})
-    (row,) = audit_rows(Cluster((compacted,)), running(Cluster()), Answers([], no_exploration))
+    (row,) = audit_rows(Cluster((compacted,)), running(Cluster()), AnswerSource([], no_exploration))
     assert row.notes == ()

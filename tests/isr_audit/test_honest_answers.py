@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from insync_cli.main import main
 from isr_audit.answers import read_table
-from isr_audit.audit import UNKNOWN, Answers, Row, audit_rows, no_exploration
+from isr_audit.audit import UNKNOWN, AnswerSource, Row, audit_rows, no_exploration
 from isr_audit.cluster import Cluster, Contradiction, Partition, Topic, merge_clusters
 from isr_audit.condition import Trouble, conditions
 from isr_audit.descriptions import read_description
@@ -44,7 +44,7 @@ def troubles(cluster: Cluster) -> list[Trouble]:
 
 
 def rows_of(cluster: Cluster) -> list[Row]:
-    return audit_rows(cluster, running(cluster), Answers(read_table(), no_exploration))
+    return audit_rows(cluster, running(cluster), AnswerSource(read_table(), no_exploration))
 
 
 def audit(tmp_path: Path, *texts: str, more: tuple[str, ...] = ()) -> int:
@@ -465,7 +465,7 @@ def test_no_text_ends_in_a_traceback_and_no_partition_of_it_is_lost_without_a_wo
         return
     runs = running(merged)
     conditions(merged)
-    audit_rows(merged, runs, Answers([], no_exploration))
+    audit_rows(merged, runs, AnswerSource([], no_exploration))
     names = {p.name for p in merged.partitions}
     spoken = {f"{topic}-{int(n)}" for line in text.splitlines() for topic, n in PARTITION_LINE.findall(line)}
     assert spoken <= names or merged.gaps

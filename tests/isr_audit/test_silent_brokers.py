@@ -17,7 +17,7 @@ import pytest
 from insync_cli.main import main
 from isr_audit import live
 from isr_audit.answers import read_table
-from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, Answers, Row, audit_rows, no_exploration
+from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, AnswerSource, Row, audit_rows, no_exploration
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN, Cluster, Partition, merge_clusters
 from isr_audit.condition import Trouble, conditions
 from isr_audit.descriptions import read_description
@@ -53,7 +53,7 @@ def merged(*texts: str) -> Cluster:
 
 
 def row_of(cluster: Cluster) -> Row:
-    (row,) = audit_rows(cluster, running(cluster), Answers(read_table(), no_exploration))
+    (row,) = audit_rows(cluster, running(cluster), AnswerSource(read_table(), no_exploration))
     return row
 
 
