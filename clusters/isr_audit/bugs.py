@@ -92,10 +92,10 @@ class Listing:
     evidence: str
     worlds: tuple[str, ...] = ()
 
-    @property
-    def condition(self) -> str:
-        """What has to run, as the end of a sentence."""
-        return f", only {' or '.join(self.worlds)}" if self.worlds else ""
+
+def worlds_text(worlds: Sequence[str]) -> str:
+    """What has to run, as the end of a sentence."""
+    return f", only {' or '.join(worlds)}" if worlds else ""
 
 
 def listing_of(bug: Bug, worlds: Sequence[Running]) -> Listing | None:

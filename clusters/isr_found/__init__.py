@@ -26,6 +26,7 @@ import re
 import subprocess
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum
@@ -246,12 +247,10 @@ def _complaint(errors: str) -> str:
 
 
 @attrs.define
-class Reproduction:
+class StoryReproduction(ABC):
     """A run of our Java. Its lines come as it prints them; then `outcome` is there."""
 
-    bug: KafkaBug
-    trial: Trial
-    outcome: Outcome | None = None
+    outcome: Outcome | None = attrs.field(default=None, init=False)
 
     def lines(self) -> Iterator[str]:
         """What happens, line by line; Unavailable if it could not be tried: what is missing, or why no verdict came."""
@@ -259,6 +258,18 @@ class Reproduction:
             run = self.story_run(stack)
             yield from run.lines()
             self.outcome = run.outcome
+
+    @abstractmethod
+    def story_run(self, stack: ExitStack) -> StoryRun:
+        """What is to be run; `stack` removes the classes with a fix in the end. Unavailable if something is missing."""
+
+
+@attrs.define
+class Reproduction(StoryReproduction):
+    """A bug's story, on Kafka's classes or on brokers."""
+
+    bug: KafkaBug
+    trial: Trial
 
     def story_run(self, stack: ExitStack) -> StoryRun:
         """What is to be run; `stack` removes the classes with a fix in the end. Unavailable if something is missing."""

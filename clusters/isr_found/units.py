@@ -13,14 +13,14 @@ Each test fails on released Kafka by one assertion, whose message stands here. A
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from isr_found import JAVA_ROOT, JVM, Outcome, StoryRun, write_fix
+from isr_found import JAVA_ROOT, JVM, StoryReproduction, StoryRun, write_fix
 from isr_kafka import Unavailable, build, classpath, jars, java
 from isr_kafka.jars import UNIT_TESTS, unit_tests
 
@@ -113,22 +113,13 @@ UNITS: Final = {
 
 
 @attrs.define
-class UnitReproduction:
-    """A run of a bug's tests on Kafka `UNIT_TESTS`, with a fix or without. Its lines come first; then `outcome`."""
+class UnitReproduction(StoryReproduction):
+    """A bug's tests on Kafka `UNIT_TESTS`, with a fix or without; each line is what one of them does."""
 
     bug: str
     fix: str | None = None
-    outcome: Outcome | None = None
-
-    def lines(self) -> Iterator[str]:
-        """What each test does, line by line; Unavailable if they could not be tried: what is missing, or why not."""
-        with ExitStack() as stack:
-            run = self.story_run(stack)
-            yield from run.lines()
-            self.outcome = run.outcome
 
     def story_run(self, stack: ExitStack) -> StoryRun:
-        """What is to be run; `stack` removes the classes with a fix in the end. Unavailable if something is missing."""
         if not SOURCES.is_dir():
             raise Unavailable("the unit tests are Java in found/upstream of the repository, which is not here")
         kafka_jars, more = jars(UNIT_TESTS), unit_tests()

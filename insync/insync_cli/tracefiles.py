@@ -96,12 +96,9 @@ def tickets() -> Mapping[str, tuple[str, ...]]:
     return {case.name: case.tracker for case in load_cases(CHECKOUT / CORPUS / "cases.toml").cases}
 
 
-def case_of_ticket(word: str) -> str:
-    """The case that a ticket is about; the word itself where it names none. InputError where it names several."""
-    names = [name for name, keys in tickets().items() if word.upper() in map(str.upper, keys)]
-    if len(names) > 1:
-        raise InputError(f"{word} has {len(names)} cases: {', '.join(names)}")
-    return names[0] if names else word
+def cases_of_ticket(word: str) -> list[str]:
+    """The cases that a ticket is about, in whatever case its letters are."""
+    return [name for name, keys in tickets().items() if word.upper() in map(str.upper, keys)]
 
 
 def trace_file(word: str) -> Path:
@@ -110,10 +107,17 @@ def trace_file(word: str) -> Path:
     if path.exists() or path.name != word or path.suffix:
         return path
     corpora = [folder for folder in (CORPUS, CHECKOUT / CORPUS) if folder.is_dir()]
-    word = case_of_ticket(word)
-    for folder in corpora:
-        if (folder / word / CASE_TRACE).exists():
-            return folder / word / CASE_TRACE
+
+    def file_of(case: str) -> Path | None:
+        return next((file for folder in corpora if (file := folder / case / CASE_TRACE).exists()), None)
+
+    if (file := file_of(word)) is not None:
+        return file
+    names = cases_of_ticket(word)
+    if len(names) > 1:
+        raise InputError(f"{word} has {len(names)} cases: {', '.join(names)}")
+    if names and (file := file_of(names[0])) is not None:
+        return file
     cases = {file.parent.name for folder in corpora for file in folder.glob(f"*/{CASE_TRACE}")}
     hint = did_you_mean(word, cases) or (f"; they are {', '.join(sorted(cases))}" if cases else "")
     raise InputError(f"{word}: there is no such file, and no case of this name{hint}")

@@ -52,6 +52,20 @@ class MissingValue(NamedTuple):
         return self.send.outcome == "ok"
 
 
+class _Absent(NamedTuple):
+    """A committed value that the last complete read did not return."""
+
+    send: Send
+    reads: list[tuple[Batch, int]]
+    """The polls that returned it, with its offset."""
+    places: set[int]
+    """Where it was: as acknowledged, and as read."""
+    first: int | None
+    """The line at which somebody first had read it."""
+    scan: Scan | None
+    """The last complete read that had to return it."""
+
+
 class View:
     """A partition with its version order: offset -> values, from committed sends and from all polls."""
 
@@ -183,7 +197,7 @@ class View:
         A complete read has to return a value that was acknowledged or read before it began, or at whose offset it went
         past. Nothing is lost that somebody got by a poll which began after that read did.
         """
-        found = [self._loss(send, reads) for send, reads in self._absent]
+        found = [self._loss(absent) for absent in self._absent]
         return [one for one in found if one is not None]
 
     @cached_property
@@ -192,16 +206,16 @@ class View:
 
         Their offsets are not looked at, so of these values there is no verdict.
         """
-        return [send for send, reads in self._absent if self._is_below_scans(send, reads)]
+        return [absent.send for absent in self._absent if self._is_below_scans(absent)]
 
     @cached_property
-    def _absent(self) -> list[tuple[Send, list[tuple[Batch, int]]]]:
-        """The committed values that the last complete read did not return, with the polls that did."""
+    def _absent(self) -> list[_Absent]:
+        """The committed values that the last complete read did not return."""
         last = self.last_scan
         there = set(last.values.values()) if last else set[Value]()
         absent = [s for v, s in self.send_of.items() if s.committed and v not in there] if last else []
         read = self._read_of({send.value for send in absent})
-        return [(send, read.get(send.value, [])) for send in absent]
+        return [self._looked_for(send, read.get(send.value, [])) for send in absent]
 
     def _read_of(self, values: set[Value]) -> dict[Value, list[tuple[Batch, int]]]:
         """For each of these values the polls that returned it, with its offset."""
@@ -212,19 +226,12 @@ class View:
                     polls.setdefault(value, []).append((batch, offset))
         return polls
 
-    def _is_below_scans(self, send: Send, reads: list[tuple[Batch, int]]) -> bool:
-        last, places = self.last_scan, _places(send, reads)
-        if last is None or (not places and send.outcome != "ok") or self._demanding_scan(send, reads) is not None:
-            return False
-        if any(batch.invoked > last.invoked for batch, _ in reads):
-            return False
-        return any(scan.start > max(places, default=0) for scan in self.scans)
-
-    def _demanding_scan(self, send: Send, reads: list[tuple[Batch, int]]) -> Scan | None:
-        """The last complete read that had to return a value."""
-        places = _places(send, reads)
-        first = min((batch.completed for batch, _ in reads), default=NEVER)
-        known_since = min(send.completed if send.outcome == "ok" else NEVER, first)
+    def _looked_for(self, send: Send, reads: list[tuple[Batch, int]]) -> _Absent:
+        places = {offset for _, offset in reads}
+        if send.offset is not None:
+            places.add(send.offset)
+        first = min((batch.completed for batch, _ in reads), default=None)
+        known_since = min(send.completed if send.outcome == "ok" else NEVER, NEVER if first is None else first)
 
         def demands(scan: Scan) -> bool:
             if not places:  # then only a final read is known to go far enough
@@ -234,16 +241,24 @@ class View:
             passed = scan.completed > send.invoked and any(scan.start <= place < scan.end for place in places)
             return passed or (known_since < scan.invoked and any(scan.start <= place for place in places))
 
-        return next(filter(demands, self._latest_first), None)
+        return _Absent(send, reads, places, first, next(filter(demands, self._latest_first), None))
 
-    def _loss(self, send: Send, reads: list[tuple[Batch, int]]) -> MissingValue | None:
-        places, scan = _places(send, reads), self._demanding_scan(send, reads)
-        first = min((batch.completed for batch, _ in reads), default=None)
+    def _is_below_scans(self, absent: _Absent) -> bool:
+        last, places = self.last_scan, absent.places
+        if last is None or (not places and absent.send.outcome != "ok") or absent.scan is not None:
+            return False
+        if any(batch.invoked > last.invoked for batch, _ in absent.reads):
+            return False
+        return any(scan.start > max(places, default=0) for scan in self.scans)
+
+    def _loss(self, absent: _Absent) -> MissingValue | None:
+        send, scan, places = absent.send, absent.scan, absent.places
         if scan is None or any(scan.values.get(place, WHOLE) == send.value for place in places):
             return None
-        if any(batch.invoked > scan.invoked for batch, _ in reads):
+        if any(batch.invoked > scan.invoked for batch, _ in absent.reads):
             return None
-        return MissingValue(send, scan, send.offset if send.offset is not None else min(places, default=None), first)
+        offset = send.offset if send.offset is not None else min(places, default=None)
+        return MissingValue(send, scan, offset, absent.first)
 
     @cached_property
     def unseen_sends(self) -> list[Send]:
@@ -284,9 +299,3 @@ class View:
     def attempts(self) -> Counter[Value]:
         """How often each value was sent, without sends that surely failed."""
         return Counter(send.value for send in self.sends if send.outcome != "fail")
-
-
-def _places(send: Send, reads: list[tuple[Batch, int]]) -> set[int]:
-    """Where a value was: as acknowledged, and as read."""
-    places = {offset for _, offset in reads}
-    return places if send.offset is None else places | {send.offset}

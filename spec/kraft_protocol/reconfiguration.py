@@ -76,20 +76,24 @@ def changes_voters(old: State, new: State, leader: Voter, voters: VoterSet) -> S
     )
 
 
+def adds_node(old: State, new: State, leader: Voter, v: Voter, may_join: Bool) -> Step:
+    """The leader appends a voter set with a node that has fetched from it, on the disk with which it fetched."""
+    return (
+        leader != v,
+        may_join,
+        old.follower_end[leader][v] != NONE,
+        old.follower_directory[leader][v] == old.directory[v],
+        *changes_voters(old, new, leader, voter_set(old, leader).put(v, Maybe.of(old.directory[v]))),
+    )
+
+
 @action
 def leader_adds_voter(old: State, new: State, r: Voter, v: Voter) -> Step:
     """A leader adds a node that has fetched from it, and whose id is not among the voters.
 
     (10) Another disk of a voter has to wait until that voter was removed. AddVoterHandler.
     """
-    voters = voter_set(old, r)
-    return (
-        r != v,
-        voters[v] == NONE,
-        old.follower_end[r][v] != NONE,
-        old.follower_directory[r][v] == old.directory[v],
-        *changes_voters(old, new, r, voters.put(v, Maybe.of(old.directory[v]))),
-    )
+    return adds_node(old, new, r, v, voter_set(old, r)[v] == NONE)
 
 
 @action

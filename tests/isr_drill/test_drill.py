@@ -6,12 +6,13 @@ import json
 
 import attrs
 import pytest
+from tests.support.drill_faults import disks_that_survive
 
 from isr_audit.cluster import Cluster
 from isr_audit.descriptions import read_description
 from isr_audit.releases import running
 from isr_check import explorer
-from isr_drill import changes, exploration, record_fate
+from isr_drill import changes, exploration
 from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
 from isr_drill.exploration import Setting
 from isr_drill.record_fate import Fate, fate_design, projection
@@ -330,27 +331,10 @@ def test_a_better_order_is_found_and_explored() -> None:
     assert set(records(better.drill)) == {SAFE}
 
 
-def test_a_disk_that_keeps_its_records_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_keeps_its_records_would_be_noticed() -> None:
     """The planted fault: a broker whose disk is destroyed comes back with all that it had."""
-
-    @action
-    def disk_survives(old: Fate, new: Fate, r: Replica) -> Step:
-        return (
-            record_fate.due(old, record_fate.Happening.DESTROY, r),
-            new.alive == old.alive.excluding(r),
-            new.to_do == old.to_do.excluding(r),
-        )
-
-    planted = tuple(
-        attrs.evolve(disk_survives, name=a.name) if a is record_fate.disk_is_destroyed else a
-        for a in record_fate.HAPPENINGS
-    )
-    monkeypatch.setattr(record_fate, "HAPPENINGS", planted)
-    exploration.evaluator.cache_clear()
-    try:
+    with disks_that_survive():
         assert records(drilled(cluster_of(), "destroy 1 2 3")) == [SAFE]
-    finally:
-        exploration.evaluator.cache_clear()
 
 
 def test_a_removed_replica_that_leaves_the_elr_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

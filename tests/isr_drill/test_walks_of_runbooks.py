@@ -14,16 +14,14 @@ import pytest
 from tests.isr_drill.test_changes_cover import BOUNDS
 from tests.isr_drill.test_drill import cluster_of
 from tests.isr_drill.test_losses_in_full import machine_is_destroyed
+from tests.support.drill_faults import disks_that_survive
 
 from isr_audit.releases import running
 from isr_check.reference import Evaluator, State
-from isr_drill import exploration, record_fate
 from isr_drill.changes import PROTOCOLS, WITH_ELR
 from isr_drill.drill import Explorations, Records, drill
-from isr_drill.record_fate import Fate
 from isr_drill.runbook import REASSIGN, SET, RunbookStep, Stage, Surroundings, read_runbook
-from isr_lang import Instance, Step, action
-from isr_protocol.state import Replica
+from isr_lang import Instance
 
 DEEDS = {
     "STOP": ("broker_asks_to_shut_down",),
@@ -143,27 +141,7 @@ def test_no_walk_of_a_safe_runbook_loses_a_record() -> None:
 
 
 @pytest.mark.slow
-def test_a_disk_that_keeps_its_records_is_seen_by_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_keeps_its_records_is_seen_by_a_walk() -> None:
     """The planted fault: to a drill a destroyed disk keeps all, so it calls safe what loses."""
-
-    @action
-    def disk_survives(old: Fate, new: Fate, r: Replica) -> Step:
-        return (
-            record_fate.due(old, record_fate.Happening.DESTROY, r),
-            new.alive == old.alive.excluding(r),
-            new.to_do == old.to_do.excluding(r),
-        )
-
-    monkeypatch.setattr(
-        record_fate,
-        "HAPPENINGS",
-        tuple(
-            attrs.evolve(disk_survives, name=a.name) if a is record_fate.disk_is_destroyed else a
-            for a in record_fate.HAPPENINGS
-        ),
-    )
-    exploration.evaluator.cache_clear()
-    try:
+    with disks_that_survive():
         assert losses("destroy 1; destroy 2", 1, random.Random(1), 40) > 0
-    finally:
-        exploration.evaluator.cache_clear()

@@ -10,7 +10,7 @@ import attrs
 from insync_cli import terminal
 from insync_cli.terminal import count
 from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
-from isr_audit.bugs import Listing, listings
+from isr_audit.bugs import Listing, listings, worlds_text
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, POWER
@@ -322,7 +322,7 @@ def alarms(condition: Condition) -> list[str]:
 def bug_lines(audit: Audit) -> Iterator[str]:
     for listing in audit.bugs:
         bug = listing.bug
-        yield f"{bug.name}: {bug.trigger} ({listing.evidence}{listing.condition}; {bug.show})"
+        yield f"{bug.name}: {bug.trigger} ({listing.evidence}{worlds_text(listing.worlds)}; {bug.show})"
 
 
 # Markdown

@@ -12,8 +12,8 @@ from insync_cli.clusters.cluster_source import kafka_release
 from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import Usage, arguments, group, option, switch
 from insync_cli.terminal import QuietOutput
-from insync_cli.tracefiles import tickets
-from isr_audit.bugs import Bug, bugs, elsewhere, listing_of
+from insync_cli.tracefiles import cases_of_ticket, tickets
+from isr_audit.bugs import Bug, bugs, elsewhere, listing_of, worlds_text
 from isr_audit.cluster import Release, release_text
 from isr_audit.contradictions import SINCE_ELR
 from isr_audit.releases import Running, may_run
@@ -103,7 +103,7 @@ def names_for(word: str) -> list[str]:
     names = [*(bug.name for bug in bugs()), *(case.name for case in elsewhere())]
     if word in names:
         return [word]
-    by_ticket = [name for name, keys in tickets().items() if word.upper() in map(str.upper, keys)]
+    by_ticket = cases_of_ticket(word)
     if not by_ticket:
         hint = did_you_mean(word, [*names, *(key for keys in tickets().values() for key in keys)])
         raise UsageError(f"there is no bug '{word}' in the list, and no ticket{hint} (insync bugs lists them)")
@@ -130,17 +130,19 @@ def line_of(bug: Bug, running: Sequence[Running]) -> BugLine | None:
 def show(out: Console, lines: Sequence[BugLine], omissions: Sequence[OmissionLine]) -> None:
     """A paragraph each."""
     for line in lines:
-        keys = f"  ({', '.join(line['tickets'])})" if line["tickets"] else ""
-        out.print(f"{line['name']}{keys}", style="bold", soft_wrap=True)
+        show_name(out, line)
         terminal.print_wrapped(out, line["trigger"], 2)
-        releases = line["evidence"] or line["releases"]
-        only = f", only {' or '.join(line['runs'])}" if line["runs"] else ""
-        terminal.print_wrapped(out, f"{releases}{only}", 2)
+        terminal.print_wrapped(out, f"{line['evidence'] or line['releases']}{worlds_text(line['runs'])}", 2)
         out.print(f"  {line['show']}", style="dim", soft_wrap=True)
     for case in omissions:
-        keys = f"  ({', '.join(case['tickets'])})" if case["tickets"] else ""
-        out.print(f"{case['name']}{keys}", style="bold", soft_wrap=True)
+        show_name(out, case)
         terminal.print_wrapped(out, f"{NOT_LISTED}: {case['why']}", 2)
+
+
+def show_name(out: Console, line: BugLine | OmissionLine) -> None:
+    """A name with its tickets."""
+    keys = f"  ({', '.join(line['tickets'])})" if line["tickets"] else ""
+    out.print(f"{line['name']}{keys}", style="bold", soft_wrap=True)
 
 
 def result_line(invocation: Options, lines: Sequence[BugLine], omissions: Sequence[OmissionLine]) -> str:

@@ -15,8 +15,7 @@ from insync_cli.terminal import QuietOutput
 from isr_found import BUGS, PLACES, Outcome, Reproduction, Trial
 
 if TYPE_CHECKING:
-    from isr_found import KafkaBug
-    from isr_found.units import UnitReproduction
+    from isr_found import KafkaBug, StoryReproduction
 
 EXAMPLE = """\
 insync found
@@ -131,9 +130,7 @@ def reproduce(bug: KafkaBug, invocation: Options) -> int:
     return EXITS[outcome]
 
 
-def play(
-    reproduction: Reproduction | UnitReproduction, estimate: str, invocation: Options
-) -> tuple[Outcome, str | None, list[str]]:
+def play(reproduction: StoryReproduction, estimate: str, invocation: Options) -> tuple[Outcome, str | None, list[str]]:
     """What came of it, why it could not be tried, and its lines, which people see as they come."""
     from isr_kafka import Unavailable
 

@@ -81,7 +81,7 @@ def run(argv: Sequence[str]) -> int:
     if invocation.master is not None and invocation.running.engine != SPARK:
         raise UsageError(f"--master is for --engine {SPARK}")
     plan = plan_of(invocation.plan, invocation.designs, invocation.faults)
-    if not questions(plan):
+    if not any(next(cells(plan, registry.design_named(name)), None) for name in plan.designs):
         raise UsageError(f"no cell is left of the plan: {' and '.join(plan.designs)} has none of these faults")
     folder = places.make_folder(invocation.out)
     check_folder(folder, plan)

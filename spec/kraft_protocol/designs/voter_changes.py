@@ -20,7 +20,7 @@ from kraft_protocol.promises import (
     neighbouring_voters_overlap,
     one_leader_per_epoch,
 )
-from kraft_protocol.reconfiguration import changes_voters
+from kraft_protocol.reconfiguration import adds_node, changes_voters
 from kraft_protocol.state import Directory, Offset, State, Voter, electors, end_of_voters, log_end, voter_set
 
 KRAFT_853 = (
@@ -196,13 +196,8 @@ def was_voter(s: State, leader: Voter, v: Voter) -> Bool:
 @action
 def leader_lets_join(old: Joining, new: Joining, r: Voter, v: Voter) -> Step:
     """A node asks by itself to be a voter, and the leader refuses who is among the voters (4.3.1, auto-join)."""
-    voters = voter_set(old, r)
     return (
-        r != v,
-        voters[v] == NONE,
-        old.follower_end[r][v] != NONE,
-        old.follower_directory[r][v] == old.directory[v],
-        *changes_voters(old, new, r, voters.put(v, Maybe.of(old.directory[v]))),
+        *adds_node(old, new, r, v, voter_set(old, r)[v] == NONE),
         new.joined_again == (old.joined_again | old.former_voters.has(v)),
     )
 
@@ -210,13 +205,8 @@ def leader_lets_join(old: Joining, new: Joining, r: Voter, v: Voter) -> Step:
 @action
 def leader_lets_join_once(old: Joining, new: Joining, r: Voter, v: Voter) -> Step:
     """A leader refuses who is among the voters, and who was once, as far as its log says."""
-    voters = voter_set(old, r)
     return (
-        r != v,
-        ~was_voter(old, r, v),
-        old.follower_end[r][v] != NONE,
-        old.follower_directory[r][v] == old.directory[v],
-        *changes_voters(old, new, r, voters.put(v, Maybe.of(old.directory[v]))),
+        *adds_node(old, new, r, v, ~was_voter(old, r, v)),
         new.joined_again == (old.joined_again | old.former_voters.has(v)),
     )
 
