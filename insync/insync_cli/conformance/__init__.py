@@ -2,5 +2,5 @@
 
 Reading order: `replay` (the cores), `conform` (anybody's), `validate` (traces of brokers), `traces` (datasets),
 `coverage` and `kills` (what the checks see), `kafka` (its releases), `kafka_rows` (what of it was driven),
-`found` (bugs found here).
+`found` (bugs found here), `annotations` (what of it GitHub shows beside a change).
 """

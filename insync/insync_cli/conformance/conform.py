@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_conform.conformance_result import ConformanceResult, Difference, Explain, Limits, Schedule
-    from isr_lang import Design, Value
+    from isr_lang import Design, Instance, Value
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
@@ -52,6 +52,7 @@ class Options:
     kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)
     patience: float = option("S", "seconds to wait for each answer of the system", seconds, 30.0)
     drive: Drive = group(Drive, "what is driven")
+    save: Path | None = option("FILE", "the way to the first difference, as a trace for insync show", Path)
     output: QuietOutput = group(QuietOutput)
 
 
@@ -78,9 +79,27 @@ def run(argv: Sequence[str]) -> int:
             if problem.process_ended:
                 raise SystemEnded(f"the system under test: {problem}") from None
             raise InputError(f"the system under test: {problem}") from None
+    if invocation.save is not None:
+        save_difference(result, instance, invocation.save)
     line = result_line(result) + (f"; stopped by {brake.reason}" if brake.reason else "")
     invocation.output.answer(report(result, constants), lambda out: print_details(out, result), line)
     return exit_code(result)
+
+
+def save_difference(result: ConformanceResult, instance: Instance, file: Path) -> None:
+    """The steps to the first difference, with its own if the model allows it. Without one, an older file goes."""
+    from insync_cli import tracefiles
+    from isr_check.reference import Evaluator
+    from isr_conform.control import schedule_to
+    from isr_trace.replay import record
+
+    if not result.differences:
+        file.unlink(missing_ok=True)
+        return
+    schedule = schedule_to(instance, result.differences[0])
+    steps = [(action, tuple(parameters.values())) for action, parameters in schedule.steps]
+    trace = record(Evaluator(instance), tuple(schedule.initial.values()), steps)
+    tracefiles.write(trace, file)
 
 
 def command(sut: str, home: Path | None) -> str:

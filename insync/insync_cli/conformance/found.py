@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -23,13 +24,17 @@ insync found kept-positions
 insync found kept-positions --control
 insync found overtaken-request --on brokers --kafka 4.3.1 --fixed
 insync found removed-replica --way fewer
-insync found overtaken-request --unit --fixed"""
+insync found overtaken-request --unit --fixed
+insync found --all --on classes --kafka-home kafka_2.13-4.4.0 --expect fixed"""
 USAGE = Usage(
     "found",
     "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code. "
-    "Exit code 12: lost; 0: not lost; 30: it could not be tried, and the last line says why.",
+    "Exit code 12: lost; 0: not lost; 30: it could not be tried, and the last line says why. With --expect, 22: one is "
+    "otherwise than expected; 0: all are as expected.",
     EXAMPLE,
 )
+EXPECTATIONS = {"lost": Outcome.LOST, "fixed": Outcome.HELD}
+"""What may be expected of every bug on some Kafka."""
 WAYS = tuple(way for bug in BUGS.values() for way in bug.other_ways)
 FIXES = tuple(fix for bug in BUGS.values() for fix in bug.fixes)
 EXITS = {Outcome.LOST: Exit.SAFETY, Outcome.HELD: Exit.HOLDS, Outcome.NOT_TRIED: Exit.ENDED}
@@ -43,6 +48,9 @@ SAYS = {
     Outcome.HELD: "no acknowledged record is lost",
     Outcome.NOT_TRIED: "it could not be tried",
 }
+SHORT = {Outcome.LOST: "lost a record", Outcome.HELD: "held", Outcome.NOT_TRIED: "could not be tried"}
+SCHEMA = "insync/found/1"
+SCHEMA_OF_ALL = "insync/found-all/1"
 UNIT_SAYS = {
     Outcome.LOST: "a unit test fails, for the reason that it names",
     Outcome.HELD: "its unit tests pass",
@@ -53,6 +61,8 @@ UNIT_SAYS = {
 @attrs.frozen(kw_only=True)
 class Options:
     bug: str | None = optional_argument("BUG", "which one; without it, all are listed", str)
+    every: bool = flag("every bug in every way, one after the other", name="all")
+    expect: str | None = choice(tuple(EXPECTATIONS), "with --all: what each run is expected to show")
     on: str | None = choice(PLACES, "Kafka's classes in one JVM (seconds; the usual), or three real brokers (a minute)")
     kafka: str | None = option("RELEASE", "which Kafka (insync kafka versions); the newest", str, rival="kafka")
     kafka_home: Path | None = option("DIR", "a downloaded Kafka instead, with its libs/", Path, rival="kafka")
@@ -67,6 +77,10 @@ class Options:
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
     invocation.output.check()
+    if invocation.every:
+        return run_all(invocation)
+    if invocation.expect is not None:
+        raise UsageError("--expect goes with --all")
     if invocation.bug is None:
         return list_bugs(invocation)
     if invocation.bug not in BUGS:
@@ -79,7 +93,7 @@ def run(argv: Sequence[str]) -> int:
 def list_bugs(invocation: Options) -> int:
     rows = [(bug.name, bug.loses, bug.when) for bug in BUGS.values()]
     report = {
-        "schema": "insync/found/1",
+        "schema": SCHEMA,
         "bugs": [attrs.asdict(bug) | {"places": bug.places} for bug in BUGS.values()],
     }
     line = f"insync found: {len(rows)} ways to lose an acknowledged record in Apache Kafka; found/README.md"
@@ -100,34 +114,86 @@ def reproduce(bug: KafkaBug, invocation: Options) -> int:
         raise UsageError(f"{bug.name} is shown on {' and '.join(bug.places)} only")
     if invocation.way is not None and invocation.way not in bug.other_ways:
         raise UsageError(f"{bug.name} has no way '{invocation.way}'{did_you_mean(invocation.way, bug.other_ways)}")
+    outcome, report = reproduce_in(bug, invocation, on, invocation.way, fix)
+    why = cast("str | None", report["why"])
+    flags = (("way", invocation.way), ("fix", fix))
+    how = " --control" * invocation.control + "".join(f" --{name} {value}" for name, value in flags if value)
+    reason = f": {why}" if why else ""
+    line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{reason}"
+    report = {"schema": SCHEMA} | report
+    invocation.output.answer(report, lambda out: None, line)
+    return EXITS[outcome]
+
+
+def reproduce_in(
+    bug: KafkaBug, invocation: Options, on: str, way: str | None, fix: str | None
+) -> tuple[Outcome, dict[str, object]]:
+    """What came of one run, and the report of it."""
     trial = Trial(
         on=on,
         release=invocation.kafka,
         home=invocation.kafka_home,
         control=invocation.control,
         fix=fix,
-        way=invocation.way,
+        way=way,
     )
-    reproduction = Reproduction(bug, trial)
     estimate = f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores"
-    outcome, why, lines = play(reproduction, estimate, invocation)
-    report = {
-        "schema": "insync/found/1",
+    outcome, why, lines = play(Reproduction(bug, trial), estimate, invocation)
+    return outcome, {
         "bug": bug.name,
         "on": on,
         "control": invocation.control,
         "fix": fix,
-        "way": invocation.way,
+        "way": way,
         "outcome": outcome.name,
         "why": why,
         "told": lines,
     }
-    flags = (("way", invocation.way), ("fix", fix))
-    how = " --control" * invocation.control + "".join(f" --{name} {value}" for name, value in flags if value)
-    reason = f": {why}" if why else ""
-    line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{reason}"
-    invocation.output.answer(report, lambda out: None, line)
-    return EXITS[outcome]
+
+
+def run_all(invocation: Options) -> int:
+    """Every bug in every way: in the place asked for if it is shown there, or else in the first where it is shown."""
+    rivals = {"BUG": invocation.bug, "--way": invocation.way, "--fix": invocation.fix, "--unit": invocation.unit}
+    if others := [name for name, value in rivals.items() if value]:
+        raise UsageError(f"--all runs every bug in every way, and takes no {others[0]}")
+    bugs = [bug for bug in BUGS.values() if invocation.on is None or invocation.on in bug.places]
+    reports: list[dict[str, object]] = []
+    count: Counter[Outcome] = Counter()
+    for bug in shown:
+        on, fix = invocation.on or bug.places[0], bug.fixes[0] if invocation.fixed else None
+        for way in (None, *bug.other_ways):
+            outcome, report = reproduce_in(bug, invocation, on, way, fix)
+            count[outcome] += 1
+            reports.append(report | {"expected": expected(invocation, outcome)})
+    absent = [name for name in BUGS if name not in {bug.name for bug in bugs}]
+    verdict, code = verdict_of_all(invocation, count)
+    summary = {"schema": SCHEMA_OF_ALL, "expect": invocation.expect, "not_shown_there": absent, "runs": reports}
+    parts = [f"{n} {SHORT[outcome]}" for outcome, n in count.items()]
+    parts += [f"not shown on {invocation.on}: {', '.join(absent)}"] if absent else []
+    line = f"insync found --all: {verdict} - of {count.total()} runs {', '.join(parts)}"
+    rows = [(str(r["bug"]), str(r["on"]), str(r["way"] or ""), str(r["outcome"])) for r in reports]
+    invocation.output.answer(
+        summary, lambda out: terminal.print_table(out, ("bug", "on", "way", "outcome"), rows), line
+    )
+    return code
+
+
+def expected(invocation: Options, outcome: Outcome) -> bool | None:
+    """Whether a run shows what was expected; None where nothing was, and where it could not be tried."""
+    if invocation.expect is None or outcome is Outcome.NOT_TRIED:
+        return None
+    return outcome is EXPECTATIONS[invocation.expect]
+
+
+def verdict_of_all(invocation: Options, count: Counter[Outcome]) -> tuple[str, Exit]:
+    """The word of all runs and the exit code. One that could not be tried is never taken for one that held."""
+    if invocation.expect is not None:
+        other = count.total() - count[Outcome.NOT_TRIED] - count[EXPECTATIONS[invocation.expect]]
+        if other:
+            return "UNEXPECTED", Exit.UNEXPECTED
+        return ("UNKNOWN", Exit.ENDED) if count[Outcome.NOT_TRIED] else ("AS EXPECTED", Exit.HOLDS)
+    worst = next(o for o in (Outcome.LOST, Outcome.NOT_TRIED, Outcome.HELD) if count[o])
+    return WORDS[worst], EXITS[worst]
 
 
 def play(reproduction: StoryReproduction, estimate: str, invocation: Options) -> tuple[Outcome, str | None, list[str]]:
@@ -172,7 +238,7 @@ def run_units(bug: KafkaBug, invocation: Options) -> int:
     estimate = f"unit tests on Kafka {UNIT_TESTS}: estimate 5 s on two quiet cores"
     outcome, why, lines = play(reproduction, estimate, invocation)
     report = {
-        "schema": "insync/found/1",
+        "schema": SCHEMA,
         "bug": bug.name,
         "on": "unit",
         "control": False,
