@@ -159,7 +159,7 @@ def run_all(invocation: Options) -> int:
     bugs = [bug for bug in BUGS.values() if invocation.on is None or invocation.on in bug.places]
     reports: list[dict[str, object]] = []
     count: Counter[Outcome] = Counter()
-    for bug in shown:
+    for bug in bugs:
         on, fix = invocation.on or bug.places[0], bug.fixes[0] if invocation.fixed else None
         for way in (None, *bug.other_ways):
             outcome, report = reproduce_in(bug, invocation, on, way, fix)
