@@ -198,12 +198,12 @@ def _result_steps(invocation: Event, completion: Event) -> tuple[Micro, ...]:
     if not completion.micro:
         return invocation.micro
     if invocation.f == "produce":
-        asked, got = invocation.micro[0], completion.micro[0]
-        if isinstance(asked, SentRecord) and isinstance(got, SentRecord):
-            says_other_value = got.value != asked.value and (got.partition or got.value is not None)
-            if got.partition not in ("", asked.partition) or says_other_value:
+        send, result = invocation.micro[0], completion.micro[0]
+        if isinstance(send, SentRecord) and isinstance(result, SentRecord):
+            says_other_value = result.value != send.value and (result.partition or result.value is not None)
+            if result.partition not in ("", send.partition) or says_other_value:
                 raise MalformedHistory(completion.line, f"its value or partition is not that of line {invocation.line}")
-            return (asked._replace(offset=got.offset),)
+            return (send._replace(offset=result.offset),)
     asked_sends = [step[:2] for step in invocation.micro if isinstance(step, SentRecord)]
     if asked_sends != [step[:2] for step in completion.micro if isinstance(step, SentRecord)]:
         raise MalformedHistory(completion.line, f"its sends are not those of line {invocation.line}")

@@ -205,7 +205,7 @@ def contradicting(f: str, before: dict[str, object], after: dict[str, object]) -
     """An operation whose completion says this, after an invocation that said that."""
     story = Story()
     story.begin(f, "c", **before)
-    story.end(f, "c", **after)
+    story.end(f, "c", "ok", **after)
     return story
 
 
