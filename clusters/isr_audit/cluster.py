@@ -168,7 +168,7 @@ class Cluster:
     told of single brokers, `defaults`: of all brokers. Both win over `brokers`, as in Kafka (DynamicBrokerConfig).
 
     `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told,
-    `missing` what may tell of partitions and was not understood.
+    `missing` what may tell of partitions and was not understood, `omissions` the topics that nobody asked about.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -180,6 +180,7 @@ class Cluster:
     notes: tuple[str, ...] = ()
     dynamic: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict[str, Mapping[str, str]])
     missing: tuple[str, ...] = ()
+    omissions: tuple[str, ...] = ()
 
     def find_topic(self, topic: str) -> Topic | None:
         return next((t for t in self.topics if t.name == topic), None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
@@ -17,7 +17,7 @@ from isr_check.engine import DEADLOCK, Exploration, Finding, Verdict
 
 if TYPE_CHECKING:
     from isr_check.walk_estimate import WalkEstimate
-    from isr_lang import Instance, Value
+    from isr_lang import Design, Instance, Value
 
 SCHEMA = "insync/run/2"
 STRENGTH = list(Verdict)
@@ -119,7 +119,8 @@ class Run(TypedDict):
     """`verdict` is that of the weakest of the lines that count (`decisive_lines`).
 
     `slack`: of each promise of liveness that holds, how much of each bound was left when it came to pass.
-    `without_encounter`: promises of which random walks met nothing that they speak about.
+    `without_encounter`: promises of which random walks met nothing that they speak about. `omissions`: promises of the
+    design that nobody asked, or that the settings switch off; the verdict does not speak of them.
     """
 
     schema: str
@@ -140,6 +141,7 @@ class Run(TypedDict):
     notice: NoticeLine | None
     slack: dict[str, dict[str, int]]
     without_encounter: list[str]
+    omissions: list[str]
 
 
 def weakest(verdicts: Sequence[str]) -> str:
@@ -259,7 +261,14 @@ def run_file(
         notice=notice,
         slack={name: dict(left) for name, left in (slack or {}).items()},
         without_encounter=list(without_encounter),
+        omissions=promises_beside(instance.design, [f.name for f in findings]),
     )
+
+
+def promises_beside(design: Design, names: Iterable[str]) -> list[str]:
+    """The promises of a design but for these, of which no verdict speaks; probes promise nothing."""
+    lines = set(names)
+    return [p.name for p in design.properties if not p.kind.startswith("sometimes") and p.name not in lines]
 
 
 def peak_rss() -> int:

@@ -48,11 +48,9 @@ class Answer:
 
     @property
     def verdict(self) -> Verdict:
-        """VIOLATED if any anomaly is, else UNKNOWN if any is; VACUOUS if all are that can be VIOLATED."""
+        """VIOLATED if any anomaly is, else UNKNOWN if any is; VACUOUS if all are that can be VIOLATED, or none can."""
         words = {judgement.verdict for judgement in self.judgements}
-        if {judgement.verdict for judgement in self.judgements if judgement.can_fail} == {Verdict.VACUOUS}:
-            return Verdict.VACUOUS
-        if words <= {Verdict.VACUOUS, Verdict.MEASURED}:
+        if {judgement.verdict for judgement in self.judgements if judgement.can_fail} <= {Verdict.VACUOUS}:
             return Verdict.VACUOUS
         for word in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.PERMITTED):
             if word in words:

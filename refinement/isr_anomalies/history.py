@@ -159,6 +159,8 @@ def pair(operations: list[Operation], open_ones: dict[tuple[str, object], Event]
     if event.kind == "invoke":
         if invocation is not None:
             raise still_open(event.line, invocation)
+        if any(step.offset is not None if isinstance(step, SentRecord) else step.records for step in event.micro):
+            raise MalformedHistory(event.line, "an invocation has a result: offsets and records are of the completion")
         open_ones[who] = event
     elif invocation is not None:
         if invocation.f != event.f:
@@ -187,11 +189,7 @@ def operation_of(invocation: Event, completion: Event | None) -> Operation:
     outcome: Outcome = "info" if completion.kind == "invoke" else completion.kind
     at = (invocation.line, completion.line, invocation.time, completion.time)
     micro = _result_steps(invocation, completion)
-    extra = (
-        NOTHING
-        if invocation.extra is completion.extra is None
-        else _merged_extra(invocation.extra or NOTHING, completion.extra or NOTHING)
-    )
+    extra = NOTHING if invocation.extra is completion.extra is None else _merged_extra(invocation, completion)
     return Operation(0, invocation.f, invocation.process, *at, outcome, micro, extra)
 
 
@@ -200,25 +198,39 @@ def _result_steps(invocation: Event, completion: Event) -> tuple[Micro, ...]:
     if not completion.micro:
         return invocation.micro
     if invocation.f == "produce":
-        asked, got = invocation.micro[0], completion.micro[0]
-        if isinstance(asked, SentRecord) and isinstance(got, SentRecord):
-            if got.partition and got[:2] != asked[:2]:
+        send, result = invocation.micro[0], completion.micro[0]
+        if isinstance(send, SentRecord) and isinstance(result, SentRecord):
+            says_other_value = result.value != send.value and (result.partition or result.value is not None)
+            if result.partition not in ("", send.partition) or says_other_value:
                 raise MalformedHistory(completion.line, f"its value or partition is not that of line {invocation.line}")
-            return (asked._replace(offset=got.offset),)
+            return (send._replace(offset=result.offset),)
     asked_sends = [step[:2] for step in invocation.micro if isinstance(step, SentRecord)]
-    if asked_sends and asked_sends != [step[:2] for step in completion.micro if isinstance(step, SentRecord)]:
+    if asked_sends != [step[:2] for step in completion.micro if isinstance(step, SentRecord)]:
         raise MalformedHistory(completion.line, f"its sends are not those of line {invocation.line}")
     return completion.micro
 
 
-def _merged_extra(invocation: Extra, completion: Extra) -> Extra:
-    """The fields of the completion, or else those of the invocation."""
+def _merged_extra(invocation: Event, completion: Event) -> Extra:
+    """The fields of the completion, or else those of the invocation; Malformed where these contradict each other."""
+    before, after = invocation.extra or NOTHING, completion.extra or NOTHING
+    fields = (
+        ("acks", before.acks, after.acks),
+        ("group", before.group, after.group),
+        ("seek", before.seek, after.seek),
+        ("partition" if invocation.f == "final-read" else "partitions", set(before.partitions), set(after.partitions)),
+    )
+    other = [name for name, one, two in fields if one and two and one != two]
+    other += ["start"] if before.start and completion.kind == "ok" and before.start != after.start else []
+    if other:
+        verb = "are" if other[0] == "partitions" else "is"
+        named = "those" if other[0] == "partitions" else "that"
+        raise MalformedHistory(completion.line, f"its {other[0]} {verb} not {named} of line {invocation.line}")
     return attrs.evolve(
-        completion,
-        acks=completion.acks or invocation.acks,
-        group=completion.group or invocation.group,
-        partitions=completion.partitions or invocation.partitions,
-        seek=completion.seek or invocation.seek,
+        after,
+        acks=after.acks or before.acks,
+        group=after.group or before.group,
+        partitions=after.partitions or before.partitions,
+        seek=after.seek or before.seek,
     )
 
 

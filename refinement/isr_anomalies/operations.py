@@ -93,8 +93,9 @@ class Extra:
 
     `acks` and `group` are the client's settings, `error` is why an operation failed. `partitions` and `seek` belong to
     assign and subscribe. Polls have `rebalanced`, the partitions that changed hands meanwhile, and `diverged`, those
-    where the consumer was told of a truncation (KIP-320). A final read covers the offsets [`start`, `end`); at `unseen`
-    offsets there is nothing for a reader (control records, aborted records); None if the client does not know them.
+    where the consumer was told of a truncation (KIP-320). A final read has its partition in `partitions`, and covers
+    the offsets [`start`, `end`); at `unseen` offsets there is nothing for a reader (control records, aborted records);
+    None if the client does not know them.
     """
 
     acks: str | None = None
@@ -175,6 +176,8 @@ class Claims:
     exactly_once: bool = False
     unclean: bool = False
     min_insync: int | None = None
+    retention: bool = True
+    """Whether the oldest records may be deleted, so that a log may begin above offset 0."""
     progress_acks: int = 1
     progress_within: int = 30_000_000_000
     """Nanoseconds after a healing in which so many sends must be acknowledged."""

@@ -35,7 +35,10 @@ def _below_scans(view: View, count: int) -> NoVerdict | None:
     if not count:
         return None
     many = f"{count} values of {view.name} are" if count > 1 else f"a value of {view.name} is"
-    return NoVerdict(False, f"{many} below the start of its complete reads, which did not look there")
+    return NoVerdict(
+        False,
+        f"{many} below the start of its complete reads, or at an offset that nobody was told: none had to return it",
+    )
 
 
 def _no_scan(view: View) -> NoVerdict | None:

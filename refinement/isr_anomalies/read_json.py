@@ -149,9 +149,10 @@ def _check_inside(line: int, micro: tuple[Micro, ...], extra: Extra) -> None:
 
 def _micro(line: int, f: str, table: Object, *, invoke: bool) -> tuple[Micro, ...]:
     if f == "produce":
-        if "partition" not in table and not invoke:
-            return () if table.get("offset") is None else (SentRecord("", None, _natural(line, table, "offset")),)
         offset = None if table.get("offset") is None else _natural(line, table, "offset")
+        if "partition" not in table and not invoke:
+            value = _value(line, table.get("value"))
+            return () if offset is value is None else (SentRecord("", value, offset),)
         if "value" not in table:
             raise MalformedHistory(line, "a produce needs a value")
         return (SentRecord(_word(line, table, "partition"), _value(line, table["value"]), offset),)
@@ -217,20 +218,25 @@ def _extra(line: int, f: str, table: Object, *, ok: bool) -> Extra | None:
     seek = table.get("seek")
     if seek is not None and seek not in _SEEKS:
         raise MalformedHistory(line, f"seek is beginning or end, not {_name(seek)}")
-    final = f == "final-read" and ok
+    whole = f == "final-read"
+    final = whole and ok
     gaps = table.get("unseen")
     return Extra(
         acks=acks,
         group=_optional_word(line, table, "group"),
         error=_optional_word(line, table, "error"),
-        partitions=_words(line, table, "partitions"),
+        partitions=_words(line, table, "partitions") if not whole else _final_partition(line, table),
         seek=seek,
         rebalanced=frozenset(_words(line, table, "rebalanced")),
         diverged=frozenset(_words(line, table, "diverged")),
-        start=_natural(line, table, "start") if final and "start" in table else 0,
+        start=_natural(line, table, "start") if whole and "start" in table else 0,
         end=_natural(line, table, "end") if final else 0,
         unseen=None if gaps is None else frozenset(_offset(line, o) for o in _list(line, "unseen", gaps)),
     )
+
+
+def _final_partition(line: int, table: Object) -> tuple[str, ...]:
+    return (_word(line, table, "partition"),) if table.get("partition") is not None else ()
 
 
 def _other(line: int, f: str, table: Object) -> Dump | HeldRecord | Fault:

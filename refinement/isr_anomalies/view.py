@@ -160,8 +160,11 @@ class View:
 
     @cached_property
     def scans(self) -> list[Scan]:
-        """Complete reads: final reads, and consumers that sought to the beginning and reached the largest offset
-        known."""
+        """Complete reads: final reads, and consumers that sought to the beginning and reached the largest offset known.
+
+        Where retention deletes records, the beginning is wherever the log begins then. Nobody says where that is, so
+        such a read starts at the first offset that it returned, and did not look below.
+        """
         complete_reads = list(self.partition.scans)
         by_stint: dict[int, list[Batch]] = {}
         wanted = {rewind.stint for rewind in self.partition.rewinds}
@@ -173,7 +176,8 @@ class View:
             values = {offset: value for batch in batches for offset, value, _ in batch.records}
             if values and max(values) >= self.known_offsets.before(rewind.invoked):
                 done = max(batch.completed for batch in batches)
-                complete_reads.append(Scan(rewind.invoked, done, 0, max(values) + 1, values, None))
+                start = min(values) if self.claims.retention else 0
+                complete_reads.append(Scan(rewind.invoked, done, start, max(values) + 1, values, None))
         return complete_reads
 
     @cached_property
@@ -204,7 +208,8 @@ class View:
     def values_below_scans(self) -> list[Send]:
         """The committed values that no complete read had to return, as each that might have begins above them.
 
-        Their offsets are not looked at, so of these values there is no verdict.
+        Their offsets are not looked at, so of these values there is no verdict. An offset that nobody was told may be
+        anywhere: only a final read from 0 has to return such a value.
         """
         return [absent.send for absent in self._absent if self._is_below_scans(absent)]
 
@@ -249,7 +254,9 @@ class View:
             return False
         if any(batch.invoked > last.invoked for batch, _ in absent.reads):
             return False
-        return any(scan.start > max(places, default=0) for scan in self.scans)
+        if not places:
+            return absent.send.completed < last.invoked
+        return any(scan.start > max(places) for scan in self.scans)
 
     def _loss(self, absent: _Absent) -> MissingValue | None:
         send, scan, places = absent.send, absent.scan, absent.places

@@ -77,8 +77,8 @@ def test_a_proof_says_for_which_bounds_it_holds(safe: Path, capsys: pytest.Captu
     assert "tickets any, rush 1" in said
     assert "PROVED   never-ahead" in said
     line = said.splitlines()[-1]
-    assert line.startswith("insync prove careful: PROVED - 3 promises hold for every tickets and paper-jams, with ")
-    assert "with calls 1, rush 1, reopen off (29 obligations, " in line
+    assert line.startswith("insync prove careful: PROVED - never-ahead, never-back and closed-is-done hold for every ")
+    assert "with calls 1, rush 1, reopen off; not judged: 1 other promise (29 obligations, " in line
     row = next(x for x in said.splitlines() if x.startswith("never-ahead "))
     assert set(row.split()[1:-2]) <= {"+", "."}
     written = json.loads((safe / "here" / "prove.json").read_text())
@@ -118,7 +118,7 @@ def test_the_last_line_names_every_setting_and_what_is_not_covered(
     safe: Path, capsys: pytest.CaptureFixture[str], words: str, says: str
 ) -> None:
     assert main(f"prove careful --property never-back --out here {words}".split()) == 0
-    assert f"1 promise holds {says}" in last_line(capsys)
+    assert f"never-back holds {says.removesuffix(' (')}; not judged: 3 other promises (" in last_line(capsys)
     written = json.loads((safe / "here" / "prove.json").read_text())
     assert says.removesuffix(" (") == written["extent"]
     assert written["not_covered"] == (["paper-jams"] if "not covered" in says else [])
@@ -177,8 +177,8 @@ def test_a_vacuous_promise_is_no_claim_of_a_stored_proof(safe: Path, capsys: pyt
     said = capsys.readouterr().out
     assert "it claims: never-ahead\n" in said
     line = " ".join(said[said.rindex("insync certify") :].split())
-    assert line.startswith("insync certify careful: AGREED - 1 promise for every paper-jams, with tickets 2, ")
-    assert "without serves, hurries; asked of z3 alone; on trust: " in line
+    assert line.startswith("insync certify careful: AGREED - never-ahead for every paper-jams, with tickets 2, ")
+    assert "without serves, hurries; not judged: 3 other promises; asked of z3 alone; on trust: " in line
     assert main(["certify", "p.zip"]) == 0
     assert "alone" not in capsys.readouterr().out
 
@@ -199,7 +199,7 @@ def test_certify_asks_the_premises_of_what_a_file_claims(
     monkeypatch.setattr("insync_cli.proof.premises.SECONDS", 0.0)
     monkeypatch.setattr("insync_cli.proof.certify.Brake", Mock(return_value=lambda: True))
     assert main(["certify", "p.zip", "--solver", "z3"]) == 20
-    assert "unknown - 2 promises for every " in (said := " ".join(capsys.readouterr().out.split()))
+    assert "unknown - never-back and never-ahead for every " in (said := " ".join(capsys.readouterr().out.split()))
     assert "; never-back: not seen, in " in said
 
 

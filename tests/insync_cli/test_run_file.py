@@ -63,6 +63,7 @@ RUN: Shape = {
     "notice": (dict, NULL),
     "slack": {"*": {"*": int}},
     "without_encounter": [str],
+    "omissions": [str],
 }
 
 

@@ -201,6 +201,75 @@ def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path, capsys: py
     assert "is not text in UTF-8" in capsys.readouterr().err
 
 
+def contradicting(f: str, before: dict[str, object], after: dict[str, object]) -> Story:
+    """An operation whose completion says this, after an invocation that said that."""
+    story = Story()
+    story.begin(f, "c", **before)
+    story.end(f, "c", "ok", **after)
+    return story
+
+
+FINAL: dict[str, object] = {"partition": "t-0", "records": [[1, 7]], "end": 2}
+
+
+@pytest.mark.parametrize(
+    ("story", "says"),
+    [
+        (contradicting("final-read", {"partition": "t-1"}, FINAL), "its partition is not that of line 1"),
+        (contradicting("final-read", {"partition": "t-0", "start": 1}, FINAL), "its start is not that of line 1"),
+        (
+            contradicting("assign", {"partitions": ["t-0"]}, {"partitions": ["t-1"]}),
+            "its partitions are not those of line 1",
+        ),
+        (
+            contradicting("assign", {"partitions": ["t-0"], "seek": "end"}, {"seek": "beginning"}),
+            "its seek is not that of line 1",
+        ),
+        (contradicting("poll", {"group": "g"}, {"group": "h", "records": {}}), "its group is not that of line 1"),
+        (
+            contradicting("produce", {"partition": "t-0", "value": 1, "acks": "all"}, {"acks": "1", "offset": 0}),
+            "its acks is not that of line 1",
+        ),
+        (
+            contradicting("produce", {"partition": "t-0", "value": 1}, {"value": 2, "offset": 0}),
+            "its value or partition is not that of line 1",
+        ),
+        (
+            contradicting("txn", {"ops": [["poll"]]}, {"ops": [["send", "t-0", 1, 0], ["poll", {}]]}),
+            "its sends are not those of line 1",
+        ),
+        (contradicting("poll", {"records": {"t-0": [[0, 1]]}}, {}), "an invocation has a result"),
+        (
+            contradicting("produce", {"partition": "t-0", "value": 1, "offset": 3}, {"offset": 3}),
+            "an invocation has a result",
+        ),
+        (contradicting("txn", {"ops": [["poll", {"t-0": [[0, 1]]}]]}, {}), "an invocation has a result"),
+    ],
+)
+def test_a_completion_that_contradicts_its_invocation_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], story: Story, says: str
+) -> None:
+    """A final read of t-1 that was answered for t-0 was a complete read of t-0, and HOLDS."""
+    assert main(["history", write(tmp_path / "h.jsonl", story.lines)]) == 65
+    assert re.search(rf"line [12]: {says}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        contradicting("final-read", {}, FINAL),
+        contradicting("final-read", {"partition": "t-0", "start": 1}, {**FINAL, "start": 1}),
+        contradicting("assign", {"partitions": ["t-0", "t-1"]}, {"partitions": ["t-1", "t-0"]}),
+        contradicting("assign", {"partitions": ["t-0"], "seek": "end"}, {}),
+        contradicting("poll", {"records": {}}, {"group": "h", "records": {"t-0": [[0, 1]]}}),
+        contradicting("produce", {"partition": "t-0", "value": 1}, {"value": 1, "acks": "1", "offset": 0}),
+        contradicting("produce", {"partition": "t-0", "value": 1}, {"value": None}),
+    ],
+)
+def test_a_completion_may_leave_out_or_repeat_what_its_invocation_said(story: Story) -> None:
+    assert judged(story.lines).operations == 1
+
+
 UNDECIDED = [
     (Story().send(1, 0), {"lost-write", "unseen", "offset-gap"}),
     (Story().send(1, 0).poll([0, 1]), {"lost-write", "unseen", "offset-gap", "read-then-lost"}),

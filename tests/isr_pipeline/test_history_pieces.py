@@ -87,6 +87,7 @@ FIELDS = (
     "offset",
     "records",
     "acks",
+    "group",
     "error",
     "more",
 )

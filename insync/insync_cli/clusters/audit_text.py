@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import terminal
+from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
 from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
 from isr_audit.bugs import Listing, listings, worlds_text
@@ -202,9 +203,11 @@ def result_line(audit: Audit) -> str:
     stopped = sum(c.trouble <= Trouble.UNDER_MINIMUM for c in audit.now)
     behind = sum(c.trouble == Trouble.UNDER_REPLICATED for c in audit.now)
     topics = count(len(audit.cluster.topics), "topic")
+    left = omissions_text((len(audit.cluster.omissions), "other topic", ""))
     return (
         f"insync audit: {risky} of {topics} may lose acks=all records by one failure; "
         f"{count(stopped, 'partition')} without leader or under the minimum, {behind} under-replicated"
+        f"{'; ' if left else ''}{left}"
     )
 
 
@@ -374,6 +377,7 @@ def document(audit: Audit) -> dict[str, object]:
         "notes": notes(audit),
         "gaps": list(audit.cluster.gaps),
         "topics": len(audit.cluster.topics),
+        "omissions": list(audit.cluster.omissions),
         "partitions": len(audit.cluster.partitions),
         "now": [
             {

@@ -64,12 +64,12 @@ def text_of(file: Path) -> str:
 
 
 def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
-    """The cluster with these topics only. What cannot be judged, for only settings or logs are told of it, is left out
-    and is a gap."""
-    known = [t.name for t in cluster.topics]
+    """The cluster with these topics only, and the names of all others. What cannot be judged, for only settings or logs
+    are told of it, is left out and is a gap."""
+    topic_names = [t.name for t in cluster.topics]
     for name in names:
-        if name not in known:
-            raise UsageError(f"there is no topic '{name}'{did_you_mean(name, known)}")
+        if name not in topic_names:
+            raise UsageError(f"there is no topic '{name}'{did_you_mean(name, topic_names)}")
     whole = attrs.evolve(cluster, topics=tuple(t for t in cluster.topics if not names or t.name in names))
     candidates = tuple(
         attrs.evolve(t, partitions=tuple(p for p in t.partitions if p.is_described)) for t in whole.topics
@@ -77,4 +77,5 @@ def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
     topics = tuple(t for t in candidates if t.replicas or t.partitions or t.count is not None)
     if not topics:
         raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
-    return attrs.evolve(cluster, topics=topics, missing=whole.gaps)
+    left = tuple(name for name in topic_names if names and name not in names)
+    return attrs.evolve(cluster, topics=topics, missing=whole.gaps, omissions=left)

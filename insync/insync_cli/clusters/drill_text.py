@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from insync_cli import terminal
+from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
 from isr_drill.drill import Drill, Mend, PartitionDrill, Records, Service
 from isr_drill.runbook import START
@@ -50,7 +51,13 @@ def names(partitions: Iterable[PartitionDrill], most: int = MOST_NAMES) -> str:
 
 
 def decision(answer: Answer) -> str:
-    """Whether to do it, in a sentence."""
+    """Whether to do it, in a sentence, and which topics nobody asked about."""
+    left = omissions_text((len(answer.cluster.omissions), "other topic", ", of which the steps may touch partitions"))
+    return f"{decision_for_topics(answer)}; {left}" if left else decision_for_topics(answer)
+
+
+def decision_for_topics(answer: Answer) -> str:
+    """Whether to do it, as far as the topics go that were asked about."""
     whole = answer.drill
     losses, unknown = whole.with_records(Records.MAY_BE_LOST), whole.with_records(Records.UNKNOWN)
     of = f"of {count(len(whole.in_reach), 'partition')} that the steps touch"
@@ -194,6 +201,7 @@ def document(answer: Answer) -> dict[str, object]:
         "schema": SCHEMA,
         "decision": decision(answer),
         "exit_code": answer.code,
+        "omissions": list(answer.cluster.omissions),
         "protocols": [answer.runs.design, *answer.runs.also],
         "notes": notes(answer),
         "steps": [step.text for step in whole.steps],

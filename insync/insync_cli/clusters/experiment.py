@@ -14,6 +14,7 @@ from insync_cli.clusters import bootstrap
 from insync_cli.clusters.bootstrap import BootstrapOptions
 from insync_cli.clusters.systems import UnderTest
 from insync_cli.exits import Exit, UsageError, did_you_mean
+from insync_cli.omissions import others_text
 from insync_cli.options import (
     Usage,
     choice,
@@ -261,7 +262,10 @@ def _perform_experiment(experiment: Experiment, invocation: Options, network_nam
     if output.for_people:
         if not output.quiet:
             _show(console, cells, how, out)
-        console.print(result_line(experiment.name, cells, over.is_set()), soft_wrap=True)
+        names = [cell.name for cell in experiment.cells(invocation.seed)]
+        left = others_text([c.cell.name for c in cells], names, "cell")
+        line = result_line(experiment.name, cells, over.is_set())
+        console.print(f"{line}{'; ' if left else ''}{left}", soft_wrap=True)
     code = CODES[conclusions.worst(cells).value]
     return Exit.INCONCLUSIVE if over.is_set() and code is Exit.HOLDS else code
 

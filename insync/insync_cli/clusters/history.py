@@ -70,6 +70,7 @@ class ClaimOptions:
     exactly_once: bool | None = switch("consumers commit their offsets in transactions")
     unclean: bool | None = switch("unclean.leader.election.enable")
     min_insync: int | None = option("N", "min.insync.replicas", positive)
+    retention: bool | None = switch("the oldest records may be deleted; off: every log begins at offset 0")
 
 
 @attrs.frozen(kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import attrs
 
 from insync_cli import terminal
+from insync_cli.omissions import MOST_NAMES
 from insync_cli.version import version
 from isr_anomalies import ANOMALIES, Answer, Claims, Finding, Judgement, Verdict
 from isr_anomalies.results import Counts
@@ -57,7 +58,7 @@ class Line(TypedDict):
 
 
 class Report(TypedDict):
-    """`history.json`. Times are nanoseconds."""
+    """`history.json`. Times are nanoseconds. `omissions`: the anomalies that nobody asked for."""
 
     schema: str
     command: list[str]
@@ -71,6 +72,7 @@ class Report(TypedDict):
     lag: dict[str, int] | None
     availability: dict[str, object]
     anomalies: list[Line]
+    omissions: list[str]
 
 
 def report(
@@ -90,6 +92,7 @@ def report(
         "lag": None if answer.lag is None else {"worst": answer.lag[0], "last": answer.lag[1]},
         "availability": dict(attrs.asdict(answer.availability)),
         "anomalies": [_line(judgement, quotes) for judgement in answer.judgements],
+        "omissions": [a.name for a in ANOMALIES if a.name not in {one.name for one in answer.judgements}],
     }
 
 
@@ -185,7 +188,17 @@ def result_line(answer: Report) -> str:
     if of[Verdict.UNKNOWN]:
         parts.append(f"{', '.join(line['name'] for line in of[Verdict.UNKNOWN])} undecided")
     words = {Verdict.HOLDS: "never seen", Verdict.PERMITTED: "seen and permitted", Verdict.MEASURED: "measured"}
-    counted = [f"{len(of[word])} {words[word]}" for word in words if of[word]]
+    rest = answer["omissions"]
+    counted = [f"{_names_or_count(of[word], by_name=bool(rest))} {words[word]}" for word in words if of[word]]
     parts += [", ".join(counted)] if counted else []
-    parts += [f"{len(of[Verdict.VACUOUS])} vacuous"] if of[Verdict.VACUOUS] else []
+    vacuous = of[Verdict.VACUOUS]
+    parts += [f"{_names_or_count(vacuous, by_name=bool(rest))} vacuous"] if vacuous else []
+    if answer["verdict"] == Verdict.VACUOUS and counted:
+        parts.append("nothing that was judged can be VIOLATED")
+    parts += [f"not judged: {len(rest)} other anomal{'ies' if rest[1:] else 'y'}"] if rest else []
     return f"insync history {answer['history']}: {answer['verdict']} - {'; '.join(parts)}"
+
+
+def _names_or_count(lines: Sequence[Line], *, by_name: bool) -> str:
+    """Which anomalies, where somebody asked for some by name, or else how many."""
+    return ", ".join(line["name"] for line in lines) if by_name and len(lines) <= MOST_NAMES else f"{len(lines)}"

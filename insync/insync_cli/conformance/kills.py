@@ -11,6 +11,7 @@ import attrs
 
 from insync_cli import options
 from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
+from insync_cli.omissions import omissions_text
 from insync_cli.options import Usage, arguments, group, option, repeated_option
 from insync_cli.terminal import QuietOutput
 from isr_broker.designs import PLANTED
@@ -64,6 +65,9 @@ def run(argv: Sequence[str]) -> int:
     output.write(_report(matrix))
     if output.for_people:
         out.print(table(matrix) if output.quiet else summary(matrix), soft_wrap=True, markup=False)
+        left = omissions_text((len(PLANS) - len(bugs), "other bug", ""), (len(Layer) - len(layers), "other layer", ""))
+        if left:
+            out.print(f"{left}.".capitalize(), soft_wrap=True)
     if invocation.write is not None:
         historic = historic_table({c.design: find_seed(c) for c in HISTORIC})
         rewrite(invocation.write, {"matrix": table(matrix), "historic": historic})

@@ -277,6 +277,7 @@ def show(
             )
         ],
         has_gaps=code is Exit.UNCOVERED and answer["verdict"] != Verdict.VACUOUS,
+        is_by_name=bool(question.named_properties),
     )
     own = registry.own_option(question.instance.design)
     if not invocation.output.quiet:

@@ -9,6 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.families import family_of
+from insync_cli.omissions import omissions_text, subject_and_ending
 from insync_cli.options import value_text
 from insync_cli.progress import human_size
 from insync_cli.room_line import (
@@ -47,6 +48,8 @@ class Notes:
     """The properties that decide the verdict of the whole; the others stand at the end of its line."""
     has_gaps: bool
     """Whether all that was asked holds, and the gaps of a strict coverage decide."""
+    is_by_name: bool
+    """Whether only some properties were asked, each by its name."""
 
 
 def notes(
@@ -58,6 +61,7 @@ def notes(
     grown_bounds: Sequence[str],
     decisive_names: Sequence[str],
     has_gaps: bool,
+    is_by_name: bool,
 ) -> Notes:
     return Notes(
         complete,
@@ -70,6 +74,7 @@ def notes(
         {name: instance.constants[name] for name in grown_bounds},
         decisive_names,
         has_gaps,
+        is_by_name,
     )
 
 
@@ -239,6 +244,19 @@ def indecisive_text(lines: Sequence[PropertyLine]) -> list[str]:
     return parts + ([f"{count(rest, 'liveness promise')} never triggered"] if rest else [])
 
 
+def extent_text(run: Run, about: Notes) -> list[str]:
+    """What is not in the verdict, where something is said to hold: actions left out, and promises that nobody asked."""
+    without = str(run["bounds"].get("without", "")).split()
+    off = [name for name in run["omissions"] if name in about.off_properties]
+    rest = len(run["omissions"]) - len(off)
+    rest_text = (
+        omissions_text((len(run["omissions"]), "other promise", ""))
+        if about.is_by_name
+        else omissions_text((rest, "liveness promise", ""), (len(off), "promise", " off at these settings"))
+    )
+    return [*([f"left out: {', '.join(without)}"] if without else []), *([rest_text] if rest_text else [])]
+
+
 def new_states(run: Run, text: str) -> str:
     """The text with the share of new states in one more random walk; nothing where there was none."""
     estimate = run["stats"]["estimate"]
@@ -287,17 +305,20 @@ def sentence(run: Run, about: Notes) -> str:
         parts.append(f"{walks} through {distinct(run)} states{share}, and {undecided} undecided")
         parts += probes_text(witnesses)
     held_lines = [line for line in lines if line["verdict"] == Verdict.HOLDS]
-    promises = sum(line["kind"] == "always" for line in held_lines)
-    fair = sum(line["kind"] == "eventually" for line in held_lines)
+    promises = [line["name"] for line in held_lines if line["kind"] == "always"]
+    fair = [line["name"] for line in held_lines if line["kind"] == "eventually"]
     if promises:
-        parts.append(f"{count(promises, 'promise')} hold{'s' if promises == 1 else ''} in every reachable state")
+        who, s = subject_and_ending(promises, "promise", by_name=about.is_by_name)
+        parts.append(f"{who} hold{s} in every reachable state")
     if fair:
-        parts.append(f"{count(fair, 'liveness promise')} hold{'s' if fair == 1 else ''} of every fair behaviour")
+        who, s = subject_and_ending(fair, "liveness promise", by_name=about.is_by_name)
+        parts.append(f"{who} hold{s} of every fair behaviour")
     if silent := [name for name, left in run["slack"].items() if not all(left.values())]:
         larger = " and ".join(sorted(f"--{bound.replace('_', '-')}" for bound in about.family.slack_words))
         parts.append(f"warning: no slack for {', '.join(silent)}; larger {larger} may show more")
     parts += probes_text([line for line in held_lines if line["kind"] == "sometimes"])
     parts += indecisive_text([line for line in lines if line["name"] not in about.decisive_names])
+    parts += extent_text(run, about) if promises or fair else []
     text = "; ".join(parts) or "nothing was checked"
     noticed = notice_sentence(run["notice"], run["design"]) if run["notice"] else ""
     return f"{text} ({noticed})" if noticed else text

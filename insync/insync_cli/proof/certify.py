@@ -12,10 +12,12 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.omissions import omissions_text, subject_and_ending
 from insync_cli.options import OwnDesigns, Usage, argument, choice, flag, group, option, seconds, workers_at_most
 from insync_cli.progress import Brake
 from insync_cli.proof import premises
 from insync_cli.proof.question import SWITCHED_OFF, Question
+from insync_cli.runfile import promises_beside
 from insync_cli.terminal import QuietOutput
 from isr_check.engine import Limits, Progress, Verdict
 
@@ -117,6 +119,11 @@ class Beside:
         """What becomes of the file where every solver agrees."""
         words = {verdict for verdict, _ in self.doubts.values()}
         return Exit.UNCOVERED if Verdict.VACUOUS in words else Exit.INCONCLUSIVE if words else Exit.HOLDS
+
+    @property
+    def omissions(self) -> list[str]:
+        """The promises of the design that the file says nothing of."""
+        return [] if self.world is None else promises_beside(self.world.design, [p.name for p in self.world.properties])
 
 
 def beside_model(proof: StoredProof, file: Path) -> Beside:
@@ -221,9 +228,13 @@ def result_line(
     doubts = beside.doubts if beside else dict[str, tuple[Verdict, str]]()
     if code == Exit.UNCOVERED:
         return line + "; ".join(f"{name}: {why}" for name, (word, why) in doubts.items() if word is Verdict.VACUOUS)
-    number = len(cast("list[object]", proof.manifest["wanted"]))
-    promises = terminal.count(number, "promise") if number else "no promise, its conjuncts alone,"
+    claims = [str(p["name"]) for p in cast("list[Mapping[str, object]]", proof.manifest["wanted"])]
+    promises, _ = (
+        subject_and_ending(claims, "promise", by_name=True) if claims else ("no promise, its conjuncts alone,", "")
+    )
     parts = [f"{promises} {beside.extent}".strip(" ,") if beside else promises.strip(",")]
+    left = omissions_text((len(beside.omissions), "other promise", "")) if beside else ""
+    parts += [left] if left else []
     parts += [f"{name}: {why}" for name, (_, why) in doubts.items()]
     parts += [f"asked of {solvers[0]} alone"] if len(solvers) == 1 else []
     return f"{line}{'; '.join(parts)}; on trust: {on_trust(proof, beside)}"

@@ -21,6 +21,7 @@ from insync_cli.proof.counterexamples import Examiner
 from insync_cli.proof.learnt import Learner
 from insync_cli.proof.proof_file import Keeper
 from insync_cli.proof.question import ObligationLine, Question, Report
+from insync_cli.runfile import promises_beside
 from insync_cli.terminal import QuietOutput
 from insync_cli.version import version
 from isr_check.engine import Limits, Unsound
@@ -119,9 +120,7 @@ def run(argv: Sequence[str]) -> int:
         reporter.report(answer, folder)
     for sentence in filter(None, (about_it, learnt)):
         print(f"insync: {sentence}", file=sys.stderr)
-    return question.exit_code(answer, proof_question.named_properties) or (
-        Exit.HOLDS if is_stored else Exit.INCONCLUSIVE
-    )
+    return question.exit_code(answer) or (Exit.HOLDS if is_stored else Exit.INCONCLUSIVE)
 
 
 def draw_graph(invocation: Options, proof_question: Question, file: Path) -> int:
@@ -261,6 +260,7 @@ class Proof:
             line="",
             extent=prove_text.extent(design, proof_question.constants),
             not_covered=list(question.faults_not_covered(design, proof_question.constants)),
+            omissions=promises_beside(design, [line["name"] for line in promises]),
             premises=self.premises.lines,
             promises=promises,
             obligations=lines,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from insync_cli import registry, terminal
 from insync_cli.model.check_text import world
+from insync_cli.omissions import MOST_NAMES, omissions_text, subject_and_ending
 from insync_cli.options import value_text
 from insync_cli.progress import Ticker
 from insync_cli.proof.counterexamples import OPEN, REACHABLE, UNREACHABLE
@@ -183,7 +184,10 @@ def sentence(report: Report) -> str:
     if report["explored"] and report["explored"]["disagreements"]:
         parts.append("the engines disagree")
     if promises:
-        parts.append(f"{count(len(promises), 'promise')} hold{'s' if len(promises) == 1 else ''} {report['extent']}")
+        who, s = subject_and_ending(promises, "promise", by_name=len(report["promises"]) <= MOST_NAMES)
+        parts.append(f"{who} hold{s} {report['extent']}")
+        left = omissions_text((len(report["omissions"]), "other promise", ""))
+        parts += [left] if left else []
     refutations = [line for line in of["counterexample"] if line["reached"] == REACHABLE]
     weak = [line for line in of["counterexample"] if line["reached"] != REACHABLE]
     for failures, what in (

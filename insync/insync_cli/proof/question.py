@@ -86,7 +86,8 @@ class ProofStats(TypedDict):
 class Report(TypedDict):
     """`line` is the one that ends the text. `extent` says of which worlds the promises are proved.
 
-    `not_covered`: fault budgets that are 0, or that no action spends.
+    `not_covered`: fault budgets that are 0, or that no action spends. `omissions`: promises that were not asked, or
+    that the settings switch off; the verdict does not speak of them.
     """
 
     schema: str
@@ -102,6 +103,7 @@ class Report(TypedDict):
     line: str
     extent: str
     not_covered: list[str]
+    omissions: list[str]
     premises: list[PremiseLine]
     promises: list[PromiseLine]
     obligations: list[ObligationLine]
@@ -142,9 +144,15 @@ class Question:
 
     @property
     def promise_names(self) -> list[str]:
-        """The promises that get a verdict; none where only a part of the obligations is asked."""
+        """The promises that get a verdict; none where only a part of the obligations is asked.
+
+        What the settings switch off is no promise there. It gets a verdict where somebody names it, or nothing is left.
+        """
+        if self.partial:
+            return []
         own = [TYPE_OK] if TYPE_OK in self.named_properties else []
-        return [] if self.partial else [*(p.name for p in self.properties), *own]
+        names, off = [p.name for p in self.properties], self.instance.off_properties
+        return [*([n for n in names if n not in off or n in self.named_properties] or names), *own]
 
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.properties if not self.only or p.name in self.only]
@@ -330,7 +338,7 @@ def _verdict_of(
     return doubt or (Verdict.PROVED, "")
 
 
-def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
+def exit_code(report: Report) -> Exit:
     """The answer as a number; what is not known is never a success, and neither is a part of a proof."""
     verdicts = [line["verdict"] for line in report["promises"]]
     obligation_verdicts = [line["verdict"] for line in report["obligations"]]
@@ -341,8 +349,7 @@ def exit_code(report: Report, named_properties: Sequence[str]) -> Exit:
         return Exit.SAFETY
     if "counterexample" in obligation_verdicts:
         return Exit.NOT_INDUCTIVE
-    vacuous = [line for line in report["promises"] if line["verdict"] == Verdict.VACUOUS]
-    if any(line["name"] in named_properties or line["reason"] != SWITCHED_OFF for line in vacuous):
+    if Verdict.VACUOUS in verdicts:
         return Exit.UNCOVERED
     return (
         Exit.INCONCLUSIVE

@@ -15,6 +15,7 @@ import attrs
 from insync_cli import options, places, registry, runfile, terminal
 from insync_cli.exits import Exit, Inconclusive, InputError, UsageError, did_you_mean
 from insync_cli.families import family_of
+from insync_cli.omissions import omissions_text
 from insync_cli.on_spark import SPARK
 from insync_cli.options import Usage, design_name, group, option, repeated_option
 from insync_cli.progress import Ticker, interruptible
@@ -86,12 +87,13 @@ def run(argv: Sequence[str]) -> int:
     folder = places.make_folder(invocation.out)
     check_folder(folder, plan)
     matrix = make_matrix(plan, invocation.running, invocation.output, folder, invocation.master)
+    rest_text = left_out_of(invocation.plan, plan)
 
     def details(out: Console) -> None:
         show(out, matrix)
         out.print(f"\nwritten to {folder}/{FILE}, a run file and the counterexamples beside it", soft_wrap=True)
 
-    invocation.output.answer(matrix, details, result_line(matrix))
+    invocation.output.answer(matrix, details, f"{result_line(matrix)}{'; ' if rest_text else ''}{rest_text}")
     return exit_code(matrix)
 
 
@@ -133,6 +135,16 @@ def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence
         designs=tuple(designs) or plan.designs,
         faults=tuple(f for f in plan.faults if not faults or f.name in faults),
     )
+
+
+def left_out_of(file: Path, plan: Plan) -> str:
+    """How many designs and faults of the plan in the file were not asked for."""
+    whole = load_plan(file)
+    designs, faults = (
+        set(whole.designs) - set(plan.designs),
+        {f.name for f in whole.faults} - {f.name for f in plan.faults},
+    )
+    return omissions_text((len(designs), "other design", ""), (len(faults), "other fault", " of the plan"))
 
 
 def check_promise(plan: Plan, design: Design) -> None:

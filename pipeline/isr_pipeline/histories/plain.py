@@ -89,15 +89,19 @@ def _records(plain_line: Line) -> dict[str, list[Record]]:
 
 def begins(plain_line: Line) -> bool:
     """Whether this is a whole invocation."""
-    return plain_line.type == "invoke" and (
-        plain_line.f == "poll" or (plain_line.partition is not UNSET and plain_line.value is not UNSET)
-    )
+    if plain_line.type != "invoke" or plain_line.offset is not None or plain_line.records:
+        return False
+    return plain_line.f == "poll" or (plain_line.partition is not UNSET and plain_line.value is not UNSET)
 
 
 def operation_of_lines(invocation: Invocation, line: int, plain_line: Line) -> Sending | Polling | None:
     """The operation of two lines; None if something is unusual about it."""
     at, first = invocation
     if first.f != plain_line.f or plain_line.type == "invoke" or plain_line.time < first.time:
+        return None
+    if first.group and plain_line.group and first.group != plain_line.group:
+        return None
+    if first.acks and plain_line.acks and first.acks != plain_line.acks:
         return None
     if plain_line.f == "poll":
         records, group = (
@@ -117,7 +121,8 @@ def operation_of_lines(invocation: Invocation, line: int, plain_line: Line) -> S
         )
     offset, where, what = plain_line.offset, first.partition, first.value
     if plain_line.partition is UNSET:
-        offset = first.offset if offset is None else offset
+        if plain_line.value not in (UNSET, None, what):
+            return None
     elif plain_line.partition != where or plain_line.value != what:
         return None
     if where is UNSET or what is UNSET:
