@@ -27,7 +27,7 @@ from tests.isr_broker.test_wire import asked, one_broker, said
 from tests.support.clusters import QUICK, Cluster, three_processes
 
 from isr_broker.core import batch_records, message_json
-from isr_broker.core.batch_records import newest_timestamp
+from isr_broker.core.batch_records import STEPS, at_once, newest_timestamp
 from isr_broker.core.log_view import LogView
 from isr_broker.core.message_json import MOST_MESSAGES, MOST_VALUES, BadMessage
 from isr_broker.core.messages import (
@@ -40,7 +40,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
-from isr_broker.core.producers import admission_of
+from isr_broker.core.producers import Verdict, admission_of, look_at
 from isr_broker.core.record_batch import (
     BadBatch,
     base_timestamp,
@@ -207,7 +207,10 @@ def read_one_by_one(data: bytes) -> int | None:
     at, end = 61, batch.size
     try:
         for number in range(batch.count):
-            at, delta = batch_records._record(data, at, end, number)  # pyright: ignore[reportPrivateUsage]
+            at, delta, headers, here = batch_records._record(  # pyright: ignore[reportPrivateUsage]
+                data, at, end, number
+            )
+            at_once(batch_records._headers(data, here, at, headers))  # pyright: ignore[reportPrivateUsage]
             newest.append(delta)
     except BadBatch:
         return None
@@ -229,7 +232,7 @@ def test_records_are_looked_at_by_columns_as_one_by_one(seed: int) -> None:
     for _ in range(chance.choice((0, 1, 1, 2))):
         data[chance.randrange(61, len(data))] = chance.randrange(256)
     try:
-        by_columns: int | None = newest_timestamp(bytes(data), header(bytes(data), 0))
+        by_columns: int | None = at_once(newest_timestamp(bytes(data), header(bytes(data), 0)))
     except BadBatch:
         by_columns = None
     assert by_columns == read_one_by_one(bytes(data))
@@ -287,6 +290,69 @@ def test_of_a_produce_whose_connection_is_closed_the_rest_is_left() -> None:
     requests.turns.tick(10_000)
     assert not requests.turns.waiting
     assert sum(requests.runtime.logs.logs[TopicPartition("wide", n)].view.end > 0 for n in range(10)) == 3
+
+
+def uneven_batch(records: int, headers: int = 0, timestamp: int = 0) -> bytes:
+    """Records none of which is as long as the one before it; what is alike is looked at in an instant."""
+    tail = varint(headers) + 2 * headers * b"\0"
+    entries = (
+        entry(b"\0\0" + varint(number) + b"\1" + varint(number % 2) + number % 2 * b"x" + tail)
+        for number in range(records)
+    )
+    return batch_around(b"".join(entries), records, timestamp)
+
+
+@pytest.mark.parametrize(
+    ("records", "headers"), [(100_000, 0), (400, 1_000), (2, 200_000)], ids=["records", "both", "headers"]
+)
+def test_a_batch_of_many_records_is_looked_at_in_turns(records: int, headers: int) -> None:
+    """One of 1 MB took 0.2 s of a processor in one turn, half a second where they have headers."""
+    data = uneven_batch(records, headers, timestamp=7)
+    look, turns, longest, began = look_at(data), 0, 0.0, time.process_time()
+    verdict = None
+    while verdict is None:
+        try:
+            next(look)
+        except StopIteration as end:
+            verdict = end.value
+        now = time.process_time()
+        turns, longest, began = turns + 1, max(longest, now - began), now
+    assert verdict == Verdict(Error.NONE, 7)
+    assert turns >= (records + records * headers // 2) // STEPS
+    assert longest < 0.1
+
+
+def test_a_batch_that_is_alike_is_looked_at_in_few_turns() -> None:
+    """As those of most producers are; each turn costs those who wait for it."""
+    assert len(list(look_at(new_batch(b"x", 10_000)))) == 0
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_what_follows_a_large_batch_waits_until_it_has_been_looked_at(is_good: bool) -> None:
+    requests, gate = one_broker(), Gate()
+    batch = uneven_batch(30_000)
+    if not is_good:
+        batch = batch_around(batch[61:-1] + b"\1", 30_000)
+    rows = [{"index": 0, "records": batch}]
+    fields: Answer = {"acks": 1, "timeout": 100, "topic_data": [{"name": "t", "partition_data": rows}]}
+    request = protocol.parse(protocol.ask(protocol.PRODUCE, 7, 1, "test", fields)[4:])
+    assert isinstance(request, protocol.Request)
+    answers, turns = list[Answer | None](), 1
+    requests.serve(request, 10_000, answers.append, gate)
+    while requests.turns.waiting:
+        assert gate.is_closed
+        assert not answers
+        requests.turns.tick(10_000)
+        turns += 1
+    assert not gate.is_closed
+    assert turns > 2
+    (answer,) = answers
+    assert answer is not None
+    frame = protocol.answer(request.key, request.version, 1, answer)
+    (row,) = protocol.parse_answer(request.key, request.version, frame[4:]).body.all("responses")
+    (partition,) = row.all("partition_responses")
+    assert Error(partition.number("error_code")).name == ("NONE" if is_good else "INVALID_RECORD")
+    assert requests.runtime.logs.logs[TopicPartition("t", 0)].view.end == (30_000 if is_good else 0)
 
 
 @pytest.mark.sockets
