@@ -20,9 +20,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
+from threading import Thread
 from typing import Final, cast
 
 import attrs
@@ -31,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.support.clusters import three_processes
 
-from isr_broker.core.record_batch import crc32c, new_batch
+from isr_broker.core.record_batch import batch_around, crc32c, encoded_record, new_batch
 from isr_broker.settings import Settings
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
@@ -261,6 +264,62 @@ def by_time(port: int) -> None:
         client.wait(protocol.LIST_OFFSETS, 1, {"replica_id": -1, "topics": [{"name": WIDE, "partitions": rows}]})
 
 
+def large_batches(port: int) -> None:
+    """Produce of ninety batches of 1 MB whose records are of several lengths, so that none tells of the next."""
+    chance, records = Random(1), bytearray()
+    count = 0
+    while len(records) < 1_040_000:
+        records += encoded_record(bytes(chance.randrange(4)), count)
+        count += 1
+    batch = batch_around(bytes(records), count)
+    rows = [{"index": n, "records": batch} for n in range(90)]
+    with Client(port) as client:
+        topics = [{"name": WIDE, "partition_data": rows}]
+        client.wait(protocol.PRODUCE, 7, {"acks": -1, "timeout": 60_000, "topic_data": topics})
+
+
+def many_partial_frames(port: int) -> None:
+    """4,000 connections that each send all of a request of 256 KiB but its last byte."""
+    partial = struct.pack(">i", 1 << 18) + bytes((1 << 18) - 1)
+    with ExitStack() as clients:
+        for _ in range(4_000):
+            client = clients.enter_context(Client(port))
+            client.connection.settimeout(0.5)
+            try:
+                client.connection.sendall(partial)
+            except OSError:
+                continue
+        time.sleep(5)
+
+
+def many_groups(port: int) -> None:
+    """Twenty clients that together join 1,000 groups, each with 900 KB of metadata, and wait for no answer."""
+    with Client(port) as client:
+        client.ask(protocol.FIND_COORDINATOR, 2, {"key": "g", "key_type": 0})
+    time.sleep(5)
+    errors: Counter[int] = Counter()
+
+    def joins(first: int) -> None:
+        with Client(port) as client:
+            for n in range(first, first + 50):
+                fields: Answer = {
+                    "group_id": f"g{n}",
+                    "session_timeout": 60_000,
+                    "rebalance_timeout": 60_000,
+                    "member_id": "",
+                    "protocol_type": "consumer",
+                    "protocols": [{"name": "range", "metadata": bytes(900_000)}],
+                }
+                errors[client.ask(protocol.JOIN_GROUP, 3, fields).body.number("error_code")] += 1
+
+    threads = [Thread(target=joins, args=(50 * n,)) for n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(f"    errors: {dict(errors)}")
+
+
 LOADS: Final[dict[str, Callable[[int], None]]] = {
     "nothing": lambda port: time.sleep(5),
     "unknown-names": unknown_names,
@@ -284,6 +343,9 @@ LOADS: Final[dict[str, Callable[[int], None]]] = {
     ),
     "many-topics": topics,
     "offsets-by-time": by_time,
+    "large-batches": large_batches,
+    "partial-frames": many_partial_frames,
+    "many-groups": many_groups,
 }
 
 

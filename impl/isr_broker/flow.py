@@ -4,6 +4,8 @@ A connection whose client does not read is not read either, so what one connecti
 together are bounded, too: beyond that the connection is closed that holds much and has not moved for long. So the
 memory that clients can take does not grow with their number, and who reads what he asked for is not the one to go.
 
+What clients send is counted when it arrives, before anybody reads it: who is not served any further may have sent more.
+
 Kafka mutes a connection while it answers, sends records from their files, and bounds requests in memory where it is
 asked to (queued.max.request.bytes). Here requests of one connection overlap, and an answer is built in memory.
 """
@@ -27,30 +29,38 @@ _SHARE: Final = 16
 """A consumer's fetch gets one part in so many of what is left in all."""
 _LEAST_FETCH: Final = 1 << 20
 
+OF_A_CONNECTION: Final = 1 << 14
+"""Bytes of a connection that holds nothing: its tasks and buffers."""
+OF_TLS: Final = 1 << 18
+"""Bytes of the buffer that each connection with TLS has besides (asyncio's SSLProtocol.max_size)."""
+MUCH: Final = 8 << 20
+"""Bytes that are worth giving back to the system once they are free; of less than that others have a use."""
+
 
 @attrs.define(eq=False)
 class Holder:
     """A connection, and the bytes that are there for it; `abort` closes it at once, `wake` says that it may have room.
 
-    - `partial`: of a request that has not arrived as a whole; `requests`: of those that are not answered.
+    - `own`: of the connection itself.
+    - `partial`: what has arrived and is not served yet; `requests`: of those that are not answered.
     - `answers`: made, and not taken; `fetches`: how many fetches have no answer that was taken.
-    - `moved_at`: when it last sent or took something; `peak`: the most bytes that it had.
+    - `moved_at`: when it last sent or took something.
     """
 
     abort: Callable[[], None]
     wake: Callable[[], None]
     moved_at: Millis
+    own: int = 0
     partial: int = 0
     requests: int = 0
     answers: int = 0
     fetches: int = 0
-    peak: int = 0
     is_open: bool = True
 
     @property
     def size(self) -> int:
         """All its bytes."""
-        return self.partial + self.requests + self.answers
+        return self.own + self.partial + self.requests + self.answers
 
     def has_room(self, size: int, is_fetch: bool) -> bool:
         """Whether its next request, of so many bytes, is served now."""
@@ -61,18 +71,23 @@ class Holder:
 
 @attrs.define
 class Flow:
-    """The bytes in flight of all connections of a broker, at most `limit`."""
+    """The bytes in flight of all connections of a broker, at most `limit`; `peak`: the most since some were given back.
+
+    Sizes of requests are with the four bytes that say how long they are.
+    """
 
     limit: int
     now: Callable[[], Millis]
     log: Callable[[str], None]
     size: int = 0
+    peak: int = 0
     holders: set[Holder] = attrs.field(factory=set[Holder])
 
-    def open(self, abort: Callable[[], None], wake: Callable[[], None]) -> Holder:
-        """A new connection."""
-        holder = Holder(abort, wake, self.now())
+    def open(self, abort: Callable[[], None], wake: Callable[[], None], own: int = OF_A_CONNECTION) -> Holder:
+        """A new connection, which has so many bytes by itself."""
+        holder = Holder(abort, wake, self.now(), own)
         self.holders.add(holder)
+        self._grows(own)
         return holder
 
     def close(self, holder: Holder) -> None:
@@ -83,24 +98,31 @@ class Flow:
             self.size -= holder.size
             holder.wake()
 
+    def has_shrunk(self) -> bool:
+        """Whether there is much less than there was, since this was last so."""
+        if self.peak - self.size < MUCH:
+            return False
+        self.peak = self.size
+        return True
+
     def arrives(self, holder: Holder, size: int) -> None:
-        """Some bytes of a request."""
+        """Some bytes of requests."""
         holder.moved_at = self.now()
         if holder.is_open:
             holder.partial += size
-            self._grows(holder, size)
+            self._grows(size)
 
-    def ends(self, holder: Holder) -> None:
-        """What has arrived has no answer, and is done with: a message of a broker."""
+    def ends(self, holder: Holder, size: int) -> None:
+        """So much of what has arrived has no answer, and is done with: a message of a broker."""
         if holder.is_open:
-            self.size -= holder.partial
-            holder.partial = 0
+            self.size -= size
+            holder.partial -= size
 
     def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
-        """A request of so many bytes, for which there is room, is served."""
+        """A request of so many bytes, which has arrived and for which there is room, is served."""
         if holder.is_open:
-            self.size += size - holder.partial
-            holder.partial, holder.requests = 0, holder.requests + size
+            holder.partial -= size
+            holder.requests += size
             holder.fetches += is_fetch
 
     def answers(self, holder: Holder, request: int, answer: int) -> None:
@@ -109,7 +131,7 @@ class Flow:
             holder.requests -= request
             holder.answers += answer
             holder.wake()
-            self._grows(holder, answer - request)
+            self._grows(answer - request)
 
     def sends(self, holder: Holder, size: int) -> None:
         """Some bytes of an answer were taken."""
@@ -128,9 +150,9 @@ class Flow:
         """Bytes of records for a consumer's next fetch: the less is left in all the less, but always a batch."""
         return max((self.limit - self.size) // _SHARE, _LEAST_FETCH)
 
-    def _grows(self, holder: Holder, size: int) -> None:
+    def _grows(self, size: int) -> None:
         self.size += size
-        holder.peak = max(holder.peak, holder.size)
+        self.peak = max(self.peak, self.size)
         while self.size > self.limit and self.holders:
             now = self.now()
             worst = max(self.holders, key=lambda holder: holder.size * (now - holder.moved_at + 1))

@@ -28,7 +28,7 @@ from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
 from isr_broker.core.stamps import Stamped
 from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
-from isr_broker.flow import Flow, Holder
+from isr_broker.flow import OF_A_CONNECTION, OF_TLS, Flow, Holder
 from isr_broker.links import Channel, Link
 from isr_broker.listener_names import SSL, Listener
 from isr_broker.listeners import (
@@ -51,8 +51,11 @@ from isr_broker.trace import Trace
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.group_requests import GroupRequests
-from isr_broker.wire.requests import Requests, as_frame
+from isr_broker.wire.requests import Reply, Requests, as_frame
 from isr_broker.wire.turns import Gate
+
+Content: TypeAlias = "protocol.Request | protocol.UnsupportedRequest | list[Parcel]"
+"""What a frame says: a request, or what another broker has to say."""
 
 Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
 """Answers to come, in the order of their requests, and whether each is a fetch's."""
@@ -60,18 +63,38 @@ Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
 IN_FLIGHT: Final = 100
 """Requests of one connection that may wait for their answers; more are not read."""
 
-MUCH: Final = 1 << 20
-"""Bytes held for a client that are given back to the system when it is gone; of less than that others have a use."""
 _LATER: Final = 1.0
 """Seconds after which nothing refers to them."""
 
 PIECE: Final = 1 << 18
 """Bytes that are read or written at once of what is larger."""
+_LENGTH: Final = 4
+"""Bytes that say how long a frame is."""
 
 
 def clock() -> Millis:
     """Milliseconds, from some moment on, never backwards."""
     return time.monotonic_ns() // 1_000_000
+
+
+class Incoming(asyncio.StreamReaderProtocol):
+    """What a connection sends: `counts` is told of it when it arrives, and of what came before anybody counted."""
+
+    _early = 0
+    _counts: Callable[[int], None] | None = None
+
+    def begins(self, counts: Callable[[int], None]) -> None:
+        """From now on it is counted."""
+        self._counts = counts
+        counts(self._early)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes have arrived."""
+        super().data_received(data)
+        if self._counts is None:
+            self._early += len(data)
+        else:
+            self._counts(len(data))
 
 
 @attrs.define
@@ -199,8 +222,9 @@ class Server:
         names = self.settings.listener_settings()
         for listener in names.all() or (everything(*self.address),):
             context = server_context(self.settings) if listener.tls else None
-            accept = partial(self._accept, listener)
-            opened = await asyncio.start_server(accept, listener.host, listener.port, ssl=context, start_serving=False)
+            opened = await asyncio.get_running_loop().create_server(
+                partial(self._incoming, listener), listener.host, listener.port, ssl=context, start_serving=False
+            )
             port = int(opened.sockets[0].getsockname()[1])
             self._open.append((attrs.evolve(listener, port=port), opened))
         wanted = [*names.controller_names[:1], names.inter_broker_name]
@@ -279,6 +303,9 @@ class Server:
 
     # Connections
 
+    def _incoming(self, listener: Listener) -> Incoming:
+        return Incoming(asyncio.StreamReader(), partial(self._accept, listener))
+
     async def _accept(self, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -289,20 +316,26 @@ class Server:
         self.connections.add(task)
         replies: Replies = asyncio.Queue(IN_FLIGHT)
         room = asyncio.Event()
-        holder = self.flow.open(writer.transport.abort, room.set)
+        own = OF_A_CONNECTION + (OF_TLS if listener.tls else 0)
+        holder = self.flow.open(writer.transport.abort, room.set, own)
+        incoming = writer.transport.get_protocol()
+        assert isinstance(incoming, Incoming)
+        incoming.begins(partial(self.flow.arrives, holder))
+        # What is written is known to be taken only when nothing of it is left here.
+        writer.transport.set_write_buffer_limits(high=0)
         answering = asyncio.get_running_loop().create_task(self._answer_in_order(replies, writer, holder))
         # Once the client takes no more answers there is nobody to read for, however many requests are on their way.
         answering.add_done_callback(lambda _: task.cancel())
         try:
             while self.runtime.running:
-                size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+                size = int.from_bytes(await reader.readexactly(_LENGTH), "big", signed=True)
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     self.log(f"a frame of {size} bytes: connection closed")
                     return
-                frame = await self._frame(listener, reader, size, holder)
-                if not await self._take(listener, frame, replies, holder, room):
+                content = await self._content(listener, reader, size)
+                if not await self._take(listener, content, size + _LENGTH, replies, holder, room):
                     return
-                del frame
+                del content
                 self._set_timer()
         except BadFrame as error:
             self.log(f"{error}: connection closed")
@@ -312,7 +345,7 @@ class Server:
         finally:
             self.connections.discard(task)
             self.flow.close(holder)
-            if holder.peak > MUCH:
+            if self.flow.has_shrunk():
                 asyncio.get_running_loop().call_later(_LATER, memory.give_back)
             answering.cancel()
             while not replies.empty():
@@ -320,14 +353,14 @@ class Server:
                 replies.get_nowait()[0].cancel()
             writer.close()
 
-    async def _frame(self, listener: Listener, reader: asyncio.StreamReader, size: int, holder: Holder) -> bytes:
-        """A frame; it is counted what of it has arrived, for a client may announce one and send no more.
+    async def _content(self, listener: Listener, reader: asyncio.StreamReader, size: int) -> Content:
+        """What a frame says. The frame itself is not kept: what is long in it, the request has.
 
-        BadFrame, before the rest of it is read, if it is a broker's that may not come this way.
+        BadFrame if it is none, or, before the rest of it is read, if it is a broker's that may not come this way.
         """
         pieces = [await reader.readexactly(min(size, message_json.KEY_BYTES))]
-        self.flow.arrives(holder, len(pieces[0]))
-        if message_json.is_peer(pieces[0]):
+        is_peer = message_json.is_peer(pieces[0])
+        if is_peer:
             check_peer(listener, size)
         bytes_left = size - len(pieces[0])
         while bytes_left:
@@ -336,32 +369,33 @@ class Server:
                 raise asyncio.IncompleteReadError(b"", bytes_left)
             pieces.append(piece)
             bytes_left -= len(piece)
-            self.flow.arrives(holder, len(piece))
-        return b"".join(pieces)
+        frame = b"".join(pieces)
+        if not is_peer:
+            return protocol.parse(frame)
+        try:
+            return message_json.decode(frame, self.cluster)
+        except message_json.BadMessage as error:
+            raise BadFrame(str(error)) from error
 
     async def _take(
-        self, listener: Listener, frame: bytes, replies: Replies, holder: Holder, room: asyncio.Event
+        self, listener: Listener, content: Content, size: int, replies: Replies, holder: Holder, room: asyncio.Event
     ) -> bool:
-        """One frame; False if the connection is to be closed, as it is after BadFrame."""
-        if message_json.is_peer(frame):
-            self.flow.ends(holder)
-            try:
-                parcels = message_json.decode(frame, self.cluster)
-            except message_json.BadMessage as error:
-                raise BadFrame(str(error)) from error
-            if not admits(listener, parcels):
-                self.log(f"a message for {parcels[0][1]} on listener {listener.name}: connection closed")
+        """What a frame of so many bytes says; False if the connection is to be closed, as it is after BadFrame."""
+        if isinstance(content, list):
+            self.flow.ends(holder, size)
+            if not admits(listener, content):
+                self.log(f"a message for {content[0][1]} on listener {listener.name}: connection closed")
                 return False
-            self.runtime.receive_messages(parcels, self.now())
+            self.runtime.receive_messages(content, self.now())
             return True
-        request = protocol.parse(frame)
+        request = content
         if not serves(listener, request.key):
             self.log(f"API {request.key} on listener {listener.name}: connection closed")
             return False
         # Until a broker has learned of its own session nobody is served (SocketServer.enableRequestProcessing): its
         # metadata would name no broker, and some clients forget all that they know of and never ask again.
         await self._ready.wait()
-        size, is_fetch = len(frame), request.key == protocol.FETCH
+        is_fetch = request.key == protocol.FETCH
         while holder.is_open and not holder.has_room(size, is_fetch):
             room.clear()
             await room.wait()
@@ -378,7 +412,13 @@ class Server:
             if said is not None:
                 say(said)
             return said is not None
-        reply = as_frame(request, future.done, say)
+        await self._serve(listener, request, as_frame(request, future.done, say), holder, room)
+        return True
+
+    async def _serve(
+        self, listener: Listener, request: protocol.Request, reply: Reply, holder: Holder, room: asyncio.Event
+    ) -> None:
+        """Have a request answered, and wait until what follows it may be served."""
         gate = Gate()
         if (refused := refusal(listener, request)) is not None:
             reply(refused)
@@ -396,7 +436,6 @@ class Server:
                 await room.wait()
         finally:
             gate.is_abandoned = True
-        return True
 
     async def _answer_in_order(self, replies: Replies, writer: asyncio.StreamWriter, holder: Holder) -> None:
         try:

@@ -100,6 +100,8 @@ class Settings:
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
 
     # Ours: the version of the protocol; whether a follower serves consumers (KIP-392), as it must if they are sent to
     # one; and whether the watermark waits
@@ -110,6 +112,11 @@ class Settings:
 
     # Ours: bytes of all connections that are neither answered nor taken (`flow`)
     insync_in_flight_max_bytes: int = 268_435_456
+
+    # Ours: how many groups a broker coordinates, and bytes of their members and of what they commit (`group_room`)
+    insync_groups_max: int = 10_000
+    insync_groups_max_bytes: int = 67_108_864
+    insync_offsets_max_bytes: int = 67_108_864
 
     # Ours: where each process writes which actions it took, and whether with states (docs/trace-format.md)
     insync_trace_dir: str = ""
@@ -215,7 +222,10 @@ _LOWEST: Final = {
     "group_max_size": 1,
     "offsets_topic_num_partitions": 1,
     "offsets_topic_replication_factor": 1,
+    "offsets_retention_minutes": 1,
+    "offsets_retention_check_interval_ms": 1,
     "insync_in_flight_max_bytes": 1_048_576,
+    "insync_groups_max": 1,
 }
 """The least number of a setting, where it is not 0."""
 
@@ -227,6 +237,7 @@ _LONGS: Final = frozenset(
         "log_retention_ms",
         "log_retention_bytes",
         "log_retention_check_interval_ms",
+        "offsets_retention_check_interval_ms",
         "replica_high_watermark_checkpoint_interval_ms",
         "metadata_log_max_record_bytes_between_snapshots",
     }

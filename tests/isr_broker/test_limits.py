@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.isr_broker.test_wire import asked, one_broker, said
 from tests.support.clusters import QUICK, Cluster, three_processes
 
 from isr_broker.core import batch_records, message_json
-from isr_broker.core.batch_records import newest_timestamp
+from isr_broker.core.batch_records import STEPS, at_once, newest_timestamp
 from isr_broker.core.log_view import LogView
 from isr_broker.core.message_json import MOST_MESSAGES, MOST_VALUES, BadMessage
 from isr_broker.core.messages import (
@@ -40,7 +40,7 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
-from isr_broker.core.producers import admission_of
+from isr_broker.core.producers import Verdict, admission_of, look_at
 from isr_broker.core.record_batch import (
     BadBatch,
     base_timestamp,
@@ -55,7 +55,7 @@ from isr_broker.core.record_batch import (
     varint,
     zigzag,
 )
-from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, Flow, Holder
+from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, MUCH, OF_A_CONNECTION, Flow, Holder
 from isr_broker.server import PIECE
 from isr_broker.settings import Settings
 from isr_broker.storage import dropped_records
@@ -207,7 +207,10 @@ def read_one_by_one(data: bytes) -> int | None:
     at, end = 61, batch.size
     try:
         for number in range(batch.count):
-            at, delta = batch_records._record(data, at, end, number)  # pyright: ignore[reportPrivateUsage]
+            at, delta, headers, here = batch_records._record(  # pyright: ignore[reportPrivateUsage]
+                data, at, end, number
+            )
+            at_once(batch_records._headers(data, here, at, headers))  # pyright: ignore[reportPrivateUsage]
             newest.append(delta)
     except BadBatch:
         return None
@@ -229,7 +232,7 @@ def test_records_are_looked_at_by_columns_as_one_by_one(seed: int) -> None:
     for _ in range(chance.choice((0, 1, 1, 2))):
         data[chance.randrange(61, len(data))] = chance.randrange(256)
     try:
-        by_columns: int | None = newest_timestamp(bytes(data), header(bytes(data), 0))
+        by_columns: int | None = at_once(newest_timestamp(bytes(data), header(bytes(data), 0)))
     except BadBatch:
         by_columns = None
     assert by_columns == read_one_by_one(bytes(data))
@@ -287,6 +290,69 @@ def test_of_a_produce_whose_connection_is_closed_the_rest_is_left() -> None:
     requests.turns.tick(10_000)
     assert not requests.turns.waiting
     assert sum(requests.runtime.logs.logs[TopicPartition("wide", n)].view.end > 0 for n in range(10)) == 3
+
+
+def uneven_batch(records: int, headers: int = 0, timestamp: int = 0) -> bytes:
+    """Records none of which is as long as the one before it; what is alike is looked at in an instant."""
+    tail = varint(headers) + 2 * headers * b"\0"
+    entries = (
+        entry(b"\0\0" + varint(number) + b"\1" + varint(number % 2) + number % 2 * b"x" + tail)
+        for number in range(records)
+    )
+    return batch_around(b"".join(entries), records, timestamp)
+
+
+@pytest.mark.parametrize(
+    ("records", "headers"), [(100_000, 0), (400, 1_000), (2, 200_000)], ids=["records", "both", "headers"]
+)
+def test_a_batch_of_many_records_is_looked_at_in_turns(records: int, headers: int) -> None:
+    """One of 1 MB took 0.2 s of a processor in one turn, half a second where they have headers."""
+    data = uneven_batch(records, headers, timestamp=7)
+    look, turns, longest, began = look_at(data), 0, 0.0, time.process_time()
+    verdict = None
+    while verdict is None:
+        try:
+            next(look)
+        except StopIteration as end:
+            verdict = end.value
+        now = time.process_time()
+        turns, longest, began = turns + 1, max(longest, now - began), now
+    assert verdict == Verdict(Error.NONE, 7)
+    assert turns >= (records + records * headers // 2) // STEPS
+    assert longest < 0.1
+
+
+def test_a_batch_that_is_alike_is_looked_at_in_few_turns() -> None:
+    """As those of most producers are; each turn costs those who wait for it."""
+    assert len(list(look_at(new_batch(b"x", 10_000)))) == 0
+
+
+@pytest.mark.parametrize("is_good", [True, False])
+def test_what_follows_a_large_batch_waits_until_it_has_been_looked_at(is_good: bool) -> None:
+    requests, gate = one_broker(), Gate()
+    batch = uneven_batch(30_000)
+    if not is_good:
+        batch = batch_around(batch[61:-1] + b"\1", 30_000)
+    rows = [{"index": 0, "records": batch}]
+    fields: Answer = {"acks": 1, "timeout": 100, "topic_data": [{"name": "t", "partition_data": rows}]}
+    request = protocol.parse(protocol.ask(protocol.PRODUCE, 7, 1, "test", fields)[4:])
+    assert isinstance(request, protocol.Request)
+    answers, turns = list[Answer | None](), 1
+    requests.serve(request, 10_000, answers.append, gate)
+    while requests.turns.waiting:
+        assert gate.is_closed
+        assert not answers
+        requests.turns.tick(10_000)
+        turns += 1
+    assert not gate.is_closed
+    assert turns > 2
+    (answer,) = answers
+    assert answer is not None
+    frame = protocol.answer(request.key, request.version, 1, answer)
+    (row,) = protocol.parse_answer(request.key, request.version, frame[4:]).body.all("responses")
+    (partition,) = row.all("partition_responses")
+    assert Error(partition.number("error_code")).name == ("NONE" if is_good else "INVALID_RECORD")
+    assert requests.runtime.logs.logs[TopicPartition("t", 0)].view.end == (30_000 if is_good else 0)
 
 
 @pytest.mark.sockets
@@ -620,7 +686,7 @@ def flow(limit: int) -> tuple[Flow, list[int]]:
 
 
 def opened(of: Flow, gone: list[str], name: str) -> Holder:
-    return of.open(lambda: gone.append(name), lambda: None)
+    return of.open(lambda: gone.append(name), lambda: None, 0)
 
 
 def test_beyond_the_bytes_in_flight_who_holds_much_and_does_not_move_is_closed() -> None:
@@ -643,6 +709,7 @@ def test_a_connection_is_served_no_further_than_it_takes() -> None:
     bytes_in_flight, _ = flow(2**40)
     woken: list[int] = []
     holder = bytes_in_flight.open(lambda: None, lambda: woken.append(1))
+    bytes_in_flight.arrives(holder, 200)
     bytes_in_flight.admits(holder, 100, is_fetch=True)
     assert holder.has_room(100, is_fetch=False)
     assert not holder.has_room(100, is_fetch=True), "one fetch after the other"
@@ -657,11 +724,13 @@ def test_a_connection_is_served_no_further_than_it_takes() -> None:
     assert holder.has_room(100, is_fetch=True)
     bytes_in_flight.admits(holder, 100, is_fetch=False)
     assert not holder.has_room(MOST_UNANSWERED, is_fetch=False), "with the one that waits for its answer"
+    bytes_in_flight.close(holder)
+    assert bytes_in_flight.size == 0
 
 
 def test_a_fetch_gets_the_less_the_less_is_left() -> None:
     bytes_in_flight, _ = flow(256 << 20)
-    holder = bytes_in_flight.open(lambda: None, lambda: None)
+    holder = opened(bytes_in_flight, [], "consumer")
     assert bytes_in_flight.room() == 16 << 20
     bytes_in_flight.arrives(holder, 128 << 20)
     assert bytes_in_flight.room() == 8 << 20
@@ -722,13 +791,59 @@ def test_small_requests_that_nobody_finishes_are_bounded_in_all() -> None:
         cluster.wait(lambda: server.flow.size == 0 and not server.flow.holders, "all is given back", 10)
 
 
+def test_a_connection_counts_though_it_sends_nothing() -> None:
+    gone: list[str] = []
+    bytes_in_flight, clock = flow(10 * OF_A_CONNECTION)
+    for n in range(11):
+        clock[0] += 1
+        bytes_in_flight.open(partial(gone.append, str(n)), lambda: None)
+    assert gone == ["0"], "which has not moved for longest"
+    assert bytes_in_flight.size == 10 * OF_A_CONNECTION
+
+
+def test_memory_is_given_back_once_much_of_it_is_free() -> None:
+    """Also where many connections had a little each: 300 MB of 4,000 connections stayed."""
+    bytes_in_flight, _ = flow(2**40)
+    holders = [opened(bytes_in_flight, [], str(n)) for n in range(100)]
+    for holder in holders:
+        bytes_in_flight.arrives(holder, MUCH // 49)
+    assert not bytes_in_flight.has_shrunk()
+    seen: list[bool] = []
+    for holder in holders:
+        bytes_in_flight.close(holder)
+        seen.append(bytes_in_flight.has_shrunk())
+    assert sum(seen) == 2
+
+
+@pytest.mark.sockets
+def test_what_a_connection_sends_counts_before_it_is_read() -> None:
+    """While its fetch waits the next request is not read, but what the socket gave was in memory, and not counted."""
+    with Cluster(1, LARGE) as cluster, ExitStack() as open_connections:
+        server, connections = cluster.servers[1], list[socket.socket]()
+        wait: Answer = {"replica_id": -1, "max_wait": 8_000, "min_bytes": 1, "max_bytes": 1, "topics": []}
+        with Talk(cluster.ports[1]) as talk:
+            talk.ask(
+                protocol.CREATE_TOPICS, 5, {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}]}
+            )
+        cluster.wait(lambda: cluster.leads("t") == 1, "it leads", 10)
+        rows = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}]
+        fetch = protocol.ask(protocol.FETCH, 4, 1, "test", {**wait, "topics": [{"topic": "t", "partitions": rows}]})
+        for _ in range(60):
+            connections.append(open_connections.enter_context(socket.create_connection((HOST, cluster.ports[1]))))
+            connections[-1].settimeout(1)
+            with suppress(OSError):
+                connections[-1].sendall(2 * fetch + bytes(PIECE))
+        cluster.wait(lambda: any(map(is_closed, connections)), "some are closed", 10)
+        assert 4_000_000 < server.flow.size <= 8_000_000
+
+
 @pytest.mark.sockets
 def test_a_message_of_a_broker_is_not_in_flight_once_it_is_read() -> None:
     with Cluster(1) as cluster, socket.create_connection((HOST, cluster.ports[1])) as other:
         server = cluster.servers[1]
         parcel = (9, 1, DeleteTopic(request=1, topic="none"))
         other.sendall(100 * message_json.encode([parcel], server.cluster) + struct.pack(">i", 9) + b"x" * 8)
-        cluster.wait(lambda: any(holder.partial == 8 for holder in server.flow.holders), "only the rest is there", 10)
+        cluster.wait(lambda: any(holder.partial == 12 for holder in server.flow.holders), "only the rest is there", 10)
 
 
 # Processes

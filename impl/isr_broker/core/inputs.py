@@ -47,19 +47,24 @@ from isr_broker.core.messages import (
     PartitionMetadata,
     TopicPartition,
 )
+from isr_broker.core.producers import Verdict
 
 # From clients.
 
 
 @attrs.frozen(kw_only=True)
 class Produce:
-    """A producer's batches (record batch v2, one after the other) for one partition; `acks` is 0, 1 or -1 for all."""
+    """A producer's batches (record batch v2, one after the other) for one partition; `acks` is 0, 1 or -1 for all.
+
+    `verdict` is that on its records, where somebody has looked at them already, in turns. Without it the core looks.
+    """
 
     request: int
     partition: TopicPartition
     records: bytes
     acks: int = -1
     timeout_ms: Millis = 30_000
+    verdict: Verdict | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -89,7 +89,7 @@ def leader_is_asked_to_append(replica: Replica, produce: Produce, now: Millis) -
         return refuse(Error.INVALID_REQUIRED_ACKS)
     if produce.acks == -1 and len(state.isr) < state.min_insync_replicas:
         return refuse(Error.NOT_ENOUGH_REPLICAS)
-    admission = admission_of(replica.log.producers, produce.records, state.max_message_bytes)
+    admission = admission_of(replica.log.producers, produce.records, state.max_message_bytes, produce.verdict)
     if admission.error is not Error.NONE:
         return refuse(admission.error)
     if admission.duplicate is not None and not replica.settings.insync_design.append_retries:

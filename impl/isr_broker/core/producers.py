@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from isr_broker.core.batch_records import newest_timestamp
+from isr_broker.core.batch_records import Look, at_once, newest_timestamp
 from isr_broker.core.log_view import Producers
 from isr_broker.core.messages import Error, Offset
 from isr_broker.core.record_batch import (
@@ -31,6 +31,14 @@ _LEAST_RECORD: Final = 7
 """Bytes of a record that has nothing in it."""
 
 
+@attrs.frozen
+class Verdict:
+    """What a look at a batch and at all of its records has shown: an error, or their largest timestamp."""
+
+    error: Error
+    newest: int
+
+
 @attrs.frozen(kw_only=True)
 class Admission:
     """The verdict: an error, or how many offsets the batch takes; `duplicate` is where it already is in the log, if it
@@ -48,8 +56,10 @@ class Admission:
     newest: int | None = None
 
 
-def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admission:
+def admission_of(producers: Producers, records: bytes, max_bytes: int, verdict: Verdict | None = None) -> Admission:
     """Whether a leader may append what it was sent: exactly one batch, as since Produce version 3.
+
+    `verdict` is that on its records, where somebody has looked at them before.
 
     ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator, analyzeAndValidateProducerState,
     in this order; what each refusal is called is in docs/broker.md.
@@ -67,11 +77,11 @@ def admission_of(producers: Producers, records: bytes, max_bytes: int) -> Admiss
     except BadBatch:
         # Offsets or a count that cannot be.
         return Admission(error=Error.INVALID_RECORD)
-    error, newest = _fault(records, batch)
-    if error is not Error.NONE:
-        return Admission(error=error)
+    verdict = verdict or at_once(look_at(records, batch))
+    if verdict.error is not Error.NONE:
+        return Admission(error=verdict.error)
     admission = _in_order(producers, batch) if batch.idempotent else Admission(count=batch.count)
-    return attrs.evolve(admission, size=size, newest=None if newest == batch.max_timestamp else newest)
+    return attrs.evolve(admission, size=size, newest=None if verdict.newest == batch.max_timestamp else verdict.newest)
 
 
 def _size_at(records: bytes, at: int) -> int:
@@ -110,29 +120,35 @@ def _damage(records: bytes, size: int, max_bytes: int) -> Error:
     return Error.NONE if size >= HEADER_BYTES and is_whole(records, size) else Error.CORRUPT_MESSAGE
 
 
-def _fault(records: bytes, batch: Batch) -> tuple[Error, int]:
-    """What is wrong with what a batch says, and its largest timestamp (LogValidator.validateBatch, validateRecord)."""
+def look_at(records: bytes, batch: Batch | None = None) -> Look[Verdict]:
+    """Look at what a batch says, and at its records, in turns (LogValidator.validateBatch, validateRecord)."""
+    try:
+        batch = batch or header(records, 0)
+        error, newest = _fault(batch), batch.max_timestamp
+        if error is Error.NONE and not batch.compressed:
+            newest = yield from newest_timestamp(records, batch)
+    except BadBatch:
+        error, newest = Error.INVALID_RECORD, -1
+    return Verdict(error, newest)
+
+
+def _fault(batch: Batch) -> Error:
+    """What is wrong with what a batch says of itself."""
     if batch.codec and batch.codec not in _MOST_RATIO:
         # Kafka's CompressionType.forId throws, which is no error of its protocol.
-        return Error.UNKNOWN_SERVER_ERROR, -1
+        return Error.UNKNOWN_SERVER_ERROR
     # Only a coordinator writes control batches.
     bad_sequence = batch.producer_id >= 0 and batch.base_sequence < 0
     if batch.count < 1 or batch.count != batch.last_offset_delta + 1 or batch.control or bad_sequence:
-        return Error.INVALID_RECORD, -1
+        return Error.INVALID_RECORD
     if batch.append_time:
-        return Error.INVALID_TIMESTAMP, -1
+        return Error.INVALID_TIMESTAMP
     if batch.transactional:
         # No transaction is open here: no coordinator knows a producer that may write one.
-        return Error.INVALID_PRODUCER_ID_MAPPING, -1
-    if batch.compressed:
-        # No batch is opened here, so nothing can grow; but a batch cannot say more than its codec could hold.
-        room = (batch.size - HEADER_BYTES) * _MOST_RATIO[batch.codec]
-        fits = batch.count * _LEAST_RECORD <= room
-        return (Error.NONE if fits else Error.INVALID_RECORD), batch.max_timestamp
-    try:
-        return Error.NONE, newest_timestamp(records, batch)
-    except BadBatch:
-        return Error.INVALID_RECORD, -1
+        return Error.INVALID_PRODUCER_ID_MAPPING
+    # No batch is opened here, so nothing can grow; but a batch cannot say more than its codec could hold.
+    room = (batch.size - HEADER_BYTES) * _MOST_RATIO.get(batch.codec, 1)
+    return Error.INVALID_RECORD if batch.compressed and batch.count * _LEAST_RECORD > room else Error.NONE
 
 
 def _in_order(producers: Producers, batch: Batch) -> Admission:

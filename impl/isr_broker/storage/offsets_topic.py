@@ -7,7 +7,7 @@ thus as durable as any acknowledged write, and the next leader finds it in its l
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from isr_broker.core.messages import Millis, Offset, TopicPartition
@@ -61,10 +61,10 @@ def take(committed: Committed, group: str, new: News) -> None:
         del committed[group]
 
 
-def learn(committed: Committed, log: bytes) -> Offset:
+def learn(committed: Committed, log: bytes, before: Callable[[str, News], None] | None = None) -> Offset:
     """Take what batches of a partition say, the last word of each; where the log goes on after them, 0 for none.
 
-    BadBatch where a record is none of this topic.
+    `before` hears of each first. BadBatch where a record is none of this topic.
     """
     end = 0
     for batch in batches(log):
@@ -72,9 +72,12 @@ def learn(committed: Committed, log: bytes) -> Offset:
             key, value = _key_and_value(log, at)
             if key[:2] == _KEY_BEGINS:
                 try:
-                    take(committed, *_commit(key, value))
+                    group, news = _commit(key, value)
                 except (struct.error, UnicodeDecodeError) as error:
                     raise BadBatch(f"at byte {at}: no committed offset: {error}") from error
+                if before is not None:
+                    before(group, news)
+                take(committed, group, news)
         end = batch.next_offset
     return end
 

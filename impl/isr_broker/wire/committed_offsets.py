@@ -23,6 +23,7 @@ from isr_broker.core.record_batch import BadBatch
 from isr_broker.core.replica_state import Replica
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.storage.offsets_topic import Committed, News, batch_of, learn, take
+from isr_broker.wire.group_room import GroupRoom, growth
 
 COORDINATOR_NOT_AVAILABLE: Final = 15
 NOT_COORDINATOR: Final = 16
@@ -50,7 +51,7 @@ _COPY_BYTES: Final = 100_000
 class CommittedOffsets:
     """Of one partition, in one leader epoch of this broker.
 
-    - `committed`: what counts, `count` offsets.
+    - `committed`: what counts, `count` offsets; `room` is for those of all partitions.
     - `read`: up to where the log has been read, of `end`.
     - `commits`: how many are on their way; `waiting` are those that come after the copies.
     - `long`: the log has grown long. `copies` are those that are still to be written, `copying` are on their way,
@@ -63,6 +64,7 @@ class CommittedOffsets:
     read: Offset
     end: Offset
     committed: Committed = attrs.field(factory=Committed)
+    room: GroupRoom = attrs.field(factory=GroupRoom)
     count: int = 0
     commits: int = 0
     waiting: list[tuple[str, News, Then]] = attrs.field(factory=list[tuple[str, News, Then]])
@@ -70,12 +72,13 @@ class CommittedOffsets:
     copies: Iterator[tuple[str, News]] | None = None
     copying: int = 0
     whole: bool = True
+    is_given_up: bool = False
     since: Offset = -1
 
     @classmethod
-    def of(cls, runtime: Runtime, replica: Replica) -> CommittedOffsets:
+    def of(cls, runtime: Runtime, replica: Replica, room: GroupRoom) -> CommittedOffsets:
         """Of a replica that leads, and all of whose log is committed; nothing of it is read yet."""
-        return cls(runtime, replica.partition, replica.leader_epoch, replica.log.start, replica.log.end)
+        return cls(runtime, replica.partition, replica.leader_epoch, replica.log.start, replica.log.end, room=room)
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
@@ -90,6 +93,8 @@ class CommittedOffsets:
 
     def given_up(self) -> None:
         """Another broker coordinates from now on: whoever waits is told."""
+        self.is_given_up = True
+        self.room.forget(self.committed)
         waiting, self.waiting = self.waiting, []
         for _, _, then in waiting:
             then(NOT_COORDINATOR)
@@ -107,7 +112,7 @@ class CommittedOffsets:
         found = self.runtime.logs.read(self.partition, wanted)
         if not found:
             raise BadBatch(f"{self.partition} has nothing at offset {self.read}, though it ends at {self.end}")
-        self.read = learn(self.committed, found)
+        self.read = learn(self.committed, found, self._note_size)
         if self.is_loaded:
             self.count = sum(map(len, self.committed.values()))
             self._looks_how_long()
@@ -140,7 +145,12 @@ class CommittedOffsets:
 
         self.runtime.ask(lambda number: attrs.evolve(produce, request=number), take_answer, now)
 
+    def _note_size(self, group: str, new: News) -> None:
+        if not self.is_given_up:
+            self.room.add(group, growth(self.committed, group, new))
+
     def _counts(self, group: str, new: News) -> None:
+        self._note_size(group, new)
         before = len(self.committed.get(group, ()))
         take(self.committed, group, new)
         self.count += len(self.committed.get(group, ())) - before
@@ -185,16 +195,20 @@ class CommittedOffsets:
 
 def _batches(committed: Committed) -> Iterator[tuple[str, News]]:
     """All that counts, a batch at a time."""
-    for group, offsets in committed.items():
-        some, size = dict[TopicPartition, tuple[Offset, str] | None](), 0
-        for tp, offset_and_note in offsets.items():
-            more = 100 + 4 * (len(group) + len(tp.topic) + len(offset_and_note[1]))
-            if some and size + more > _COPY_BYTES:
-                yield group, some
-                some, size = {}, 0
-            some[tp] = offset_and_note
-            size += more
-        yield group, some
+    return ((group, some) for group, offsets in committed.items() for some in batches_of(group, offsets))
+
+
+def batches_of(group: str, news: News) -> Iterator[News]:
+    """What one group has committed now, as much at a time as any topic takes in a batch."""
+    some, size = dict[TopicPartition, tuple[Offset, str] | None](), 0
+    for tp, row in news.items():
+        more = 100 + 4 * (len(group) + len(tp.topic) + len(row[1] if row is not None else ""))
+        if some and size + more > _COPY_BYTES:
+            yield some
+            some, size = {}, 0
+        some[tp] = row
+        size += more
+    yield some
 
 
 def _nothing(answer: ClientAnswer, records: bytes) -> None:

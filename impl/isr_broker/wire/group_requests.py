@@ -22,8 +22,16 @@ from isr_broker.core.topics import Topics
 from isr_broker.runtime import ClientAnswer, Runtime
 from isr_broker.storage.offsets_topic import TOPIC, News, partition_of
 from isr_broker.wire import protocol
-from isr_broker.wire.committed_offsets import COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CommittedOffsets, Then
+from isr_broker.wire.committed_offsets import (
+    COORDINATOR_NOT_AVAILABLE,
+    NOT_COORDINATOR,
+    CommittedOffsets,
+    Then,
+    batches_of,
+)
+from isr_broker.wire.group_room import GroupRoom, growth
 from isr_broker.wire.groups import STATE_NAMES, Group, Groups, Member, Reply
+from isr_broker.wire.offset_retention import MINUTE, OffsetRetention
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
@@ -33,6 +41,9 @@ _CLASSIC: Final = "classic"
 
 _TELLS_UNKNOWN: Final = 6
 """Since this version DescribeGroups has an error for a group that is not there (KIP-1043)."""
+
+_FORGOTTEN_AT_ONCE: Final = 20
+"""Groups whose offsets are forgotten in one turn."""
 
 INVALID_GROUP_ID: Final = 24
 INVALID_SESSION_TIMEOUT: Final = 26
@@ -66,19 +77,44 @@ _SERVED_APIS: Final = {
 
 @attrs.define
 class CoordinatedGroups:
-    """The groups of one partition of the topic, in one leader epoch."""
+    """The groups of one partition of the topic, in one leader epoch; `idle` are those whose offsets are to go."""
 
     offsets: CommittedOffsets
     groups: Groups
+    retention: OffsetRetention
+    idle: list[str] = attrs.field(factory=list[str])
+
+    def deadline(self) -> Millis | None:
+        """When something of them is next due."""
+        check = self.retention.next_check if self.offsets.committed and self.offsets.is_loaded else None
+        times = (self.groups.deadline(), self.offsets.deadline(), 0 if self.idle else check)
+        return min((at for at in times if at is not None), default=None)
+
+    def give_up(self) -> None:
+        """Another broker coordinates them from now on."""
+        self.groups.give_up(NOT_COORDINATOR)
+        self.offsets.given_up()
 
 
 @attrs.define
 class GroupRequests:
-    """The handlers of one broker; `parts` are those of the topic's partitions that it leads and was asked about."""
+    """The handlers of one broker; `parts` are those of the topic's partitions that it leads and was asked about.
+
+    `rooms` are for members and for what is committed, of all parts.
+    """
 
     runtime: Runtime
+    rooms: tuple[GroupRoom, GroupRoom] = attrs.field(init=False)
     parts: dict[TopicPartition, CoordinatedGroups] = attrs.field(factory=dict[TopicPartition, CoordinatedGroups])
     index: Topics = attrs.field(factory=Topics)
+
+    def __attrs_post_init__(self) -> None:
+        settings = self.runtime.settings
+        most = settings.insync_groups_max
+        self.rooms = (
+            GroupRoom(most, settings.insync_groups_max_bytes),
+            GroupRoom(most, settings.insync_offsets_max_bytes),
+        )
 
     def serves(self, key: int) -> bool:
         """Whether an API is about groups."""
@@ -189,20 +225,25 @@ class GroupRequests:
         if tp not in self.parts:
             if replica.high_watermark < replica.log.end:
                 return COORDINATOR_LOAD_IN_PROGRESS
-            offsets = CommittedOffsets.of(self.runtime, replica)
+            of_members, of_offsets = self.rooms
+            offsets = CommittedOffsets.of(self.runtime, replica, of_offsets)
             settings = self.runtime.settings
             groups = Groups(
                 settings.group_initial_rebalance_delay_ms,
                 offsets.committed,
                 settings.group_max_size,
                 settings.message_max_bytes,
+                room=of_members,
             )
+            interval = settings.offsets_retention_check_interval_ms
+            retention = OffsetRetention(settings.offsets_retention_minutes * MINUTE, interval, now + interval)
             try:
                 offsets.tick(now)
             except (OSError, BadBatch) as error:
+                offsets.given_up()
                 self.runtime.take_offline(tp, str(error))
                 return COORDINATOR_NOT_AVAILABLE
-            self.parts[tp] = CoordinatedGroups(offsets, groups)
+            self.parts[tp] = CoordinatedGroups(offsets, groups, retention)
         part = self.parts[tp]
         return part.groups if part.offsets.is_loaded else COORDINATOR_LOAD_IN_PROGRESS
 
@@ -212,8 +253,7 @@ class GroupRequests:
             replica = held.get(tp)
             if replica is None or not isinstance(replica.role, Leading) or replica.leader_epoch != part.offsets.epoch:
                 del self.parts[tp]
-                part.groups.give_up(NOT_COORDINATOR)
-                part.offsets.given_up()
+                part.give_up()
 
     def _coordinators(self, body: Fields, now: Millis) -> Answer:
         """FindCoordinator: for one group, or since version 4 for several; the topic is created when first asked for."""
@@ -241,8 +281,7 @@ class GroupRequests:
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
-        times = [at for part in self.parts.values() for at in (part.groups.deadline(), part.offsets.deadline())]
-        return min((at for at in times if at is not None), default=None)
+        return min((at for part in self.parts.values() if (at := part.deadline()) is not None), default=None)
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now happens."""
@@ -255,6 +294,20 @@ class GroupRequests:
                 # The disk does not give back what was committed: who leads next has it read from the beginning.
                 self.runtime.take_offline(tp, str(error))
                 del self.parts[tp]
+                part.give_up()
+                continue
+            self._forget_idle(part, now)
+
+    def _forget_idle(self, part: CoordinatedGroups, now: Millis) -> None:
+        """What groups have committed that nobody uses is forgotten, a few groups in a turn (cleanupExpiredOffsets)."""
+        groups, committed = part.groups, part.offsets.committed
+        if part.offsets.is_loaded:
+            part.idle += part.retention.expired(committed, lambda name: name in groups.groups, now)
+        some, part.idle = part.idle[:_FORGOTTEN_AT_ONCE], part.idle[_FORGOTTEN_AT_ONCE:]
+        for name in some:
+            if name not in groups.groups:
+                for news in batches_of(name, dict.fromkeys(committed.get(name, ()))):
+                    self._writes(name, news, now, _no_matter)
 
     # Requests of members
 
@@ -311,14 +364,27 @@ class GroupRequests:
             return
         refusals = {tp: error.value for tp, (_, note) in new.items() if (error := self._refusal(tp, note))}
         new = {tp: said for tp, said in new.items() if tp not in refusals}
-        if not new:
-            reply(_of_each(refusals))
+        _, room = self.rooms
+        more = max(growth(groups.committed, group, new), 0)
+        if not new or not room.has(group, more):
+            reply(_of_each({**refusals, **dict.fromkeys(new, Error.INVALID_COMMIT_OFFSET_SIZE.value)}))
             return
+        # What is on its way counts, too: there may be much of it.
+        room.reserved += more
 
         def send_reply(code: int) -> None:
+            room.reserved -= more
+            if not code:
+                self._uses(group, now)
             reply(_of_each({**refusals, **dict.fromkeys(new, code)}))
 
         self._writes(group, dict(new), now, send_reply)
+
+    def _uses(self, group: str, now: Millis) -> None:
+        where = self._partition_of(group)
+        part = None if where is None else self.parts.get(where.partition)
+        if part is not None:
+            part.retention.uses(group, now)
 
     def _writes(self, group: str, new: News, now: Millis, then: Then) -> None:
         """Write what a group has committed, or has no more; `then` gets the error code, and only then it counts."""
@@ -393,6 +459,10 @@ _UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
 
 def _nothing(answer: ClientAnswer, records: bytes) -> None:
     """Nobody waits."""
+
+
+def _no_matter(code: int) -> None:
+    """What is not written now is written at the next check."""
 
 
 def _not_here(request: Request, error: int) -> Answer:

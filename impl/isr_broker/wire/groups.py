@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 import attrs
 
 from isr_broker.core.messages import Millis
 from isr_broker.storage.offsets_topic import Committed
+from isr_broker.wire.group_room import OF_A_GROUP, GroupRoom, group_size, member_size
 from isr_broker.wire.group_state import STATE_NAMES as STATE_NAMES
 from isr_broker.wire.group_state import Group as Group
 from isr_broker.wire.group_state import Member as Member
@@ -42,6 +44,9 @@ FENCED_INSTANCE_ID: Final = 82
 CONSUMERS: Final = "consumer"
 """What groups are called whose members say which topics they read (ConsumerProtocol.PROTOCOL_TYPE)."""
 
+_FEW_ALARMS: Final = 1_000
+"""Alarms that are not wanted any more and yet kept, beside one for each group."""
+
 
 @attrs.define
 class Groups:
@@ -49,8 +54,10 @@ class Groups:
 
     - `initial_delay_ms`: how long the first member of a group waits for others.
     - `most_members`, `most_bytes`: of one group; bytes of what its members say and of their parts.
-    - `wake`: until then nothing is due. Who is heard of again only puts off his own end, so that what runs with every
-      request does not grow with members.
+    - `room`: for the members of all groups of the broker.
+    - `alarms`: a heap of when something is due in a group, or was to be; `next_alarm` is the earliest of each. Who is
+      heard of again only puts off his own end, so that what runs with every request does not grow with members, nor
+      what runs with every timer with groups.
     """
 
     initial_delay_ms: Millis
@@ -58,8 +65,10 @@ class Groups:
     most_members: int = 2**31 - 1
     most_bytes: int = 2**31 - 1
     groups: dict[str, Group] = attrs.field(factory=dict[str, Group])
+    room: GroupRoom = attrs.field(factory=GroupRoom)
     members: int = 0
-    wake: Millis | None = None
+    alarms: list[tuple[Millis, str]] = attrs.field(factory=list[tuple[Millis, str]])
+    next_alarm: dict[str, Millis] = attrs.field(factory=dict[str, Millis])
 
     # Questions
 
@@ -116,6 +125,8 @@ class Groups:
         elif not self._has_room(group, member):
             group.remove(identity)
             reply({"error_code": GROUP_MAX_SIZE_REACHED, "member_id": ""})
+        elif not self.room.has(name, self._growth(name, group, member)):
+            reply({"error_code": GROUP_MAX_SIZE_REACHED, "member_id": identity})
         elif not group.supports(kind, member.protocols):
             reply({"error_code": INCONSISTENT_GROUP_PROTOCOL, "member_id": identity})
         elif sum(_size(m) for m in group.members.values() if m.identity != identity) + _size(member) > self.most_bytes:
@@ -141,6 +152,12 @@ class Groups:
             waiting = sum(m.joining is not None for m in group.members.values())
             return (before is not None and before.joining is not None) or waiting < self.most_members
         return before is not None or len(group.members) < self.most_members
+
+    def _growth(self, name: str, group: Group, member: Member) -> int:
+        """By how many bytes all groups grow when a member joins, for the first time or again."""
+        before = group.members.get(member.identity) or group.static(member.instance)
+        begins = OF_A_GROUP if name not in self.groups else 0
+        return begins + member_size(member) - (member_size(before) if before is not None else 0)
 
     def _joins_first(self, group: Group, kind: str, member: Member, now: Millis, reply: Reply, needs_id: bool) -> None:
         self.members += 1
@@ -206,7 +223,6 @@ class Groups:
             group.leader = member.identity
         if group.state is State.STABLE and group.choose_protocol() == group.protocol:
             # A leader that has nothing to divide is told that it is none (before version 9).
-            self._wakes(group)
             reply(group.join_answer(member, leader, skips=True))
             return
         member.joining = reply
@@ -228,10 +244,6 @@ class Groups:
         if group.first:
             group.more, group.not_before = False, now + self.initial_delay_ms
             group.more_ms = max(group.rebalance_ms() - self.initial_delay_ms, 0)
-
-    def _maybe_joined(self, group: Group, now: Millis) -> None:
-        self._complete_join(group, now)
-        self._wakes(group)
 
     def _complete_join(self, group: Group, now: Millis) -> None:
         """If all have joined, they are a generation; the leader learns of all others, to divide the partitions.
@@ -318,18 +330,19 @@ class Groups:
         else:
             member.syncing = reply
             if identity == group.leader:
-                self._divides(group, parts, now)
-        self._wakes(group)
+                self._divides(name, group, parts, now)
+        self._wakes(name, group)
 
-    def _divides(self, group: Group, parts: dict[str, bytes], now: Millis) -> None:
+    def _divides(self, name: str, group: Group, parts: dict[str, bytes], now: Millis) -> None:
         """The leader has brought the parts, and everybody who waits gets its own (setAndPropagateAssignment).
 
         What members say and have is one record in Kafka. If it is too large nobody gets a part, and all join again.
         """
+        before = group_size(group)
         for member in group.members.values():
             member.assignment = parts.get(member.identity, b"")
         size = sum(len(m.protocols[group.protocol]) + len(m.assignment) for m in group.members.values())
-        fits = size <= self.most_bytes
+        fits = size <= self.most_bytes and self.room.has(name, group_size(group) - before)
         for member in group.members.values():
             reply, member.syncing = member.syncing, None
             if not fits:
@@ -341,6 +354,7 @@ class Groups:
             group.state = State.STABLE
         else:
             self._rejoin(group, now)
+        self.room.note(name, group_size(group))
 
     def heartbeat(self, name: str, identity: str, generation: int, now: Millis, instance: str = "") -> int:
         """A member lives; an error code tells it what to do (Heartbeat)."""
@@ -403,44 +417,65 @@ class Groups:
         for group in self.groups.values():
             for member in group.members.values():
                 member.refuse_requests(error)
+        self.room.forget(self.groups)
         self.groups.clear()
+        self.alarms.clear()
+        self.next_alarm.clear()
 
     # Time
 
-    def _wakes(self, group: Group) -> None:
-        times = [at for at in (self.wake, group.due()) if at is not None]
-        self.wake = min(times, default=None)
+    def _wakes(self, name: str, group: Group) -> None:
+        at = group.due()
+        if at is not None and at < self.next_alarm.get(name, at + 1):
+            self.next_alarm[name] = at
+            heappush(self.alarms, (at, name))
+        if len(self.alarms) > 2 * len(self.next_alarm) + _FEW_ALARMS:
+            self.alarms = [(at, name) for name, at in self.next_alarm.items()]
+            heapify(self.alarms)
 
     def _goes_on(self, name: str, group: Group, now: Millis) -> None:
-        """Somebody is out; a group without anybody is forgotten."""
-        self._maybe_joined(group, now)
+        """Somebody is in or out; a group without anybody is forgotten."""
+        self._complete_join(group, now)
         if group.state is State.EMPTY and not group.pending:
             self.groups.pop(name, None)
+        is_there = name in self.groups
+        self.room.note(name, group_size(group) if is_there else 0)
+        if is_there:
+            self._wakes(name, group)
+        else:
+            self.next_alarm.pop(name, None)
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted, or sooner."""
-        return self.wake
+        return self.alarms[0][0] if self.alarms else None
 
     def tick(self, now: Millis) -> None:
         """Members that were not heard of are out; a group that has waited long enough goes on without the others."""
-        if self.wake is None or now < self.wake:
-            return
-        self.wake = None
-        for name, group in list(self.groups.items()):
-            for identity in [i for i, at in group.pending.items() if at <= now]:
-                group.remove(identity)
-            ends = [(m, m.expires_at()) for m in group.members.values()]
-            departures = [m.identity for m, at in ends if at is not None and at <= now]
-            if group.state in (State.SYNCING, State.STABLE) and group.partless and group.sync_deadline <= now:
-                # Who does not ask for its part keeps the others from theirs, or has one that it does not know of.
-                departures += [identity for identity in group.partless if identity not in departures]
-            for identity in departures:
-                member = group.remove(identity)
-                if member is not None:
-                    member.refuse_requests(UNKNOWN_MEMBER_ID, "")
-            if departures:
-                self._rejoin(group, now)
+        due: list[str] = []
+        while self.alarms and self.alarms[0][0] <= now:
+            at, name = heappop(self.alarms)
+            if self.next_alarm.get(name) == at:
+                del self.next_alarm[name]
+                due.append(name)
+        for name in due:
+            group = self.groups[name]
+            self._ends_sessions(group, now)
             self._goes_on(name, group, now)
+
+    def _ends_sessions(self, group: Group, now: Millis) -> None:
+        for identity in [i for i, at in group.pending.items() if at <= now]:
+            group.remove(identity)
+        ends = [(m, m.expires_at()) for m in group.members.values()]
+        departures = [m.identity for m, at in ends if at is not None and at <= now]
+        if group.state in (State.SYNCING, State.STABLE) and group.partless and group.sync_deadline <= now:
+            # Who does not ask for its part keeps the others from theirs, or has one that it does not know of.
+            departures += [identity for identity in group.partless if identity not in departures]
+        for identity in departures:
+            member = group.remove(identity)
+            if member is not None:
+                member.refuse_requests(UNKNOWN_MEMBER_ID, "")
+        if departures:
+            self._rejoin(group, now)
 
 
 def _size(member: Member) -> int:

@@ -1,32 +1,36 @@
 """Produce: every partition is answered by its replica's core, which looks at each record. docs: handleProduceRequest.
 
 A request may have 100 MB of records of nine bytes, which take many seconds to look at. So its partitions are handed
-over in turns. What else its connection asks waits until all of them are: batches of a producer stay in their order.
+over in turns, and a large batch is looked at in turns before it is. What else its connection asks waits until all of
+them are: batches of a producer stay in their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Final, TypeAlias, cast
 
 import attrs
 
+from isr_broker.core.batch_records import Look
 from isr_broker.core.effects import AnswerProduce
 from isr_broker.core.inputs import Produce
 from isr_broker.core.messages import Error, Millis, TopicPartition
 from isr_broker.core.node import Node
+from isr_broker.core.producers import Verdict, look_at
 from isr_broker.core.record_batch import HEADER_BYTES, codec_at, is_transactional
+from isr_broker.core.replica_state import Leading
 from isr_broker.runtime import ClientAnswer, ClientRequest, Runtime
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire.leader_hints import PRODUCE_ERRORS, SINCE_PRODUCE, endpoints, leader_hint
 from isr_broker.wire.protocol import Answer, Fields, Request
-from isr_broker.wire.turns import Gate, Work
+from isr_broker.wire.turns import Work
 
 Reply: TypeAlias = Callable[[Answer | None], None]
 
-AT_ONCE: Final = 1 << 18
-"""Bytes of records that are looked at in one turn, but always one batch: as many as 200 ms for one of 1 MB."""
+AT_ONCE: Final = 1 << 17
+"""Bytes of records that are looked at in one turn: 20 ms at most. A larger batch is looked at in turns of its own."""
 _OF_A_PARTITION: Final = 1 << 12
 """What a partition counts as beside its records: it has an append, and a flush where that is wanted."""
 
@@ -43,8 +47,8 @@ class ProduceRequests:
 
     runtime: Runtime
 
-    def produce(self, request: Request, now: Millis, reply: Reply, gate: Gate) -> Work:
-        """Hand over each partition's records; with acks=0 nobody is answered. The rest is left if nobody waits."""
+    def produce(self, request: Request, now: Millis, reply: Reply) -> Work:
+        """Hand over each partition's records; with acks=0 nobody is answered."""
         body = request.body
         acks, timeout = body.number("acks"), body.number("timeout")
         records_by_partition = _records(body)
@@ -61,20 +65,24 @@ class ProduceRequests:
         without_id, size = not body.has("transactional_id"), 0
         for tp, records in records_by_partition.items():
             if size >= AT_ONCE:
-                size, gate.is_closed = 0, True
+                size = 0
                 now = yield
-                if gate.is_abandoned:
-                    return
             error = _NO_TRANSACTION if transactional and without_id else self._refusal(tp, records, request.version)
             if error is not Error.NONE:
                 collect_answer(tp, AnswerProduce(request=0, partition=tp, error=error), b"")
                 continue
+            verdict = None
+            if len(records) > AT_ONCE and self._leads(tp):
+                now, verdict = yield from _in_turns(look_at(records), now)
             size += len(records) + _OF_A_PARTITION
-            produce = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout)
+            produce = Produce(request=0, partition=tp, records=records, acks=acks, timeout_ms=timeout, verdict=verdict)
             self.runtime.ask(request_maker(produce), partial(collect_answer, tp), now)
         if acks == 0 or not records_by_partition:
             reply(None if acks == 0 else {"responses": []})
-        gate.open()
+
+    def _leads(self, tp: TopicPartition) -> bool:
+        replica = self.runtime.node.replicas.get(tp)
+        return replica is not None and isinstance(replica.role, Leading)
 
     def _add_leader_hints(self, answers: dict[TopicPartition, Answer]) -> list[Answer]:
         """Name the leaders beside the answers of those who do not lead, and say where they are (KIP-951)."""
@@ -99,6 +107,16 @@ def _records(body: Fields) -> dict[TopicPartition, bytes]:
         for topic in body.all("topic_data")
         for p in topic.all("partition_data")
     }
+
+
+def _in_turns(look: Look[Verdict], now: Millis) -> Generator[None, Millis, tuple[Millis, Verdict]]:
+    """A look, which lets others have their turn; the time when it is over, and its verdict."""
+    while True:
+        try:
+            next(look)
+        except StopIteration as end:
+            return now, cast("Verdict", end.value)
+        now = yield
 
 
 def _is_transactional(records: bytes) -> bool:

@@ -100,7 +100,7 @@ class Requests:
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
             case protocol.PRODUCE:
-                self.turns.begin(self.produces.produce(request, now, reply, gate or Gate()))
+                self.turns.begin(self.produces.produce(request, now, reply), gate)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:

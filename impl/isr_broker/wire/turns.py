@@ -37,17 +37,19 @@ class Gate:
 
 @attrs.define
 class Turns:
-    """What is half done, in the order in which it goes on."""
+    """What is half done, in the order in which it goes on, and what waits for it."""
 
-    waiting: deque[Work] = attrs.field(factory=deque[Work])
+    waiting: deque[tuple[Work, Gate]] = attrs.field(factory=deque[tuple[Work, Gate]])
 
-    def begin(self, work: Work) -> None:
-        """Do the first piece, and the others in later turns."""
+    def begin(self, work: Work, gate: Gate | None = None) -> None:
+        """Do the first piece, and the others in later turns; until all are done the gate is closed."""
         try:
             next(work)
         except StopIteration:
             return
-        self.waiting.append(work)
+        gate = gate or Gate()
+        gate.is_closed = True
+        self.waiting.append((work, gate))
 
     def deadline(self) -> Millis | None:
         """When `tick` is next wanted."""
@@ -56,9 +58,13 @@ class Turns:
     def tick(self, now: Millis) -> None:
         """One piece of what has waited longest."""
         if self.waiting:
-            work = self.waiting.popleft()
+            work, gate = self.waiting.popleft()
+            if gate.is_abandoned:
+                work.close()
+                return
             try:
                 work.send(now)
             except StopIteration:
+                gate.open()
                 return
-            self.waiting.append(work)
+            self.waiting.append((work, gate))
