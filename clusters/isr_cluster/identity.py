@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from isr_broker.storage.disk_files import RealDisk
-from isr_broker.storage.meta_properties import META_PROPERTIES, OURS, Claim, read_claim
+from isr_broker.storage.meta_properties import OURS, Claim, read_claim
+from isr_broker.storage.owner import META_PROPERTIES
 
 CONTROLLER_BROKER: Final = 1
 """The broker that has the controller, too."""

@@ -1,4 +1,4 @@
-"""What becomes of single files of a disk: one is gone, empty, shorter, older, or has another bit.
+"""What becomes of single files of a disk: one is gone, empty, shorter, older, another broker's, or has another bit.
 
 Which promise may be broken by it depends on what the file is for (`Purpose`). Only a segment has records, so only there
 a copy of them is lost. Every other file is there to speed up a start or to say whose the data are. Without it, or with
@@ -8,7 +8,7 @@ another one in its place, a broker may start, or refuse to and name the file; it
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from random import Random
 from typing import Final
@@ -20,8 +20,8 @@ from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.topics import FILE as PARTITION_METADATA
 from isr_broker.storage.checkpoints import TEMPORARY
 from isr_broker.storage.disk_memory import MemoryDisk
-from isr_broker.storage.meta_properties import META_PROPERTIES
 from isr_broker.storage.metadata_log import NAME as METADATA_LOG
+from isr_broker.storage.owner import META_PROPERTIES
 from isr_broker.storage.segment import SUFFIX
 
 SCARCE: Final = 4
@@ -45,6 +45,7 @@ class Damage(Enum):
     SHORTER = "its end is missing"
     OLDER = "it is as it was when the process ended some time before"
     FLIP = "one bit is another"
+    FOREIGN = "it is that of another broker"
 
 
 def purpose(path: str) -> Purpose:
@@ -80,8 +81,13 @@ def archive_files(versions: Archive, disk: MemoryDisk, damages: Mapping[str, Fil
             del known[:-SCARCE]
 
 
-def contents_after(path: str, contents: bytes, how: Damage, versions: Archive, chance: Random) -> bytes | None:
-    """The contents of a file after damage, None for no file. What cannot be damaged so is as it was."""
+def contents_after(
+    path: str, contents: bytes, how: Damage, versions: Archive, chance: Random, others: Sequence[bytes] = ()
+) -> bytes | None:
+    """The contents of a file after damage, None for no file. What cannot be damaged so is as it was.
+
+    `others` is what the file is at other brokers.
+    """
     match how:
         case Damage.ABSENT:
             return None
@@ -95,6 +101,8 @@ def contents_after(path: str, contents: bytes, how: Damage, versions: Archive, c
             return chance.choice([version for version in versions.get(path, ()) if version != contents] or [contents])
         case Damage.FLIP:
             return _with_flip(contents, _bit(path, contents, chance)) if contents else contents
+        case Damage.FOREIGN:
+            return chance.choice([other for other in others if other != contents] or [contents])
 
 
 def _bit(path: str, contents: bytes, chance: Random) -> int:
@@ -138,10 +146,12 @@ class FileDamage:
         return attrs.evolve(later, how=Damage.OLDER, before=self.before) if self.after == later.before else later
 
 
-def spoil_file(disk: MemoryDisk, path: str, how: Damage, versions: Archive, chance: Random) -> FileDamage | None:
+def spoil_file(
+    disk: MemoryDisk, path: str, how: Damage, versions: Archive, chance: Random, others: Sequence[bytes] = ()
+) -> FileDamage | None:
     """Damage a file of a disk that nobody uses; None where that changes nothing."""
     before = disk.image(path).durable
-    after = contents_after(path, before, how, versions, chance)
+    after = contents_after(path, before, how, versions, chance, others)
     if after == before:
         return None
     if after is None:

@@ -32,6 +32,7 @@ from isr_broker.core.watermark import maximal_isr
 from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS, is_whole
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.log_directory import STRAY
+from isr_broker.storage.owner import META_PROPERTIES
 from isr_sim.host import Host, Impostor
 from isr_sim.world import STRANGE, World
 
@@ -152,8 +153,11 @@ class Invariants:
     def starts(self, broker: BrokerId, disk: Disk) -> None:
         """A process is about to load its logs: every checkpoint is whole, the newest or the one before.
 
-        Nobody reads what was set aside, and a file that was damaged has another path there.
+        Nobody reads what was set aside, and a file that was damaged has another path there. What says whose they are
+        is part of all of them, and read first.
         """
+        if (broker, META_PROPERTIES) in self.damaged_files:
+            return
         folders = [f"{name}/{EPOCHS}" for name in disk.names(ROOT) if not name.endswith(STRAY)]
         for path in (WATERMARKS, RECOVERY_POINTS, LOG_STARTS, *folders):
             if not is_whole(disk, path) and (broker, path) not in self.damaged_files:

@@ -19,11 +19,13 @@ import attrs
 from isr_broker.core.messages import BrokerId, Millis, TopicPartition
 from isr_broker.core.record_batch import BadBatch, batches
 from isr_broker.core.replica_state import Leading
-from isr_broker.storage.disk_memory import Everything, MemoryDisk
-from isr_broker.storage.meta_properties import META_PROPERTIES
+from isr_broker.core.topics import FILE as PARTITION_METADATA
+from isr_broker.storage.disk_memory import Everything, Image, MemoryDisk
 from isr_broker.storage.metadata_log import NAME as METADATA_LOG
+from isr_broker.storage.owner import META_PROPERTIES
 from isr_sim.changes import Changes
 from isr_sim.damage import Damage, FileDamage, Purpose, files, partition_of, spoil_file
+from isr_sim.damage import purpose as purpose_of
 from isr_sim.faults import ALL, Faults, Kind
 from isr_sim.host import Host, Impostor
 from isr_sim.invariants import Chain, Violation
@@ -57,7 +59,8 @@ _LINE_END: Final = ord("\n")
 class WiderFaults(Faults):
     """The faults of a run of the second version.
 
-    - `rotten_copies`: copies of which a bit has flipped, and are not known to be whole since.
+    - `rotten_copies`: copies of which a bit has flipped, and are not known to be whole since; `mixed_copies`: the same
+      of those with a segment of another broker.
     - `least_minimum`: the least minimum of each topic, by its id, since all replicas were in sync.
     - `quiet`: nothing else goes wrong for the moment.
     - `offline`: since when a process, by its life, has had logs that it found to be damaged.
@@ -66,6 +69,7 @@ class WiderFaults(Faults):
     changes: Changes = attrs.field(init=False)
     strangers: Strangers = attrs.field(init=False)
     rotten_copies: set[tuple[BrokerId, TopicPartition]] = attrs.field(factory=set[tuple[BrokerId, TopicPartition]])
+    mixed_copies: set[tuple[BrokerId, TopicPartition]] = attrs.field(factory=set[tuple[BrokerId, TopicPartition]])
     least_minimum: dict[int, int] = attrs.field(factory=dict[int, int])
     quiet: bool = False
     offline: dict[tuple[BrokerId, int], Millis] = attrs.field(factory=dict[tuple[BrokerId, int], Millis])
@@ -127,8 +131,9 @@ class WiderFaults(Faults):
     def _outstanding(self) -> set[BrokerId]:
         """Brokers whose disks have lost something that is not made good."""
         self.rotten_copies = {(b, tp) for b, tp in self.rotten_copies if not self._sound(b, tp)}
+        self.mixed_copies = {(b, tp) for b, tp in self.mixed_copies if not self._sound(b, tp)}
         self.invariants.rotten_copies = self.rotten_copies
-        return {*self.lossy, *(b for b, _ in self.rotten_copies)}
+        return {*self.lossy, *(b for b, _ in self.rotten_copies | self.mixed_copies)}
 
     def _sound(self, broker: BrokerId, tp: TopicPartition) -> bool:
         """The log of a process that runs has every committed record as it was written, as far as it reaches."""
@@ -239,20 +244,36 @@ class WiderFaults(Faults):
         self.lossy.add(host.broker)
         self.invariants.lossy = True
         tp = partition_of(path)
-        if how is Damage.FLIP and purpose is Purpose.RECORDS and tp is not None:
-            self.rotten_copies.add((host.broker, tp))
+        if how in (Damage.FLIP, Damage.FOREIGN) and purpose is Purpose.RECORDS and tp is not None:
+            copies = self.rotten_copies if how is Damage.FLIP else self.mixed_copies
+            copies.add((host.broker, tp))
             self._outstanding()
         return True
 
     def damages_file(self, host: Host, path: str, how: Damage) -> FileDamage | None:
         """One file of a machine whose process does not run; None where that changes nothing."""
-        harm = spoil_file(host.disk, path, how, host.versions, self.world.random)
+        others = [other.durable for other in self._elsewhere(host, path)] if how is Damage.FOREIGN else []
+        harm = spoil_file(host.disk, path, how, host.versions, self.world.random, others)
         if harm is not None:
             self.world.note(f"{path} at {host.broker}: {how.value}")
             earlier = host.damages.get(path)
             host.damages[path] = harm if earlier is None else earlier.after_another(harm)
             self.invariants.damaged_files.add((host.broker, path))
         return harm
+
+    def _elsewhere(self, host: Host, path: str) -> Iterator[Image]:
+        """The same file at other brokers; a segment only of the same topic.
+
+        An older topic's records may have the same offsets and epochs, and then no file can tell.
+        """
+        topic = f"{path.rpartition('/')[0]}/{PARTITION_METADATA}"
+        for other in self.world.hosts.values():
+            image = other.disk.names_now.get(path)
+            topics = [disk.names_now.get(topic) for disk in (host.disk, other.disk)]
+            ids = {b"" if one is None else one.durable for one in topics}
+            is_alike = purpose_of(path) is not Purpose.RECORDS or (len(ids) == 1 and b"" not in ids)
+            if other is not host and other.impostor is None and image is not None and is_alike:
+                yield image
 
     def _rots(self, host: Host) -> bool:
         """A bit of a segment flips under a broker that runs."""

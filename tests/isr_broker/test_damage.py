@@ -88,9 +88,10 @@ from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.disk_memory import Everything, MemoryDisk, Nothing
 from isr_broker.storage.log import Log
 from isr_broker.storage.log_directory import STRAY, LogDirectory, name_out_of_use
-from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, NotOurs, claim
+from isr_broker.storage.meta_properties import Claim, NotOurs, claim
 from isr_broker.storage.metadata_end import END, EndFile
 from isr_broker.storage.metadata_log import NAME, DamagedMetadata, MetadataLog
+from isr_broker.storage.owner import META_PROPERTIES
 
 BROKER, CONTROLLER = 2, -1
 
@@ -694,7 +695,8 @@ def test_another_leads_where_the_leader_says_that_its_log_is_damaged_and_it_is_e
     registered = controllers.handle(core, Received(2, RegisterBroker(broker=2, incarnation=5)), 10**6)
     assert registered.core.offline[2] == (1, frozenset({TP})), "it has a session"
     fenced = attrs.evolve(core, brokers=core.brokers.set(2, attrs.evolve(core.brokers[2], fenced=True)))
-    again = controllers.handle(fenced, Received(2, RegisterBroker(broker=2, incarnation=5, previous_broker_epoch=3)), 0)
+    asks = RegisterBroker(broker=2, incarnation=5, previous_broker_epoch=3)
+    again = controllers.handle(fenced, Received(2, asks), 10**6)
     core = controllers.handle(again.core, Written(again.core.offset), 0).core
     beat = Heartbeat(broker=2, broker_epoch=core.brokers[2].epoch, metadata_offset=core.offset)
     core = controllers.handle(core, Received(2, beat), 0).core

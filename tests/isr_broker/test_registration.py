@@ -114,6 +114,110 @@ def test_a_process_whose_number_is_taken_ends_and_says_so(tmp_path: Path) -> Non
         ours.kill_all()
 
 
+# A number that is taken (ClusterControlManagerTest, BrokerHeartbeatManagerTest)
+
+
+def duplicate(quorum: Quorum, broker: int, incarnation: int) -> bool:
+    """Whether the registration of another process is refused, for the number is taken."""
+    (answer,) = quorum.hear(RegisterBroker(broker=broker, incarnation=incarnation), broker)
+    assert isinstance(answer, BrokerRegistered)
+    assert answer.error in (Error.NONE, Error.DUPLICATE_BROKER_REGISTRATION)
+    return answer.error is not Error.NONE
+
+
+def late_beat(quorum: Quorum, broker: int, stop: bool = False) -> HeartbeatAnswer:
+    """A heartbeat of a broker that has not yet read its own registration, and so stays fenced."""
+    epoch = quorum.core.brokers[broker].epoch
+    beat = Heartbeat(broker=broker, broker_epoch=epoch, metadata_offset=epoch - 1, wants_to_shut_down=stop)
+    (answer,) = quorum.hear(beat, broker)
+    assert isinstance(answer, HeartbeatAnswer)
+    return answer
+
+
+def test_the_number_of_a_broker_with_a_session_is_taken_until_that_is_over() -> None:
+    quorum = Quorum()
+    quorum.now += 8_999
+    assert duplicate(quorum, 2, 7)
+    quorum.loses(2)
+    assert not duplicate(quorum, 2, 7)
+
+
+def test_the_number_of_a_fenced_broker_is_taken_as_long_as_it_is_heard() -> None:
+    """It has yet to read the metadata. Two processes would take the number from each other in turns."""
+    quorum = Quorum()
+    assert not duplicate(quorum, 4, 1)
+    assert not duplicate(quorum, 4, 2), "the first has sent no heartbeat"
+    for _ in range(2):
+        assert late_beat(quorum, 4).fenced
+        quorum.now += 8_999
+        for broker in (1, 2, 3):
+            quorum.beats(broker)
+        assert duplicate(quorum, 4, 3)
+    records = len(quorum.records)
+    quorum.now += 1
+    quorum.tell(Tick())
+    assert sorted(quorum.core.contacts) == [1, 2, 3]
+    assert len(quorum.records) == records, "only a session ends with a record"
+    assert not duplicate(quorum, 4, 3)
+    assert quorum.core.brokers[4].incarnation == 3
+
+
+def test_whoever_has_lost_the_number_does_not_keep_it_from_the_next_one() -> None:
+    quorum = Quorum()
+    assert not duplicate(quorum, 4, 1)
+    first = quorum.core.brokers[4].epoch
+    assert not duplicate(quorum, 4, 2)
+    beat = Heartbeat(broker=4, broker_epoch=first, metadata_offset=first)
+    (answer,) = quorum.hear(beat, 4)
+    assert answer == HeartbeatAnswer(broker=4, broker_epoch=first, error=Error.STALE_BROKER_EPOCH)
+    assert not duplicate(quorum, 4, 3)
+
+
+def test_a_registration_that_is_sent_again_has_the_same_epoch_whoever_is_heard() -> None:
+    quorum = Quorum()
+    assert not duplicate(quorum, 4, 1)
+    epoch = quorum.core.brokers[4].epoch
+    late_beat(quorum, 4)
+    assert not duplicate(quorum, 4, 1)
+    assert quorum.core.brokers[4].epoch == epoch
+
+
+def test_the_number_of_a_broker_that_shuts_down_is_taken_until_it_may_go() -> None:
+    quorum = Quorum()
+    quorum.beats(2, stop=True)
+    assert quorum.core.brokers[2].shutting_down
+    assert duplicate(quorum, 2, 7)
+    while quorum.core.due:
+        quorum.tell(Tick())
+    for broker in (1, 3):
+        quorum.beats(broker)
+    assert quorum.beats(2, stop=True).may_shut_down
+    assert not duplicate(quorum, 2, 7)
+    assert not duplicate(quorum, 4, 1)
+    late_beat(quorum, 4)
+    assert late_beat(quorum, 4, stop=True).may_shut_down
+    assert not duplicate(quorum, 4, 2), "a fenced one may go at once"
+
+
+def test_after_a_restart_of_the_controller_the_numbers_of_those_with_a_session_are_taken() -> None:
+    """testBrokerContactTimesAreUpdatedOnClusterControlActivation."""
+    quorum = Quorum()
+    assert not duplicate(quorum, 4, 1)
+    late_beat(quorum, 4)
+    quorum.core = controller_from_records(quorum.core.settings, quorum.records, quorum.now)
+    assert not duplicate(quorum, 4, 2)
+    assert duplicate(quorum, 2, 7)
+
+
+def test_the_number_of_an_unregistered_broker_is_free_at_once() -> None:
+    quorum = Quorum()
+    assert not duplicate(quorum, 4, 1)
+    late_beat(quorum, 4)
+    for broker in (2, 4):
+        assert unregisters(quorum, broker) is Error.NONE
+        assert not duplicate(quorum, broker, 7)
+
+
 # What a registration must have
 
 

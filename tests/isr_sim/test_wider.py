@@ -23,7 +23,8 @@ from isr_broker.runtime import Runtime
 from isr_broker.storage.checkpoints import LOG_STARTS, read_offsets
 from isr_broker.storage.disk_memory import Everything, MemoryDisk, Nothing
 from isr_broker.storage.log_directory import LogDirectory
-from isr_broker.storage.meta_properties import META_PROPERTIES, Claim, NotOurs, claim
+from isr_broker.storage.meta_properties import Claim, NotOurs, claim
+from isr_broker.storage.owner import META_PROPERTIES
 from isr_sim import world as worlds
 from isr_sim.damage import Archive, Damage, FileDamage, Purpose, archive_files, files, partition_of, purpose, spoil_file
 from isr_sim.faults import ALL, WIDER, Kind
@@ -292,14 +293,44 @@ def disk_with(path: str, contents: bytes) -> MemoryDisk:
 def test_damage_is_durable_and_can_be_put_right(how: Damage, path: str) -> None:
     before, versions = b"0\n1\nt 0 10\n", Archive({"log-start-offset-checkpoint": [b"0\n0\n", b"0\n1\nt 0 10\n"]})
     disk = disk_with(path, before)
-    harm = spoil_file(disk, path, how, versions, Random(1))
+    harm = spoil_file(disk, path, how, versions, Random(1), [before, b"of another broker"])
     if harm is None:
         assert (how, path) == (Damage.OLDER, SEGMENT), "there is no batch in it"
         return
     disk.crash(Nothing())
     now = disk.image(path).durable if disk.exists(path) else None
     assert now == harm.after != before
+    assert (now == b"of another broker") == (how is Damage.FOREIGN)
     assert harm.repair(now) == before
+
+
+def test_a_file_of_another_broker_is_of_the_same_name_and_a_segment_of_the_same_topic() -> None:
+    run = Run(Config(wider=True, kinds=()), 0)
+    run.set_up()
+    run.world.run(3_000)
+    faults, host, other = run.faults, run.world.hosts[1], run.world.hosts[2]
+    assert isinstance(faults, WiderFaults)
+    elsewhere = faults._elsewhere  # pyright: ignore[reportPrivateUsage]
+    assert len(list(elsewhere(host, SEGMENT))) == 2
+    other.disk.put("t-0/partition.metadata", b"version: 0\ntopic_id: of another topic\n")
+    assert len(list(elsewhere(host, SEGMENT))) == 1
+    assert len(list(elsewhere(host, "t-0/partition.metadata"))) == 2
+    other.impostor = Impostor.FOREIGN
+    assert len(list(elsewhere(host, META_PROPERTIES))) == 1
+
+
+def test_files_of_other_brokers_take_the_place_of_some() -> None:
+    """Else one of the kinds of damage could find no occasion for ever, and every seed would hold."""
+    places = set[Purpose]()
+    for seed in range(40):
+        kinds = (Kind.CHECKPOINT_DAMAGE, Kind.IDENTITY_DAMAGE, Kind.SEGMENT_DAMAGE, Kind.SHUTDOWN)
+        run = Run(Config(kinds=kinds, every_ms=150, patience_ms=20_000), seed)
+        run.world.keeps_lines = True
+        assert finish_run(run).violation is None
+        places |= {purpose(line.split()[1]) for line in run.world.lines if line.endswith(Damage.FOREIGN.value)}
+        if len(places) == 3:
+            return
+    assert places == {Purpose.CHECKPOINT, Purpose.IDENTITY, Purpose.RECORDS}
 
 
 def test_a_bit_is_put_right_below_what_was_written_since() -> None:

@@ -24,10 +24,18 @@ from tests.support.damage_runs import FOLDER, TOPIC, Kind, NotDone, Run
 from tests.support.wire_fuzz import Requests
 
 from isr_broker.core.topics import FILE as PARTITION_METADATA
-from isr_broker.storage.checkpoints import CLEAN_SHUTDOWN, EPOCHS, LOG_STARTS, RECOVERY_POINTS, WATERMARKS
-from isr_broker.storage.meta_properties import META_PROPERTIES
+from isr_broker.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    EPOCHS,
+    LOG_STARTS,
+    OFFLINE,
+    POSITION,
+    RECOVERY_POINTS,
+    WATERMARKS,
+)
 from isr_broker.storage.metadata_end import END
 from isr_broker.storage.metadata_log import NAME as METADATA_LOG
+from isr_broker.storage.owner import META_PROPERTIES
 from isr_broker.wire import protocol
 from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
@@ -74,12 +82,28 @@ def a_file(run: Run, broker: int, name: str) -> str:
     return f"{FOLDER}/{run.chance.choice(paths).name}"
 
 
+def of_another(run: Run, broker: int, name: str) -> tuple[str, bytes]:
+    """The path of a file, and what it is at another broker; at one of another cluster if it is the controller's."""
+    if name in _OF_CONTROLLER:
+        return name, (run.root / "others" / str(CONTROLLER_BROKER) / name).read_bytes()
+    mine = run.data(broker)
+    paths = [f"{FOLDER}/{path.name}" for path in sorted((mine / FOLDER).glob("*.log"))]
+    paths = paths if name == _SEGMENT else [a_file(run, broker, name)]
+    donors = [run.data(donor) for donor in sorted({1, 2, 3} - {broker})]
+    pairs = [(path, (donor / path).read_bytes()) for path in paths for donor in donors if (donor / path).exists()]
+    different = [(path, contents) for path, contents in pairs if contents != (mine / path).read_bytes()]
+    if not different:
+        raise NotDone(f"{name} is the same at every broker")
+    return run.chance.choice(different)
+
+
 def damage_of(name: str, how: Damage) -> Callable[[Run], None]:
     """A file of a broker that is down is damaged, while the others write or while all are down."""
 
     def strike(run: Run) -> None:
         broker, older = victim(run, name), None
-        is_of_stop, all_down = name == CLEAN_SHUTDOWN and how is not Damage.OLDER, run.chance.random() < 0.5
+        is_of_stop = name == CLEAN_SHUTDOWN and how is not Damage.OLDER
+        all_down = run.chance.random() < 0.5 or (is_of_stop and how is Damage.FOREIGN)
         broker = CONTROLLER_BROKER if all_down else broker
         in_order = is_of_stop or (name != CLEAN_SHUTDOWN and run.chance.random() < 0.5)
         if name == LOG_STARTS:
@@ -100,10 +124,58 @@ def damage_of(name: str, how: Damage) -> Callable[[Run], None]:
             (run.data(broker) / name).write_bytes(older or b"")
             last = sorted((run.data(broker) / FOLDER).glob("*.log"))[-1].name
             run.spoils(broker, f"{FOLDER}/{last}", Damage.SHORTER)
+        elif how is Damage.FOREIGN:
+            path, theirs = of_another(run, broker, name)
+            run.spoils(broker, path, how, theirs)
         else:
             run.spoils(broker, a_file(run, broker, name), how, older)
         where = "all down" if all_down else "others up"
         run.tells(f"broker {broker} {'stopped' if in_order else 'killed'}, {where}, {how.name.lower()}")
+
+    return strike
+
+
+def goes_offline(run: Run, broker: int) -> bytes:
+    """The log of a broker is shorter than it was for good, and the broker notes so; the file that says it."""
+    run.ends(broker, in_order=True)
+    last = sorted(path for path in (run.data(broker) / FOLDER).glob("*.log") if path.stat().st_size)[-1]
+    last.write_bytes(last.read_bytes()[:-40])
+    run.names.add(last.name)
+    run.processes.start(broker)
+    noted = run.data(broker) / OFFLINE
+    row = TOPIC.encode()
+    run.waits(lambda: noted.exists() and row in noted.read_bytes(), "the broker notes that the log is offline")
+    contents = noted.read_bytes()
+    assert row in contents
+    return contents
+
+
+def is_whole_again(run: Run, broker: int) -> None:
+    """The broker is started again, and copies the log of its leader."""
+    run.ends(broker, in_order=True)
+    run.processes.start(broker)
+    run.waits(run.is_well, "the replica is in sync again")
+    run.healed_until = len(run.lines)
+
+
+def offline_of(how: Damage) -> Callable[[Run], None]:
+    """The file that says which logs are offline: it is damaged while one is, or says so of one that is whole."""
+
+    def strike(run: Run) -> None:
+        broker = run.chance.choice((2, 3))
+        donor = 5 - broker if how is Damage.FOREIGN else broker
+        noted = goes_offline(run, donor)
+        if how in (Damage.OLDER, Damage.FOREIGN):
+            is_whole_again(run, donor)
+            run.writes(500)
+        run.writes_on()
+        in_order = run.chance.random() < 0.5
+        run.ends(broker, in_order)
+        path = run.data(broker) / OFFLINE
+        if not path.exists():
+            path.write_bytes(b"")
+        run.spoils(broker, OFFLINE, how, noted)
+        run.tells(f"broker {broker} {'stopped' if in_order else 'killed'}, others up, {how.name.lower()}")
 
     return strike
 
@@ -417,13 +489,14 @@ def _babbles(port: int, chance: Random, over: float) -> None:
 
 # All of them
 
-_SHORT: Final = {
+SHORT: Final = {
     Damage.FLIP: "a flipped bit",
     Damage.SHORTER: "cut",
     Damage.ABSENT: "missing",
     Damage.OLDER: "older",
+    Damage.FOREIGN: "of another broker",
 }
-_FILES: Final = {
+FILES: Final = {
     "segment": _SEGMENT,
     EPOCHS: EPOCHS,
     LOG_STARTS: LOG_STARTS,
@@ -434,15 +507,28 @@ _FILES: Final = {
     METADATA_LOG: METADATA_LOG,
     END: END,
     CLEAN_SHUTDOWN: CLEAN_SHUTDOWN,
+    POSITION: POSITION,
+    OFFLINE: OFFLINE,
 }
-_NEVER_OLDER: Final = (PARTITION_METADATA, META_PROPERTIES)
-"""An older one is the same file."""
+SAME_FILE: Final = (
+    (PARTITION_METADATA, Damage.OLDER),
+    (META_PROPERTIES, Damage.OLDER),
+    (PARTITION_METADATA, Damage.FOREIGN),
+)
+"""An older one, or that of another broker, is the same file."""
+
+
+def _kind(file: str, name: str, how: Damage) -> Kind:
+    strike = offline_of(how) if name == OFFLINE else damage_of(name, how)
+    is_of_another_cluster = how is Damage.FOREIGN and name in _OF_CONTROLLER
+    return Kind(file, strike, prepare=another_cluster if is_of_another_cluster else None)
+
 
 DAMAGES: Final[dict[str, Kind]] = {
-    f"{file}: {said}": Kind(file, damage_of(name, how))
-    for file, name in _FILES.items()
-    for how, said in _SHORT.items()
-    if how is not Damage.OLDER or name not in _NEVER_OLDER
+    f"{file}: {said}": _kind(file, name, how)
+    for file, name in FILES.items()
+    for how, said in SHORT.items()
+    if (name, how) not in SAME_FILE
 }
 OTHERS: Final[dict[str, Kind]] = {
     "metadata.log and metadata.end: older": Kind("metadata.log and metadata.end", older_metadata_and_end),

@@ -293,14 +293,14 @@ class Run:
 
     # Files
 
-    def spoils(self, broker: int, name: str, how: Damage, older: bytes | None = None) -> None:
-        """Damage a file of a broker that is down."""
+    def spoils(self, broker: int, name: str, how: Damage, instead: bytes | None = None) -> None:
+        """Damage a file of a broker that is down; `instead` is what an older one has, or that of another broker."""
         path = self.data(broker) / name
         if not path.exists():
             raise NotDone(f"{broker}/{name} is not there")
         before = path.read_bytes()
-        versions = {} if older is None else {name: [older]}
-        tries = (contents_after(name, before, how, versions, self.chance) for _ in range(50))
+        others = [] if instead is None else [instead]
+        tries = (contents_after(name, before, how, {name: others}, self.chance, others) for _ in range(50))
         after = next((contents for contents in tries if contents != before), before)
         if after == before:
             raise NotDone(f"{broker}/{name} is as before")

@@ -173,7 +173,8 @@ def _alters(controller: Controller, source: BrokerId, request: AlterPartitionReq
 def _registers(controller: Controller, source: BrokerId, request: RegisterBroker, now: Millis) -> ControllerStep:
     """A broker starts. One of another cluster is refused, and one with the data directory of another broker.
 
-    One that still has a session must wait until that ends, except with ZooKeeper.
+    One whose last process still has a session, or has been heard for as long as one lasts, must wait until that is
+    over, except with ZooKeeper.
 
     ClusterControlManager.registerBroker. Model: broker_restarts, broker_restarts_unnoticed.
     """
@@ -193,7 +194,7 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
         )
         return answers(controller, source, answer)
     has_session = previous_registration is not None and not previous_registration.fenced
-    if has_session and not design.sessions_outlive_restarts:
+    if (has_session or _is_heard(controller, broker, now)) and not design.sessions_outlive_restarts:
         return refuse(Error.DUPLICATE_BROKER_REGISTRATION)
     others = (b for number, b in controller.brokers.items() if number != broker)
     if request.directory and any(b.directory == request.directory for b in others):
@@ -221,10 +222,18 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
     answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=registered.epoch)
     if broker in controller.offline:
         controller = attrs.evolve(controller, offline=controller.offline.delete(broker))
-    step = decides(controller, (registered,), changes, (Send(source, answer),))
-    if not has_session:
-        return step
-    return attrs.evolve(step, core=attrs.evolve(step.core, contacts=step.core.contacts.set(broker, now)))
+    contacts = controller.contacts.set(broker, now) if has_session else _without(controller.contacts, broker)
+    controller = attrs.evolve(controller, contacts=contacts)
+    return decides(controller, (registered,), changes, (Send(source, answer),))
+
+
+def _is_heard(controller: Controller, broker: BrokerId, now: Millis) -> bool:
+    """A process that is registered with this number has sent a heartbeat, and is not silent for as long as a session.
+
+    It may be fenced: it has yet to read the metadata, or was silent before (BrokerHeartbeatTracker.hasValidSession).
+    """
+    timeout = controller.settings.broker_session_timeout_ms
+    return broker in controller.contacts and now < controller.contacts[broker] + timeout
 
 
 def _reads(controller: Controller, source: BrokerId, request: FetchMetadata) -> ControllerStep:
@@ -286,8 +295,11 @@ def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now
         answer = HeartbeatAnswer(broker=request.broker, broker_epoch=request.broker_epoch, error=error)
         return answers(controller, source, answer)
     controller = attrs.evolve(controller, read=controller.read.set(broker.broker, request.metadata_offset))
-    if not broker.fenced:
-        controller = attrs.evolve(controller, contacts=controller.contacts.set(broker.broker, now))
+    # A fenced one that is to stop is let go: its number is free, as after any stop in order.
+    goes = broker.fenced and request.wants_to_shut_down
+    contacts = controller.contacts
+    contacts = _without(contacts, broker.broker) if goes else contacts.set(broker.broker, now)
+    controller = attrs.evolve(controller, contacts=contacts)
     if request.wants_to_shut_down and not broker.fenced:
         return _shuts_down(controller, source, broker)
     may_stop = request.wants_to_shut_down
@@ -417,19 +429,23 @@ def _fences(
     after = attrs.evolve(controller, brokers=controller.brokers.set(broker.broker, fenced_broker))
     design, mine = controller.settings.insync_design, _partitions_of(controller, broker.broker)
     changes = [departs(p, broker.broker, brokers_for(after, p.partition), design) for p in mine]
-    contacts = controller.contacts
-    if broker.broker in contacts:
-        contacts = contacts.delete(broker.broker)
-    return decides(attrs.evolve(controller, contacts=contacts), (record or fenced_broker,), changes, answers)
+    controller = attrs.evolve(controller, contacts=_without(controller.contacts, broker.broker))
+    return decides(controller, (record or fenced_broker,), changes, answers)
+
+
+def _without(contacts: Map[BrokerId, Millis], broker: BrokerId) -> Map[BrokerId, Millis]:
+    return contacts.delete(broker) if broker in contacts else contacts
 
 
 def _ticks(controller: Controller, now: Millis) -> ControllerStep:
-    """One thing that is due: a session that ended, partitions that need a leader or lose one, leadership to balance."""
+    """One thing that is due: a silent broker, partitions that need a leader or lose one, leadership to balance."""
     if controller.settings_changed:
         new = [(with_settings(controller, p), p) for _, p in sorted(controller.partitions.items())]
         return decides(attrs.evolve(controller, settings_changed=False), [p for p, q in new if p != q])
     timeout = controller.settings.broker_session_timeout_ms
     ended = sorted(b for b, contact in controller.contacts.items() if contact + timeout <= now)
+    if ended and controller.brokers[ended[0]].fenced:
+        return ControllerStep(attrs.evolve(controller, contacts=_without(controller.contacts, ended[0])))
     if ended:
         return _fences(controller, controller.brokers[ended[0]])
     if controller.due:

@@ -47,7 +47,7 @@ class Controller:
       and the others of the model), `change_offsets` when each of them changed last.
     - `lives`: where each life of the controller begins in the metadata log; one that is older than this says none.
     - `whole_until`: what was removed before this offset is forgotten, so who knows less than that is told everything.
-    - `contacts`: when each broker with a session was heard last.
+    - `contacts`: when each broker was heard last, that with a session and that which has yet to get one.
     - `due`: partitions to look at again at once: without a leader, or with a replica that shuts down.
     - `refused_requests`: the AlterPartition that was refused last; it dies with the process, as the connections do on
       which copies of it may still be on their way.

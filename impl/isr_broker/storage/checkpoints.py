@@ -1,9 +1,10 @@
 """Small files that are replaced as a whole: checkpoints as text, and the mark of a clean shutdown.
 
 A checkpoint is written to a temporary file, flushed, renamed over the old one, and the folder flushed, so that after a
-crash either the old one is there or the new one. Its last line is a CRC-32C of the lines before; Kafka's have none.
-One that cannot be read, or that its CRC does not fit, counts as missing: whoever asks must be safe without (a watermark
-or recovery point of 0, leader epochs found again in the records).
+crash either the old one is there or the new one. Its last line is a CRC-32C of whose it is, broker and cluster, and of
+the lines before; Kafka's have none. One that cannot be read, or that its CRC does not fit, counts as missing, and so
+does that of another broker: whoever asks must be safe without (a watermark or recovery point of 0, leader epochs found
+again in the records).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from isr_broker.core.log_view import EpochStart
 from isr_broker.core.messages import MetadataPosition, Offset, TopicPartition
 from isr_broker.core.record_batch import crc32c
 from isr_broker.storage.disk import ROOT, Disk, folder_of
+from isr_broker.storage.owner import owner_of
 
 WATERMARKS: Final = "replication-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -83,7 +85,7 @@ def _rows(disk: Disk, path: str, trusts: bool = False) -> list[list[str]] | None
     lines = text.decode("utf-8", "replace").split("\n")
     if len(lines) < 3 or lines[-1] != "":
         return None
-    if lines[0] == _VERSION and (trusts or f"{lines[-2]}\n" == _crc_line(text[: -len(lines[-2]) - 1])):
+    if lines[0] == _VERSION and (trusts or f"{lines[-2]}\n" == _crc_line(disk, text[: -len(lines[-2]) - 1])):
         del lines[-2]
     elif lines[0] != _WITHOUT_CRC:
         return None
@@ -93,11 +95,11 @@ def _rows(disk: Disk, path: str, trusts: bool = False) -> list[list[str]] | None
 
 def _write(disk: Disk, path: str, rows: list[str], in_place: bool) -> None:
     text = "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode()
-    replace(disk, path, text + _crc_line(text).encode(), in_place)
+    replace(disk, path, text + _crc_line(disk, text).encode(), in_place)
 
 
-def _crc_line(text: bytes) -> str:
-    return f"crc32c {crc32c(text):08x}\n"
+def _crc_line(disk: Disk, text: bytes) -> str:
+    return f"crc32c {crc32c(owner_of(disk) + text):08x}\n"
 
 
 def _number(text: str) -> int | None:
@@ -177,14 +179,14 @@ def read_position(disk: Disk) -> MetadataPosition:
 def leave_clean_shutdown(disk: Disk, broker_epoch: int) -> None:
     """Leave the mark of a clean shutdown, with the broker epoch that ended with it (CleanShutdownFileHandler).
 
-    Its CRC is that of the epoch and of the recovery points, so that it says nothing beside older ones.
+    Its CRC is that of the epoch, of whose it is and of the recovery points, so that it says nothing beside older ones.
     """
     crc = _crc_of_mark(disk, broker_epoch)
     replace(disk, CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": broker_epoch, "crc32c": crc}).encode())
 
 
 def _crc_of_mark(disk: Disk, broker_epoch: int) -> str:
-    return f"{crc32c(b'%d ' % broker_epoch + (contents(disk, RECOVERY_POINTS) or b'')):08x}"
+    return f"{crc32c(b'%d ' % broker_epoch + owner_of(disk) + (contents(disk, RECOVERY_POINTS) or b'')):08x}"
 
 
 def take_clean_shutdown(disk: Disk, keep: bool = False) -> int | None:

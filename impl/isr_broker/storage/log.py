@@ -39,6 +39,7 @@ class Log:
 
     `view` is what the replica's core knows of it, `has_durable_names` whether its folder and first segment are there
     for good. `damage` says what is wrong with it: then nothing of it counts, and nothing is changed. Else it is empty.
+    `has_other_epochs`: the file of the epochs was of another history than the records, which win.
     """
 
     disk: Disk
@@ -48,6 +49,7 @@ class Log:
     view: LogView
     has_durable_names: bool
     damage: str = ""
+    has_other_epochs: bool = False
 
     @classmethod
     def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
@@ -128,8 +130,18 @@ class Log:
         if settings.insync_design.epoch_file_behind:
             said = Epochs(read_epochs(disk, f"{folder}/{EPOCHS}") or ())
             log.view = attrs.evolve(log.view, epochs=said.cut(log.view.end))
+        log.has_other_epochs = log._differs(Epochs(read_epochs(disk, f"{folder}/{EPOCHS}") or ()))
         log._keep_epochs(log.view.epochs)
         return log
+
+    def _differs(self, noted: Epochs) -> bool:
+        """Whether epochs as a file has them are not those of the records: one of the two is older, or another's.
+
+        The file may have epochs that have no records yet, and begin where the log has been told to start.
+        """
+        end, entries = self.view.end, noted.cut(self.view.end).entries
+        start = entries[0].start if entries else 0
+        return Epochs(entries) != self.view.epochs.cut(end).from_start(start)
 
     def _scan(self, bases: list[Offset], recovery_point: Offset) -> None:
         """Read segments, each of which continues the one before."""

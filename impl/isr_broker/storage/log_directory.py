@@ -85,7 +85,8 @@ class LogDirectory:
     durable, or a torn batch below it would be taken for whole. So both are written again, before anything else, when a
     log has become shorter or starts earlier. Before segments are removed a log's start is written: so a log whose first
     segment is missing is no log that starts there. `topics` are the ids of the logs' topics in text, as rows of
-    checkpoints have them: one of an earlier topic of the same name says nothing.
+    checkpoints have them: one of an earlier topic of the same name says nothing. `disputes` are logs of which a row
+    says another topic than `partition.metadata`: either may be older, so that file is not certain.
     """
 
     disk: Disk
@@ -95,6 +96,7 @@ class LogDirectory:
     starts: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     watermarks: dict[TopicPartition, Offset] = attrs.field(factory=dict[TopicPartition, Offset])
     topics: dict[TopicPartition, str] = attrs.field(factory=dict[TopicPartition, str])
+    disputes: set[TopicPartition] = attrs.field(factory=set[TopicPartition])
 
     def load(self) -> tuple[int, list[LogOpened]]:
         """Recover every log that is there; the broker epoch of the last life if that ended with a clean shutdown.
@@ -102,7 +104,8 @@ class LogDirectory:
         -1 if it did not. The mark is removed before anything is opened (LogManager.loadLogs). It says that every log is
         as the recovery points have it. Where one is missing or shorter the disk has lost records since, and the stop
         counts as unclean: else the controller would take this broker for one that has all that it acknowledged
-        (KIP-966). A log that lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
+        (KIP-966). The same where its epochs are not those that it noted: some of its records are others. A log that
+        lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         for name in filter(_DELETED_FOLDER.fullmatch, self.disk.names(ROOT)):
@@ -148,6 +151,8 @@ class LogDirectory:
             elif topic_id == 0:
                 # Whoever puts this file right may find that nobody wants the log.
                 log.damage += f"; {log.topic_damage()}"
+            if log.has_other_epochs and not trusts:
+                mark = None
             if log.damage:
                 mark = None
                 continue
@@ -158,7 +163,7 @@ class LogDirectory:
                     log=log.view,
                     high_watermark=watermark,
                     topic_id=topic_id,
-                    is_certain=is_certain,
+                    is_certain=is_certain and tp not in self.disputes,
                 )
             )
         if any(self.logs[tp].view.end != point for tp, point in points.items() if tp in self.logs) and not trusts:
@@ -183,13 +188,15 @@ class LogDirectory:
         for tp, (offset, topic) in read_topic_offsets(self.disk, path, trusts).items():
             if not topic or self.topics.setdefault(tp, topic) == topic:
                 offsets[tp] = offset
+            else:
+                self.disputes.add(tp)
         return offsets
 
     def damages(self) -> list[LogDamaged]:
         """The logs of which nothing counts."""
         damaged = [(tp, log, identity(self.disk, log.folder)) for tp, log in sorted(self.logs.items()) if log.damage]
         return [
-            LogDamaged(partition=tp, why=log.damage, topic_id=topic_id if is_certain else 0)
+            LogDamaged(partition=tp, why=log.damage, topic_id=topic_id if is_certain and tp not in self.disputes else 0)
             for tp, log, (topic_id, is_certain) in damaged
         ]
 

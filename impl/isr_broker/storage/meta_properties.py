@@ -11,11 +11,14 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import BrokerId
+from isr_broker.core.record_batch import crc32c
 from isr_broker.storage.checkpoints import LOG_STARTS, POSITION, RECOVERY_POINTS, WATERMARKS, contents, replace
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.metadata_end import END
+from isr_broker.storage.owner import CLUSTER, META_PROPERTIES, NODE, properties_in
 
-META_PROPERTIES: Final = "meta.properties"
+_CRC: Final = "crc32c"
+"""The first line has the CRC-32C of all after it. Kafka's file has none, nor has one that somebody has written."""
 OURS: Final = "system=insync"
 """The line that Apache Kafka does not write."""
 
@@ -49,12 +52,16 @@ def read_claim(disk: Disk) -> Claim | None:
     found = contents(disk, META_PROPERTIES)
     if found is None:
         return None
-    pairs = [line.split("=", 1) for line in found.decode("utf-8", "replace").splitlines() if "=" in line]
-    values = {name.strip(): value.strip() for name, value in pairs}
-    broker = values.get("node.id", "")
-    if not broker.isascii() or not broker.isdigit() or not values.get("cluster.id"):
+    values = properties_in(found)
+    broker = values.get(NODE, "")
+    is_whole = values.get(_CRC) in (None, _crc(found.partition(b"\n")[2]))
+    if not broker.isascii() or not broker.isdigit() or not values.get(CLUSTER) or not is_whole:
         raise NotOurs(f"{META_PROPERTIES} of the data directory cannot be read")
-    return Claim(int(broker), values["cluster.id"], values.get("directory.id", ""))
+    return Claim(int(broker), values[CLUSTER], values.get("directory.id", ""))
+
+
+def _crc(text: bytes) -> str:
+    return f"{crc32c(text):08x}"
 
 
 _EXAMPLE: Final = "4L6g3nShT-eMCtK--X86sw"
@@ -105,5 +112,5 @@ def claim(disk: Disk, mine: Claim) -> Claim:
         return existing_claim
     whole = attrs.evolve(mine, directory=mine.directory or new_id())
     text = f"version=1\ncluster.id={whole.cluster}\nnode.id={whole.broker}\ndirectory.id={whole.directory}\n{OURS}\n"
-    replace(disk, META_PROPERTIES, text.encode())
+    replace(disk, META_PROPERTIES, f"{_CRC}={_crc(text.encode())}\n{text}".encode())
     return whole
