@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Design, Set, Step, action, always, define, forall, initial, switch, var, when
 from isr_lang.blank import blank
-from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, Operations
+from isr_protocol.designs.releases import KAFKA_4_0, KAFKA_4_4, KAFKA_4_4_MENDED, Operations
 from isr_protocol.membership import metadata_changes
 from isr_protocol.state import Replica
 
@@ -105,4 +105,7 @@ KAFKA_4_4_MENDED_NEW_DIRECTORY = with_new_directories(
     KAFKA_4_4_MENDED,
     "kafka-4.4-mended-new-directory",
     "kafka-4.4-mended where an empty disk has a directory id of its own",
+)
+KAFKA_4_0_NEW_DIRECTORY = with_new_directories(
+    KAFKA_4_0, "kafka-4.0-new-directory", "kafka-4.0 where an empty disk has a directory id of its own"
 )
