@@ -45,6 +45,8 @@ class Mistake:
 AT_WORK: Final = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
 SETTINGS_CHANGE: Final = {**AT_WORK, "reassignments": 0, "minimum_changes": 1}
 SOMEBODY_REASSIGNS: Final = {**AT_WORK, "reassignments": 1, "min_insync": 1}
+REQUEST_COPIED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "copies": 1}
+DISK_REPLACED: Final = {**AT_WORK, "isr_changes": 3}
 
 MISTAKES: Final = (
     Mistake(
@@ -235,6 +237,33 @@ MISTAKES: Final = (
         "a broker that has no replica any more keeps its log",
         SOMEBODY_REASSIGNS,
         "kafka-4.4",
+    ),
+    Mistake(
+        "never-sent-again",
+        "org.apache.kafka.clients.ClientResponse",
+        "wasDisconnected",
+        "nothing",
+        "a request to the controller that is out of time is taken for answered, and fails for want of an answer",
+        REQUEST_COPIED,
+        "kafka-4.4",
+    ),
+    Mistake(
+        "directory-not-told",
+        "kafka.server.ReplicaManager",
+        "maybeUpdateTopicAssignment",
+        "nothing",
+        "the controller never hears that a replica is in a new directory (KIP-858)",
+        DISK_REPLACED,
+        "kafka-4.4-new-directory",
+    ),
+    Mistake(
+        "any-directory",
+        f"{CONTROLLER}.ClusterControlManager",
+        "hasOnlineDir",
+        "true",
+        "a replica leads from a directory that its broker does not have, as far as the controller knows (KIP-858)",
+        {**DISK_REPLACED, "isr_changes": 4},
+        "kafka-4.4-new-directory",
     ),
 )
 

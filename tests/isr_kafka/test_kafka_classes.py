@@ -11,9 +11,10 @@ from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_kafka.known_differences import explain
 from isr_kafka.system import Kafka
-from isr_lang import Instance
+from isr_lang import Design, Instance
 from isr_model import KIP_966
 from isr_protocol.designs.leader_bugs import KAFKA_KEEPS_POSITIONS, KAFKA_OVERTAKEN_REQUEST
+from isr_protocol.designs.new_directory import KAFKA_4_4_NEW_DIRECTORY
 from isr_protocol.designs.releases import KAFKA_4_4
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
@@ -51,9 +52,30 @@ def test_whatever_differs_in_unclean_elections_is_difference_d(newest: Kafka) ->
 
 
 AT_WORK = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
-PEOPLE: dict[str, tuple[dict[str, int], set[str]]] = {
-    "settings": ({"reassignments": 0, "minimum_changes": 1}, {"controller_sets_minimum", "broker_learns_minimum"}),
+PEOPLE: dict[str, tuple[Design, dict[str, int], set[str]]] = {
+    "settings": (
+        KAFKA_4_4,
+        {"reassignments": 0, "minimum_changes": 1},
+        {"controller_sets_minimum", "broker_learns_minimum"},
+    ),
+    "empty disks": (KAFKA_4_4, {"reassignments": 0, "crashes": 1, "disks_replaced": 1}, {"disk_is_replaced"}),
+    "disks with another directory id": (
+        KAFKA_4_4_NEW_DIRECTORY,
+        {"reassignments": 0, "crashes": 1, "disks_replaced": 1, "isr_changes": 3},
+        {"disk_is_replaced", "controller_learns_directory"},
+    ),
+    "copies": (
+        KAFKA_4_4,
+        {"reassignments": 0, "min_insync": 1, "sessions_lost": 1, "copies": 1},
+        {"controller_refuses_later_copy"},
+    ),
+    "late news": (
+        KAFKA_4_4,
+        {"reassignments": 0, "min_insync": 1, "isr_changes": 3, "late_news": 1},
+        {"leader_hears_known_version"},
+    ),
     "reassignment": (
+        KAFKA_4_4,
         {"reassignments": 2, "min_insync": 1},
         {
             "controller_starts_reassignment",
@@ -64,15 +86,15 @@ PEOPLE: dict[str, tuple[dict[str, int], set[str]]] = {
         },
     ),
 }
-"""What people do in the design of the newest release, and the actions that must be taken then."""
+"""What people and networks do, in a design of the newest release, and the actions that must be taken then."""
 
 
 @pytest.mark.parametrize("work", PEOPLE)
 def test_what_people_do_to_a_cluster_in_both_directions(work: str, newest: Kafka) -> None:
     """Without it the designs of releases would rest on reading."""
-    budgets, actions = PEOPLE[work]
+    design, budgets, actions = PEOPLE[work]
     some = Limits(per_action=100, seed=1)
-    done = conform(Instance(KAFKA_4_4, AT_WORK | budgets), newest.command(), some, patience=120.0, explain=explain)
+    done = conform(Instance(design, AT_WORK | budgets), newest.command(), some, patience=120.0, explain=explain)
     assert done.conforms, done.differences
     assert {why[:2] for why in done.known_differences} <= {"D:"}
     assert not done.cannot

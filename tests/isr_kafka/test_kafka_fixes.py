@@ -18,16 +18,20 @@ from isr_kafka.system import Kafka
 from isr_lang import Design, Instance
 from isr_model import KIP_966
 from isr_protocol.designs.leader_bugs import KAFKA_RESETS_POSITIONS, KAFKA_RESETS_SKIPPED, controller_begins_new_epoch
+from isr_protocol.designs.releases import with_mends
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
+EVERYTHING = Limits()
 REELECTED = {"replicas": 2, "crashes": 0, "sessions_lost": 0, "epochs": 2, "isr_changes": 2}
 """A leader may be elected again without having heard of the epoch in between: 16,346 edges."""
 
 
-def driven(kafka: Kafka, design: Design, bounds: dict[str, int], before: tuple[Path, ...] = ()) -> ConformanceResult:
+def driven(
+    kafka: Kafka, design: Design, bounds: dict[str, int], before: tuple[Path, ...] = (), limits: Limits = EVERYTHING
+) -> ConformanceResult:
     instance = Instance(design, bounds)
-    return conform(instance, kafka.command(before=before), Limits(), patience=300.0, explain=explain)
+    return conform(instance, kafka.command(before=before), limits, patience=300.0, explain=explain)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,34 @@ def test_kafka_as_it_is_differs_from_the_fixed_design(newest: Kafka) -> None:
     assert {d.action for d in done.differences} == {"becomes_leader"}
     ((place, model, kafka),) = done.differences[0].places
     assert (place.partition("[")[0], model, kafka) == ("follower_end", None, 0)
+
+
+WORK = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1, "min_insync": 1}
+OF_RELEASE: dict[str, tuple[dict[str, int], str]] = {
+    "proposal-kept": ({"reassignments": 0, "isr_changes": 3, "late_news": 1}, "leader_hears_known_version"),
+}
+"""Fixes of what people and networks do: bounds at which they show, and the action in which Kafka as it is differs."""
+SOME = Limits(per_action=100, seed=1)
+
+
+def mended(fix: str) -> Design:
+    return with_mends(f"kafka-4.4-{fix}", f"kafka-4.4 with the mend {fix}", fix)
+
+
+@pytest.mark.parametrize("fix", OF_RELEASE)
+def test_fixed_kafka_agrees_with_the_release_that_has_this_mend(fix: str, newest: Kafka, tmp_path: Path) -> None:
+    bounds, action = OF_RELEASE[fix]
+    done = driven(newest, mended(fix), WORK | bounds, fixed_classes(fix, None, None, tmp_path), SOME)
+    assert done.conforms, done.differences
+    assert {why[:2] for why in done.known_differences} <= {"D:"}
+    assert done.actions[action]
+
+
+@pytest.mark.parametrize("fix", OF_RELEASE)
+def test_kafka_as_it_is_differs_from_the_release_that_has_this_mend(fix: str, newest: Kafka) -> None:
+    bounds, action = OF_RELEASE[fix]
+    done = driven(newest, mended(fix), WORK | bounds, limits=SOME)
+    assert {d.action for d in done.differences} == {action}
 
 
 @pytest.mark.parametrize("fix", ["elr-of-replicas", "configuration-first", "proposal-kept"])

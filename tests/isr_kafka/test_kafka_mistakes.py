@@ -16,6 +16,7 @@ from isr_kafka.mistakes import MISTAKES, Mistake, home_with, mistake_named, plan
 from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
+from isr_protocol.designs.new_directory import KAFKA_4_4_NEW_DIRECTORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
@@ -28,14 +29,19 @@ FOUND_IN: dict[str, tuple[str, ...]] = {
     "commits-for-a-stranger": ("leader_answers_fetch", "leader_answers_diverging"),
     "no-mark-of-a-clean-stop": ("broker_shuts_down",),
     "clean-stop-not-told": ("broker_restarts",),
+    "never-sent-again": ("controller_refuses_later_copy",),
+    "directory-not-told": ("controller_learns_directory",),
+    "any-directory": ("controller_moves_leadership",),
 }
 """The action in which a mistake shows, where that is always the same."""
+OWN_FILE = {KAFKA_4_4_NEW_DIRECTORY.name: KAFKA_4_4_NEW_DIRECTORY}
+"""Designs that have their file, and no place among all designs."""
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
 def test_a_mistake_in_kafka_is_found_where_kafka_agrees(mistake: Mistake, newest: Kafka, tmp_path: Path) -> None:
     """The same steps are asked of Kafka as it is: at a difference that Kafka has itself, nothing was found."""
-    instance = Instance(design_named(mistake.design), dict(mistake.bounds))
+    instance = Instance(OWN_FILE.get(mistake.design) or design_named(mistake.design), dict(mistake.bounds))
     wrong = newest.command(before=[plant(newest, mistake, tmp_path)], properties=mistake.properties)
     done = conform(instance, wrong, Limits(stop_at_first=True), patience=120.0, explain=explain)
     (difference,) = done.differences

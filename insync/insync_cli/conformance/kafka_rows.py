@@ -30,6 +30,8 @@ class Row:
 
 
 AT_WORK: Final = "--replicas 2 --sessions-lost 0 --epochs 1 --isr-changes 2 --log 1 --records 1"
+AT_WORK_LONGER: Final = AT_WORK.replace("--isr-changes 2", "--isr-changes 3")
+LOSING_SESSIONS: Final = AT_WORK_LONGER.replace("--sessions-lost 0", "--sessions-lost 1")
 SOME: Final = "--edges 100 --seed 1"
 ROWS: Final = (
     Row("4.4.0", "--replicas 2"),
@@ -49,6 +51,9 @@ ROWS: Final = (
     Row("4.4.0", "--replicas 2 --crashes 0 --consumers 1 --sessions-lost 1"),
     Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0 --minimum-changes 1 {SOME}"),
     Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 2 --min-insync 1 {SOME}"),
+    Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0 --crashes 1 --disks-replaced 1"),
+    Row("4.4.0", f"kafka-4.4 {AT_WORK_LONGER} --reassignments 0 --min-insync 1 --late-news 1"),
+    Row("4.4.0", f"kafka-4.4 {LOSING_SESSIONS} --reassignments 0 --min-insync 1 --copies 1 {SOME}"),
 )
 
 

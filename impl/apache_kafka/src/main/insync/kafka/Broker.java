@@ -84,6 +84,9 @@ final class Broker {
 
   RequestCompletionHandler whenAnswered;
 
+  /** The directory that it is to tell the controller its replica is in; null for none. */
+  Uuid assignment;
+
   /** The answer that the fetcher thread finds when it waits for one. */
   FetchResponse fetchAnswer;
 
@@ -95,18 +98,18 @@ final class Broker {
   private final Apis apis;
   private final int flushed;
 
-  Broker(int id, Clock clock, Disk disk) throws Exception {
+  Broker(int id, Clock clock, Disk disk, Uuid directory) throws Exception {
     this.id = id;
     this.clock = clock;
     flushed = disk.flushed();
-    parts = new Parts(this, disk.prepare(id));
+    parts = new Parts(this, disk.prepare(id, directory));
     metadata = new Metadata(this, parts);
     apis = Steering.APIS ? new Apis(this, parts) : null;
   }
 
   /** The same, registered with this epoch. */
-  Broker(int id, long epoch, Clock clock, Disk disk) throws Exception {
-    this(id, clock, disk);
+  Broker(int id, long epoch, Clock clock, Disk disk, Uuid directory) throws Exception {
+    this(id, clock, disk, directory);
     this.epoch = epoch;
   }
 

@@ -74,15 +74,15 @@ record Disk(
     return size;
   }
 
-  /** The folder of a broker with these files in it. */
-  File prepare(int broker) throws Exception {
+  /** The folder of a broker with these files in it, and with a directory id that it keeps. */
+  File prepare(int broker, Uuid directory) throws Exception {
     Path folder = ROOT.resolve(Integer.toString(broker));
     clear(folder);
     Files.createDirectories(folder);
     Files.writeString(
         folder.resolve("meta.properties"),
         "version=1\ncluster.id=%s\nnode.id=%d\ndirectory.id=%s\n"
-            .formatted(HeldController.CLUSTER, broker, HeldController.directory(broker)));
+            .formatted(HeldController.CLUSTER, broker, directory));
     if (topic != null) {
       write(folder);
     }
@@ -116,9 +116,9 @@ record Disk(
    * reads the checkpointed watermark, and creates the files of a log that it does not have yet, at
    * this moment only.
    */
-  void reopen(int broker, boolean hasLog) throws Exception {
+  void reopen(int broker, Uuid directory, boolean hasLog) throws Exception {
     if (!hasLog) {
-      new Disk(log, flushed, epochs, watermark, null, null).prepare(broker);
+      new Disk(log, flushed, epochs, watermark, null, null).prepare(broker, directory);
     }
     File file =
         ROOT.resolve(Integer.toString(broker)).resolve("replication-offset-checkpoint").toFile();

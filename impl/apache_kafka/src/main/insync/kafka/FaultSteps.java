@@ -3,6 +3,7 @@ package insync.kafka;
 import insync.conform.Refused;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
@@ -27,6 +28,8 @@ final class FaultSteps {
         (w, p) -> losesPower(w, p.broker("r"), p.number("survivors"), p.number("checkpoint")));
     steps.add("broker_restarts", List.of("r"), (w, p) -> restarts(w, p.broker("r")));
     steps.add("disk_is_replaced", List.of("r"), (w, p) -> replaces(w, p.broker("r")));
+    steps.add(
+        "controller_learns_directory", List.of("r"), (w, p) -> learnsDirectory(w, p.broker("r")));
     steps.add("broker_asks_to_shut_down", List.of("r"), (w, p) -> asksToShutDown(w, p.broker("r")));
     steps.add("broker_shuts_down", List.of("r"), (w, p) -> shutsDown(w, p.broker("r")));
   }
@@ -89,8 +92,8 @@ final class FaultSteps {
     }
     Machine at = world.at(r);
     HeldController controller = world.decides();
-    Broker process = new Broker(r, at.clock, at.disk);
-    if (!controller.restarts(r, process.cleanEpoch())) {
+    Broker process = new Broker(r, at.clock, at.disk, at.directory());
+    if (!controller.restarts(r, process.cleanEpoch(), at.directory())) {
       throw Refused.answer("DUPLICATE_BROKER_REGISTRATION");
     }
     process.epoch = controller.epoch(r);
@@ -102,7 +105,10 @@ final class FaultSteps {
     at.alter = new Machine.Alter();
   }
 
-  /** An empty disk, with the directory id of the one before. */
+  /**
+   * An empty disk. Its directory id is the one before, as with a meta.properties that somebody has
+   * put back, or with {@code new_directories} another one, as kafka-storage.sh makes it.
+   */
   private static void replaces(World world, int r) {
     PartitionRegistration now = world.controller().partition();
     int replaced = world.history.disksReplaced;
@@ -115,8 +121,25 @@ final class FaultSteps {
     if (Arrays.stream(now.replicas).noneMatch(replica -> replica == r)) {
       throw Refused.because("it is no replica");
     }
-    world.beside(r).disk = Disk.NEW;
+    Machine at = world.beside(r);
+    at.disk = Disk.NEW;
+    at.disksBefore += world.settings.newDirectories() ? 1 : 0;
     world.history.disksReplaced++;
+  }
+
+  /** The controller hears in which directory a replica is: handleAssignReplicasToDirs. */
+  private static void learnsDirectory(World world, int r) {
+    Machine look = world.look(r);
+    if (look.process == null || look.process.assignment == null) {
+      throw Refused.because("it has nothing to tell");
+    }
+    Machine at = world.alive(r);
+    int version = world.controller().partition().partitionEpoch;
+    Errors error = world.decides().assign(r, at.process.assignment);
+    at.process.assignment = null;
+    if (error != Errors.NONE || world.controller().partition().partitionEpoch == version) {
+      throw Refused.answer("nothing changes: " + error.name());
+    }
   }
 
   private static void asksToShutDown(World world, int r) {
@@ -137,7 +160,7 @@ final class FaultSteps {
     Machine at = world.alive(r);
     Broker process = at.process;
     Disk before = Disk.of(process, at.watermark(), null);
-    before.prepare(r); // the files that Kafka closes now
+    before.prepare(r, at.directory()); // the files that Kafka closes now
     UnifiedLog log = process.log();
     process.stop();
     long watermark = before.topic() == null ? before.watermark() : Disk.checkpoint(r);

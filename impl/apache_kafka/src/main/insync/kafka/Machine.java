@@ -1,9 +1,11 @@
 package insync.kafka;
 
 import org.apache.kafka.clients.RequestCompletionHandler;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
 import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 /**
@@ -91,6 +93,9 @@ final class Machine {
   /** The epoch in which its replica was deleted; 0 if none was. */
   int deletedIn;
 
+  /** How many disks it has had before this one, each with a directory id of its own. */
+  int disksBefore;
+
   /** min.insync.replicas of its log when it last had one, or of its metadata when it started. */
   int minimum;
 
@@ -117,8 +122,14 @@ final class Machine {
     leadingSince = of.leadingSince;
     answeredFetchers = of.answeredFetchers;
     deletedIn = of.deletedIn;
+    disksBefore = of.disksBefore;
     minimum = of.minimum;
     late = of.late;
+  }
+
+  /** The directory id in the meta.properties of its disk. */
+  Uuid directory() {
+    return HeldController.directory(id, disksBefore);
   }
 
   boolean leads() {

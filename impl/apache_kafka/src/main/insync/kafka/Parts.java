@@ -17,6 +17,7 @@ import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import org.apache.kafka.clients.ClientResponse;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.OperationNotAttemptedException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
@@ -170,6 +171,34 @@ final class Parts {
     }
   }
 
+  /** In AssignmentsManager's place: what it would send is held, and is a step of its own. */
+  private static final class Assignments implements DirectoryEventHandler {
+    private final Broker broker;
+
+    Assignments(Broker broker) {
+      this.broker = broker;
+    }
+
+    @Override
+    public void handleAssignment(
+        org.apache.kafka.server.common.TopicIdPartition partition,
+        Uuid directory,
+        String reason,
+        Runnable callback) {
+      broker.assignment = directory;
+    }
+
+    @Override
+    public void handleFailure(Uuid directory) {
+      throw new IllegalStateException("directory " + directory + " has failed");
+    }
+
+    /** Of releases from 4.3 on. */
+    public void handleCordoned(Set<Uuid> directories) {
+      throw new IllegalStateException("directories " + directories + " are cordoned");
+    }
+  }
+
   /** The way to another broker: the answer is the one that the adapter delivers. */
   static final class Sender implements BlockingSend {
     private final Broker broker;
@@ -255,7 +284,7 @@ final class Parts {
         Option.empty(), // a prefix of threads' names until 4.1, then transactions
         Option.empty(), // transactions until 4.1
         epoch,
-        DirectoryEventHandler.NOOP,
+        new Assignments(broker),
         new DelayedActionQueue());
   }
 

@@ -227,7 +227,7 @@ final class ReplicaSteps {
     Machine at = world.alive(r);
     Broker broker = at.process;
     if (broker.partition() == null) {
-      at.disk.reopen(r, broker.log() != null);
+      at.disk.reopen(r, at.directory(), broker.log() != null);
     }
     broker.learn(world.controller(), records);
     boolean moved = broker.leaderEpoch() != epoch || broker.leader() != leader;
@@ -272,7 +272,8 @@ final class ReplicaSteps {
     }
     int minimum = look.minimum();
     Machine at = world.alive(r);
-    Disk.of(at.process, at.watermark(), null).prepare(r); // the files that Kafka renames now
+    Disk.of(at.process, at.watermark(), null)
+        .prepare(r, at.directory()); // the files that Kafka renames now
     at.process.learn(world.controller(), records);
     if (at.process.partition() != null || at.process.log() != null) {
       throw Refused.answer("it keeps its replica");

@@ -1,6 +1,7 @@
 package insync.kafka;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -180,6 +181,14 @@ final class Snapshot {
       state.put("removing", Steps.names(now.removingReplicas));
       state.put("minimum", controller.minimum());
       state.put("ahead", ahead);
+    }
+    if (world.settings.newDirectories()) {
+      state.put(
+          "unplaced",
+          Steps.names(
+              Arrays.stream(now.replicas)
+                  .filter(r -> !now.directory(r).equals(world.look(r).directory()))
+                  .toArray()));
     }
     if (world.settings.shutdowns() > 0) {
       state.put("shutting_down", leaving);

@@ -70,7 +70,8 @@ final class World {
     for (int i = 0; i < machines.length; i++) {
       Machine machine = new Machine(i);
       machine.minimum = settings.minInsync();
-      machine.process = new Broker(i, made.epoch(i), machine.clock, Disk.NEW);
+      machine.process =
+          new Broker(i, made.epoch(i), machine.clock, Disk.NEW, machine.directory());
       machine.process.load(made.log());
       machines[i] = new Slot<>(machine);
     }
@@ -136,6 +137,7 @@ final class World {
     Machine made = new Machine(was.id);
     made.clock.now = was.clock.now;
     made.minimum = was.minimum();
+    made.disksBefore = was.disksBefore;
     made.alter =
         was.alter.kind.equals("requested") ? was.alter.withoutHandler() : new Machine.Alter();
     machines[was.id] = new Slot<>(made);

@@ -20,6 +20,8 @@ import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
 import org.apache.kafka.common.message.AlterPartitionReassignmentsResponseData;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.message.AssignReplicasToDirsRequestData;
+import org.apache.kafka.common.message.AssignReplicasToDirsResponseData;
 import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
 import org.apache.kafka.common.message.BrokerRegistrationRequestData;
 import org.apache.kafka.common.message.CreateTopicsRequestData;
@@ -137,7 +139,7 @@ public final class HeldController {
     feature(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel());
     feature(EligibleLeaderReplicasVersion.FEATURE_NAME, (short) (eligibleReplicas ? 1 : 0));
     for (int i = 0; i < brokers; i++) {
-      register(i, FIRST_EPOCH, -1);
+      register(i, FIRST_EPOCH, -1, directory(i, 0));
       unfence(i);
     }
     configure(MINIMUM, Integer.toString(minInsync));
@@ -331,9 +333,9 @@ public final class HeldController {
     return replication.getPartition(topic, 0);
   }
 
-  /** The directory id of a broker's only folder. */
-  public static Uuid directory(int broker) {
-    return new Uuid(77L, 1000L + broker);
+  /** The directory id of a broker's only folder, which has had so many disks before. */
+  public static Uuid directory(int broker, int disksBefore) {
+    return new Uuid(77L, 1000L + 100L * disksBefore + broker);
   }
 
   public long epoch(int broker) {
@@ -355,13 +357,13 @@ public final class HeldController {
 
   // Brokers
 
-  private void register(int broker, long epoch, long previous) {
+  private void register(int broker, long epoch, long previous, Uuid directory) {
     BrokerRegistrationRequestData request =
         new BrokerRegistrationRequestData()
             .setBrokerId(broker)
             .setClusterId(CLUSTER)
             .setIncarnationId(new Uuid(99L + broker, epoch))
-            .setLogDirs(List.of(directory(broker)))
+            .setLogDirs(List.of(directory))
             .setPreviousBrokerEpoch(previous);
     request
         .listeners()
@@ -392,21 +394,43 @@ public final class HeldController {
   }
 
   /**
-   * A broker's process registers again: ClusterControlManager.registerBroker,
+   * A broker's process registers again with its directory: ClusterControlManager.registerBroker,
    * ReplicationControlManager.handleBrokerShutdown.
    */
-  public boolean restarts(int broker, OptionalLong cleanEpoch) {
+  public boolean restarts(int broker, OptionalLong cleanEpoch, Uuid directory) {
     if (fenced(broker)) {
       expire(broker);
     } else {
       cluster.trackBrokerHeartbeat(broker, epoch(broker)); // its session has not run out
     }
     try {
-      register(broker, epoch(broker) + 1, cleanEpoch.orElse(-1));
+      register(broker, epoch(broker) + 1, cleanEpoch.orElse(-1), directory);
       return true;
     } catch (DuplicateBrokerRegistrationException refused) {
       return false;
     }
+  }
+
+  /** A broker tells in which directory its replica is: handleAssignReplicasToDirs. */
+  public Errors assign(int broker, Uuid directory) {
+    AssignReplicasToDirsRequestData.TopicData replicas =
+        new AssignReplicasToDirsRequestData.TopicData()
+            .setTopicId(topic)
+            .setPartitions(
+                List.of(new AssignReplicasToDirsRequestData.PartitionData().setPartitionIndex(0)));
+    ControllerResult<AssignReplicasToDirsResponseData> result =
+        replication.handleAssignReplicasToDirs(
+            new AssignReplicasToDirsRequestData()
+                .setBrokerId(broker)
+                .setBrokerEpoch(epoch(broker))
+                .setDirectories(
+                    List.of(
+                        new AssignReplicasToDirsRequestData.DirectoryData()
+                            .setId(directory)
+                            .setTopics(List.of(replicas)))));
+    replay(result.records());
+    return Errors.forCode(
+        result.response().directories().get(0).topics().get(0).partitions().get(0).errorCode());
   }
 
   /** A session runs out: ReplicationControlManager.maybeFenceOneStaleBroker. */
