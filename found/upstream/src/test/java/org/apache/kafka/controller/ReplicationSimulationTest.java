@@ -199,12 +199,12 @@ public class ReplicationSimulationTest {
     private static final String TOPIC = "foo";
     private static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
     private static final long START_MS = 1_000_000_000L;
-    private static final long HEARTBEAT_INTERVAL_MS = 2000;
+    private static final long HEARTBEAT_INTERVAL_MS = 4000; // less than half of broker.session.timeout.ms
     private static final Node CONTROLLER = new Node(3000, "localhost", 9093);
     /** What has been sent on a connection which is closed by now may still arrive for so long. */
     private static final long STALE_REQUEST_MS = 120_000;
 
-    private static final int EVENTS_PER_RUN = Integer.getInteger("simulation.events", 150);
+    private static final int EVENTS_PER_RUN = Integer.getInteger("simulation.events", 250);
     private static final long PROCESSOR_SECONDS = Long.getLong("simulation.seconds", 60);
     /** With this only the loss of a record is a violation, and not yet what makes one possible. */
     private static final boolean ONLY_LOSS = Boolean.getBoolean("simulation.loss");
@@ -212,7 +212,7 @@ public class ReplicationSimulationTest {
     @Test
     public void testAcknowledgedRecordsSurvive() throws Exception {
         String givenSeed = System.getProperty("simulation.seed");
-        long firstSeed = givenSeed == null ? 1 : Long.parseLong(givenSeed);
+        long firstSeed = givenSeed == null ? Long.getLong("simulation.first.seed", 1) : Long.parseLong(givenSeed);
         long runs = 0;
         long numEvents = 0;
         double start = processorSeconds();
@@ -246,9 +246,9 @@ public class ReplicationSimulationTest {
     // Events
 
     private enum EventType {
-        PRODUCE(12), FETCH(40), METADATA(16), ALTER_PARTITION(14), HEARTBEAT(4), TICK(4), SLEEP(3), LAG(1),
-        HOLD(4), RELEASE(3), DISCONNECT(2), STALE_FETCH(1), PREFERRED_ELECTION(3), REASSIGN(3), CANCEL_REASSIGNMENT(1),
-        MIN_ISR(1), SHUTDOWN(2), KILL(1), POWER_LOSS(1), START(4);
+        PRODUCE(12), FETCH(40), METADATA(16), ALTER_PARTITION(14), HEARTBEAT(4), TICK(3), SLEEP(2), LAG(1),
+        HOLD(4), RELEASE(3), DISCONNECT(2), STALE_FETCH(1), ELECTION(4), REASSIGN(3), CANCEL_REASSIGNMENT(1),
+        MIN_ISR(2), SHUTDOWN(3), KILL(1), POWER_LOSS(1), START(6);
 
         final int weight;
 
@@ -921,9 +921,10 @@ public class ReplicationSimulationTest {
                 check(replicas.containsAll(elr), "elr-in-replicas", "ELR %s, replicas %s", elr, replicas);
                 check(isr.stream().noneMatch(elr::contains), "elr-not-in-isr", "ELR %s, ISR %s", elr, isr);
                 check(next.leader < 0 || isr.contains(next.leader), "leader-in-isr", "leader %d, ISR %s", next.leader, isr);
-                check(before == null || next.leader == before.leader || !removed.contains(next.leader),
+                check(before == null || next.leader == before.leader || !removed.contains(next.leader) ||
+                        !Replicas.contains(before.elr, next.leader),
                     "removed-replica-elected", "Broker %d, which was removed from the replicas and has not been in the " +
-                        "ISR since, is elected", next.leader);
+                        "ISR since, is elected from the ELR", next.leader);
             }
             for (int id = 0; id < NUM_BROKERS; id++) {
                 if (!replicas.contains(id)) {
@@ -931,8 +932,9 @@ public class ReplicationSimulationTest {
                 } else if (isr.contains(id)) {
                     removed.remove(id);
                 }
-                if (isr.contains(id)) {
+                if (isr.contains(id) && simulation.processes[id] != null) {
                     simulation.unclean.remove(id);
+                    simulation.lostPower.remove(id);
                 }
             }
         }
@@ -1042,6 +1044,8 @@ public class ReplicationSimulationTest {
 
         private final Random random;
         private boolean isTold;
+        private boolean isSleeping;
+        private final List<String> toldLines = new ArrayList<>();
         private final Map<String, String> toldStates = new TreeMap<>();
         private final Set<String> held = new HashSet<>();
         private final List<FetchExchange> staleFetches = new ArrayList<>();
@@ -1154,7 +1158,8 @@ public class ReplicationSimulationTest {
             } catch (Violation violation) {
                 events.add(event);
                 if (isTold) {
-                    tellStates();
+                    isSleeping = false;
+                    tell("...");
                     story.add("VIOLATION " + violation.getMessage());
                 }
                 return Optional.of(violation);
@@ -1183,9 +1188,9 @@ public class ReplicationSimulationTest {
                     pass(1 + number % 600);
                     return after("%d ms later", 1 + number % 600);
                 case SLEEP:
-                    return sleep(HEARTBEAT_INTERVAL_MS * (1 + number % 10));
-                case LAG:
-                    return sleep(HEARTBEAT_INTERVAL_MS * (16 + number % 6));
+                    return sleep(HEARTBEAT_INTERVAL_MS * (1 + number % 4));
+                case LAG: // replica.lag.time.max.ms, and more
+                    return sleep(HEARTBEAT_INTERVAL_MS * (8 + number % 4));
                 case HOLD:
                     Link hold = Link.values()[number % Link.values().length];
                     return isFlowing(hold, id) && held.add(hold + "-" + id) &&
@@ -1197,14 +1202,14 @@ public class ReplicationSimulationTest {
                     return isReady && disconnect(process, number);
                 case STALE_FETCH:
                     return receiveStaleFetch(number);
-                case PREFERRED_ELECTION:
-                    return controller.electPreferredLeader() == Errors.NONE && after("Preferred leader election");
+                case ELECTION:
+                    return elect(id) && after("Broker %d becomes the preferred leader, and is elected", id);
                 case REASSIGN:
                     List<Integer> target = ASSIGNMENTS.get(number % ASSIGNMENTS.size());
                     isPowerLossAllowed &= target.size() > 1;
-                    return controller.reassign(target) == Errors.NONE && after("Reassignment to %s", target);
+                    return lostPower.isEmpty() && controller.reassign(target) == Errors.NONE && after("Reassignment to %s", target);
                 case CANCEL_REASSIGNMENT:
-                    return controller.reassign(null) == Errors.NONE && after("The reassignment is cancelled");
+                    return lostPower.isEmpty() && controller.reassign(null) == Errors.NONE && after("The reassignment is cancelled");
                 case MIN_ISR:
                     isPowerLossAllowed &= number % 2 != 0;
                     return controller.setMinInSyncReplicas(1 + number % 2) &&
@@ -1214,12 +1219,26 @@ public class ReplicationSimulationTest {
                 case KILL:
                     return process != null && lostPower.isEmpty() && kill(process);
                 case POWER_LOSS:
-                    return isReady && isPowerLossAllowed && unclean.isEmpty() && losePower(process, number);
+                    return isReady && isPowerLossAllowed && unclean.isEmpty() && !isOnlyInSync(id) &&
+                        losePower(process, number);
                 case START:
                     return process == null && start(id);
                 default:
                     throw new IllegalStateException(event.toString());
             }
+        }
+
+        /** A reassignment which changes the order of the replicas only, and a preferred leader election. */
+        private boolean elect(int id) {
+            PartitionRegistration partition = controller.partition();
+            if (partition.leader == id || !Replicas.contains(partition.isr, id) ||
+                    partition.addingReplicas.length + partition.removingReplicas.length > 0) {
+                return false;
+            }
+            List<Integer> replicas = new ArrayList<>(Replicas.toList(partition.replicas));
+            replicas.remove((Integer) id);
+            replicas.add(0, id);
+            return controller.reassign(replicas) == Errors.NONE && controller.electPreferredLeader() == Errors.NONE;
         }
 
         private boolean isFlowing(Link link, int id) {
@@ -1241,10 +1260,22 @@ public class ReplicationSimulationTest {
             return true;
         }
 
+        /** Within a sleep only what changes a state is told. */
         private void tell(String step) {
             if (isTold) {
-                story.add(String.format("[%9.3f s] %s", (time.milliseconds() - START_MS) / 1000.0, step));
+                int size = story.size();
                 tellStates();
+                if (!isSleeping || story.size() > size || !toldLines.isEmpty()) {
+                    story.add(size, String.format("[%9.3f s] %s", (time.milliseconds() - START_MS) / 1000.0, step));
+                    story.addAll(size + 1, toldLines);
+                    toldLines.clear();
+                }
+            }
+        }
+
+        private void tellLine(String line, Object... arguments) {
+            if (isTold) {
+                toldLines.add("              " + String.format(line, arguments));
             }
         }
 
@@ -1282,12 +1313,6 @@ public class ReplicationSimulationTest {
                 TransactionVersion.TV_UNKNOWN);
             process.replicaManager.tryCompleteActions();
             return after("Record %d is sent to broker %d", value, process.id);
-        }
-
-        private void tellLine(String line, Object... arguments) {
-            if (isTold) {
-                story.add("              " + String.format(line, arguments));
-            }
         }
 
         /** Sends the next fetch, and requests to the controller. */
@@ -1495,6 +1520,7 @@ public class ReplicationSimulationTest {
 
         /** Time in which everything gets through that is not held back. */
         private boolean sleep(long ms) throws Exception {
+            isSleeping = true;
             for (long passed = 0; passed < ms; passed += HEARTBEAT_INTERVAL_MS) {
                 pass(HEARTBEAT_INTERVAL_MS);
                 after("%d ms later", HEARTBEAT_INTERVAL_MS);
@@ -1505,6 +1531,7 @@ public class ReplicationSimulationTest {
                 }
                 flow();
             }
+            isSleeping = false;
             return true;
         }
 
@@ -1555,6 +1582,12 @@ public class ReplicationSimulationTest {
             return after("Broker %d is killed", process.id);
         }
 
+        /** A reassignment which is cancelled, or completes, may leave records on one broker only. */
+        private boolean isOnlyInSync(int id) {
+            PartitionRegistration partition = controller.partition();
+            return IntStream.concat(Arrays.stream(partition.isr), Arrays.stream(partition.elr)).allMatch(r -> r == id);
+        }
+
         /** What has not been flushed of the log is lost, or a part of it. */
         private boolean losePower(Process process, int number) throws Exception {
             UnifiedLog log = process.log();
@@ -1593,7 +1626,6 @@ public class ReplicationSimulationTest {
             if (brokerEpoch.isEmpty()) {
                 return false;
             }
-            lostPower.remove(id);
             processes[id] = new Process(id, brokerEpoch.getAsLong(), this);
             return true;
         }
