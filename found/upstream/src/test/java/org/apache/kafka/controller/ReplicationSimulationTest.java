@@ -246,14 +246,22 @@ public class ReplicationSimulationTest {
     // Events
 
     private enum EventType {
-        PRODUCE(12), FETCH(40), METADATA(16), ALTER_PARTITION(14), HEARTBEAT(4), TICK(3), SLEEP(2), LAG(1),
-        HOLD(4), RELEASE(3), DISCONNECT(2), STALE_FETCH(1), ELECTION(4), REASSIGN(3), CANCEL_REASSIGNMENT(1),
-        MIN_ISR(2), SHUTDOWN(3), KILL(1), POWER_LOSS(1), START(6);
+        PRODUCE(12), FETCH(40), METADATA(16), ALTER_PARTITION(14), HEARTBEAT(4), START(6), RELEASE(3), TICK(3),
+        SLEEP(1, true), LAG(2, true), LOSE_SESSION(2, true), HOLD(3, true), DISCONNECT(2, true), STALE_FETCH(1, true),
+        ELECTION(4, true), REASSIGN(3, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(2, true), SHUTDOWN(3, true),
+        KILL(1, true), POWER_LOSS(1, true);
 
         final int weight;
+        /** Whether there are seeds without it. */
+        final boolean isFault;
 
         EventType(int weight) {
+            this(weight, false);
+        }
+
+        EventType(int weight, boolean isFault) {
             this.weight = weight;
+            this.isFault = isFault;
         }
     }
 
@@ -1113,15 +1121,14 @@ public class ReplicationSimulationTest {
             }
         }
 
-        /** Random events. How likely each type is, or whether it occurs at all, depends on the seed. */
+        /** Random events. The seed also says which faults there are, and what is slow. */
         Optional<Violation> runRandomly(List<Event> events) throws Exception {
             EventType[] types = EventType.values();
             int[] weights = new int[types.length];
             for (EventType type : types) {
-                int factor = type == EventType.FETCH || type == EventType.METADATA || type == EventType.PRODUCE ?
-                    1 + random.nextInt(3) : random.nextInt(4);
-                weights[type.ordinal()] = type.weight * factor;
+                weights[type.ordinal()] = type.weight * (type.isFault ? random.nextInt(4) : 1 + random.nextInt(2));
             }
+            double[] slowness = random.doubles(NUM_BROKERS * types.length).map(x -> x < 0.7 ? 0 : x).toArray();
             int sum = Arrays.stream(weights).sum();
             while (events.size() < EVENTS_PER_RUN) {
                 int at = random.nextInt(sum);
@@ -1130,7 +1137,9 @@ public class ReplicationSimulationTest {
                     at -= weights[index++];
                 }
                 Event event = new Event(types[index], random.nextInt(NUM_BROKERS), random.nextInt(1000));
-                Optional<Violation> violation = step(event, events);
+                boolean isSlow = !event.type().isFault &&
+                    random.nextDouble() < slowness[event.broker() * types.length + index];
+                Optional<Violation> violation = isSlow ? Optional.empty() : step(event, events);
                 if (violation.isPresent()) {
                     return violation;
                 }
@@ -1188,9 +1197,11 @@ public class ReplicationSimulationTest {
                     pass(1 + number % 600);
                     return after("%d ms later", 1 + number % 600);
                 case SLEEP:
-                    return sleep(HEARTBEAT_INTERVAL_MS * (1 + number % 4));
-                case LAG: // replica.lag.time.max.ms, and more
-                    return sleep(HEARTBEAT_INTERVAL_MS * (8 + number % 4));
+                    return sleep(1 + number % 4, -1, true);
+                case LAG: // more than replica.lag.time.max.ms
+                    return sleep(8 + number % 4, -1, number % 3 == 0);
+                case LOSE_SESSION: // more than broker.session.timeout.ms
+                    return isReady && sleep(3, id, number % 3 == 0);
                 case HOLD:
                     Link hold = Link.values()[number % Link.values().length];
                     return isFlowing(hold, id) && held.add(hold + "-" + id) &&
@@ -1518,18 +1529,24 @@ public class ReplicationSimulationTest {
             controller.fenceStaleBrokers();
         }
 
-        /** Time in which everything gets through that is not held back. */
-        private boolean sleep(long ms) throws Exception {
+        /**
+         * Time in which the heartbeats get through that are not held back, but those of one broker, and the rest too
+         * if it flows.
+         */
+        private boolean sleep(int heartbeats, int silentId, boolean isFlowing) throws Exception {
             isSleeping = true;
-            for (long passed = 0; passed < ms; passed += HEARTBEAT_INTERVAL_MS) {
+            for (int i = 0; i < heartbeats; i++) {
                 pass(HEARTBEAT_INTERVAL_MS);
                 after("%d ms later", HEARTBEAT_INTERVAL_MS);
                 for (Process process : processes) {
-                    if (process != null && process.numBatches > 0 && isFlowing(Link.HEARTBEAT, process.id)) {
+                    if (process != null && process.numBatches > 0 && process.id != silentId &&
+                            isFlowing(Link.HEARTBEAT, process.id)) {
                         heartbeat(process);
                     }
                 }
-                flow();
+                if (isFlowing) {
+                    flow();
+                }
             }
             isSleeping = false;
             return true;
