@@ -23,6 +23,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.FakeKafkaConfigSchema;
 import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.metadata.RecordTestUtils;
@@ -47,13 +48,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
  * The parts of the controller which decide about replicas, with ELR enabled and no log. That of
  * ReplicationControlManagerTest is private to it; what has the same name here does the same there.
  */
-final class ReplicationControlTestContext {
+class ReplicationControlTestContext {
     final FeatureControlManager featureControl;
     final ClusterControlManager clusterControl;
     final ConfigurationControlManager configurationControl;
     final ReplicationControlManager replicationControl;
 
     ReplicationControlTestContext(String minInSyncReplicas) {
+        this(minInSyncReplicas, Time.SYSTEM);
+    }
+
+    ReplicationControlTestContext(String minInSyncReplicas, Time time) {
         LogContext logContext = new LogContext();
         SnapshotRegistry snapshotRegistry = new SnapshotRegistry(logContext);
         featureControl = new FeatureControlManager.Builder().
@@ -68,10 +73,11 @@ final class ReplicationControlTestContext {
             setFeatureLevel(EligibleLeaderReplicasVersion.ELRV_1.featureLevel()));
         clusterControl = new ClusterControlManager.Builder().
             setLogContext(logContext).
+            setTime(time).
             setSnapshotRegistry(snapshotRegistry).
             setReplicaPlacer(new StripedReplicaPlacer(new MockRandom())).
             setFeatureControlManager(featureControl).
-            setBrokerShutdownHandler((brokerId, isCleanShutdown, records) -> { }).
+            setBrokerShutdownHandler(this::handleBrokerShutdown).
             build();
         configurationControl = new ConfigurationControlManager.Builder().
             setSnapshotRegistry(snapshotRegistry).
@@ -87,6 +93,10 @@ final class ReplicationControlTestContext {
             setFeatureControl(featureControl).
             build();
         clusterControl.activate();
+    }
+
+    private void handleBrokerShutdown(int brokerId, boolean isCleanShutdown, List<ApiMessageAndVersion> records) {
+        replicationControl.handleBrokerShutdown(brokerId, isCleanShutdown, records);
     }
 
     static long defaultBrokerEpoch(int brokerId) {

@@ -1,0 +1,1695 @@
+package org.apache.kafka.controller;
+
+import kafka.coordinator.transaction.TransactionCoordinator;
+import kafka.log.LogManager;
+import kafka.server.AlterPartitionManager;
+import kafka.server.BlockingSend;
+import kafka.server.DefaultAlterPartitionManager;
+import kafka.server.DelayedFetch;
+import kafka.server.KafkaConfig;
+import kafka.server.QuotaFactory;
+import kafka.server.QuotaFactory.QuotaManagers;
+import kafka.server.RemoteLeaderEndPoint;
+import kafka.server.ReplicaFetcherManager;
+import kafka.server.ReplicaFetcherThread;
+import kafka.server.ReplicaManager;
+import kafka.server.ReplicationQuotaManager;
+import kafka.server.TopicConfigHandler;
+import kafka.server.metadata.BrokerMetadataPublisher;
+import kafka.server.metadata.DynamicConfigPublisher;
+import kafka.server.share.SharePartitionManager;
+
+import org.apache.kafka.clients.ClientRequest;
+import org.apache.kafka.clients.ClientResponse;
+import org.apache.kafka.clients.FetchSessionHandler;
+import org.apache.kafka.clients.ManualMetadataUpdater;
+import org.apache.kafka.clients.MockClient;
+import org.apache.kafka.clients.NodeApiVersions;
+import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
+import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicIdPartition;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.compress.Compression;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
+import org.apache.kafka.common.errors.StaleBrokerEpochException;
+import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
+import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData.ReassignablePartition;
+import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData.ReassignableTopic;
+import org.apache.kafka.common.message.AlterPartitionRequestData;
+import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
+import org.apache.kafka.common.message.AlterPartitionResponseData;
+import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
+import org.apache.kafka.common.message.BrokerRegistrationRequestData;
+import org.apache.kafka.common.message.FetchResponseData;
+import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsPartition;
+import org.apache.kafka.common.message.ListOffsetsResponseData;
+import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsPartitionResponse;
+import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsTopicResponse;
+import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
+import org.apache.kafka.common.metadata.ClearElrRecord;
+import org.apache.kafka.common.metadata.ConfigRecord;
+import org.apache.kafka.common.metadata.FeatureLevelRecord;
+import org.apache.kafka.common.metadata.PartitionChangeRecord;
+import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.RegisterBrokerRecord;
+import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.record.internal.Records;
+import org.apache.kafka.common.record.internal.SimpleRecord;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.AlterPartitionRequest;
+import org.apache.kafka.common.requests.AlterPartitionResponse;
+import org.apache.kafka.common.requests.FetchMetadata;
+import org.apache.kafka.common.requests.FetchRequest;
+import org.apache.kafka.common.requests.FetchResponse;
+import org.apache.kafka.common.requests.ListOffsetsRequest;
+import org.apache.kafka.common.requests.ListOffsetsResponse;
+import org.apache.kafka.common.requests.RequestHeader;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import org.apache.kafka.coordinator.share.ShareCoordinator;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.loader.LogDeltaManifest;
+import org.apache.kafka.metadata.BrokerHeartbeatReply;
+import org.apache.kafka.metadata.FinalizedControllerFeatures;
+import org.apache.kafka.metadata.KRaftMetadataCache;
+import org.apache.kafka.metadata.PartitionRegistration;
+import org.apache.kafka.metadata.Replicas;
+import org.apache.kafka.metadata.publisher.AclPublisher;
+import org.apache.kafka.metadata.publisher.DelegationTokenPublisher;
+import org.apache.kafka.metadata.publisher.DynamicClientQuotaPublisher;
+import org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher;
+import org.apache.kafka.metadata.publisher.ScramPublisher;
+import org.apache.kafka.raft.LeaderAndEpoch;
+import org.apache.kafka.server.ControllerInformation;
+import org.apache.kafka.server.DelayedActionQueue;
+import org.apache.kafka.server.NodeToControllerQueueItem;
+import org.apache.kafka.server.NodeToControllerRequestThread;
+import org.apache.kafka.server.PartitionFetchState;
+import org.apache.kafka.server.ReplicaFetch;
+import org.apache.kafka.server.ResultWithPartitions;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
+import org.apache.kafka.server.common.DirectoryEventHandler;
+import org.apache.kafka.server.common.EligibleLeaderReplicasVersion;
+import org.apache.kafka.server.common.KRaftVersion;
+import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.server.common.NodeToControllerChannelManager;
+import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.server.common.TransactionVersion;
+import org.apache.kafka.server.config.ConfigType;
+import org.apache.kafka.server.network.BrokerEndPoint;
+import org.apache.kafka.server.purgatory.DelayedOperation;
+import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
+import org.apache.kafka.server.storage.log.FetchIsolation;
+import org.apache.kafka.server.storage.log.FetchParams;
+import org.apache.kafka.server.storage.log.FetchPartitionData;
+import org.apache.kafka.server.util.FileLock;
+import org.apache.kafka.server.util.MockScheduler;
+import org.apache.kafka.server.util.MockTime;
+import org.apache.kafka.server.util.timer.MockTimer;
+import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
+import org.apache.kafka.storage.internals.log.CleanerConfig;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
+
+import org.junit.jupiter.api.Test;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Properties;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+import scala.Function0;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.BoxedUnit;
+
+import static org.apache.kafka.controller.ControllerRequestContextUtil.anonymousContextFor;
+import static org.junit.jupiter.api.Assertions.fail;
+import static org.mockito.Mockito.mock;
+import static org.mockito.Mockito.withSettings;
+
+/**
+ * A deterministic simulation of the replication of one partition: a controller and four brokers in one thread, with a
+ * mock clock. A seed gives a sequence of random events. After each of them the invariants are checked. What breaks one
+ * is cut down to the events which matter, and told step by step.
+ *
+ *     mvn -q test -Dtest=ReplicationSimulationTest                             # new seeds, for a minute of processor
+ *     mvn -q test -Dtest=ReplicationSimulationTest -Dsimulation.seed=42        # this one
+ *
+ * Kafka's own are: ReplicationControlManager, ClusterControlManager, BrokerHeartbeatManager,
+ * ConfigurationControlManager; and of each broker BrokerMetadataPublisher, DynamicConfigPublisher, KRaftMetadataCache,
+ * ReplicaManager, Partition, the purgatories, LogManager, UnifiedLog and its files, ReplicaFetcherManager,
+ * ReplicaFetcherThread, RemoteLeaderEndPoint, DefaultAlterPartitionManager and NodeToControllerRequestThread.
+ *
+ * Not simulated, and simpler here than in Kafka:
+ * - The metadata log is a list. What the controller decides is committed at once; there is one controller.
+ * - MetadataLoader: a broker gets the next records as one delta, as many as the event says.
+ * - KafkaApis, and fetch sessions: each fetch is a full one. ListOffsets is answered at once.
+ * - BrokerLifecycleManager: a heartbeat is handled and answered at once, or is not sent.
+ * - Producers: each record is sent once, to a broker which takes itself for the leader, with acks=all.
+ * - replica.fetch.backoff.ms is 0. How long a fetch takes is up to the events.
+ */
+public class ReplicationSimulationTest {
+    private static final int NUM_BROKERS = 4;
+    private static final String TOPIC = "foo";
+    private static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
+    private static final long START_MS = 1_000_000_000L;
+    private static final long HEARTBEAT_INTERVAL_MS = 4000; // less than half of broker.session.timeout.ms
+    private static final Node CONTROLLER = new Node(3000, "localhost", 9093);
+    /** What has been sent on a connection which is closed by now may still arrive for so long. */
+    private static final long STALE_REQUEST_MS = 120_000;
+
+    private static final int EVENTS_PER_RUN = Integer.getInteger("simulation.events", 250);
+    private static final long PROCESSOR_SECONDS = Long.getLong("simulation.seconds", 60);
+    /** With this only the loss of a record is a violation, and not yet what makes one possible. */
+    private static final boolean ONLY_LOSS = Boolean.getBoolean("simulation.loss");
+
+    @Test
+    public void testAcknowledgedRecordsSurvive() throws Exception {
+        String givenSeed = System.getProperty("simulation.seed");
+        long firstSeed = givenSeed == null ? Long.getLong("simulation.first.seed", 1) : Long.parseLong(givenSeed);
+        long runs = 0;
+        long numEvents = 0;
+        double start = processorSeconds();
+        for (long seed = firstSeed; seed == firstSeed || givenSeed == null; seed++) {
+            if (processorSeconds() - start > PROCESSOR_SECONDS) {
+                break;
+            }
+            List<Event> events = new ArrayList<>();
+            Optional<Violation> violation;
+            try (Simulation simulation = new Simulation(seed, false)) {
+                violation = simulation.runRandomly(events);
+                numEvents += simulation.numSteps;
+            }
+            runs++;
+            if (violation.isPresent()) {
+                double seconds = processorSeconds() - start;
+                fail(String.format("%s%nSeed %d, the %d. run, after %.0f s of processor and %d events.%n%n%s",
+                    violation.get().getMessage(), seed, runs, seconds, numEvents,
+                    new Shrinker(seed, violation.get()).shrink(events)));
+            }
+        }
+        double seconds = processorSeconds() - start;
+        System.out.printf("%d runs, %d events, %.0f events per second of processor: no violation%n",
+            runs, numEvents, numEvents / seconds);
+    }
+
+    private static double processorSeconds() {
+        return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9;
+    }
+
+    // Events
+
+    private enum EventType {
+        PRODUCE(12), FETCH(40), METADATA(16), ALTER_PARTITION(14), HEARTBEAT(4), START(6), RELEASE(3), TICK(3),
+        SLEEP(1, true), LAG(2, true), LOSE_SESSION(2, true), HOLD(3, true), DISCONNECT(2, true), STALE_FETCH(1, true),
+        ELECTION(4, true), REASSIGN(3, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(2, true), SHUTDOWN(3, true),
+        KILL(1, true), POWER_LOSS(1, true);
+
+        final int weight;
+        /** Whether there are seeds without it. */
+        final boolean isFault;
+
+        EventType(int weight) {
+            this(weight, false);
+        }
+
+        EventType(int weight, boolean isFault) {
+            this.weight = weight;
+            this.isFault = isFault;
+        }
+    }
+
+    /** What the network can hold back: everything of one kind that a broker sends, or is sent. */
+    private enum Link { FETCH, METADATA, ALTER_PARTITION, HEARTBEAT }
+
+    /** An event, which does nothing where it is not possible. What the number means depends on the type. */
+    private record Event(EventType type, int broker, int number) { }
+
+    private static final class Violation extends RuntimeException {
+        final String invariant;
+
+        Violation(String invariant, String message) {
+            super(invariant + ": " + message);
+            this.invariant = invariant;
+        }
+    }
+
+    /** Leaves out events for as long as the same invariant is broken without them. */
+    private record Shrinker(long seed, Violation violation) {
+        private static final int MAX_RUNS = 400;
+
+        String shrink(List<Event> original) throws Exception {
+            List<Event> events = original;
+            int runs = 0;
+            for (int size = Math.max(1, events.size() / 2); size > 0 && runs < MAX_RUNS; ) {
+                boolean shorter = false;
+                for (int from = events.size() - size; from >= 0 && runs < MAX_RUNS; from -= size) {
+                    List<Event> fewer = new ArrayList<>(events.subList(0, from));
+                    fewer.addAll(events.subList(from + size, events.size()));
+                    runs++;
+                    if (isViolation(fewer)) {
+                        events = fewer;
+                        shorter = true;
+                        from = Math.min(from, events.size());
+                    }
+                }
+                size = size == 1 && shorter ? 1 : size / 2;
+            }
+            try (Simulation simulation = new Simulation(seed, true)) {
+                simulation.replay(events);
+                return simulation.story.stream().collect(Collectors.joining(System.lineSeparator()));
+            }
+        }
+
+        private boolean isViolation(List<Event> events) throws Exception {
+            try (Simulation simulation = new Simulation(seed, false)) {
+                return simulation.replay(events).filter(v -> v.invariant.equals(violation.invariant)).isPresent();
+            }
+        }
+    }
+
+    // The controller
+
+    /** The controller without Raft: the records of each decision are a batch, which is committed at once. */
+    private static final class Controller extends ReplicationControlTestContext {
+        final List<List<ApiMessageAndVersion>> batches = new ArrayList<>();
+        private final Runnable onPartitionChange;
+        private long nextOffset;
+
+        Controller(int minInSyncReplicas, MockTime time, Runnable onPartitionChange) {
+            super(Integer.toString(minInSyncReplicas), time);
+            this.onPartitionChange = onPartitionChange;
+            append(List.of(
+                featureLevel(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel()),
+                featureLevel(EligibleLeaderReplicasVersion.FEATURE_NAME,
+                    EligibleLeaderReplicasVersion.ELRV_1.featureLevel())));
+        }
+
+        private static ApiMessageAndVersion featureLevel(String name, short level) {
+            return new ApiMessageAndVersion(new FeatureLevelRecord().setName(name).setFeatureLevel(level), (short) 0);
+        }
+
+        private void append(List<ApiMessageAndVersion> records) {
+            batches.add(records);
+            nextOffset += records.size();
+        }
+
+        @Override
+        void replay(List<ApiMessageAndVersion> records) {
+            if (records.isEmpty()) {
+                return;
+            }
+            long offset = nextOffset;
+            for (ApiMessageAndVersion record : records) {
+                replay(record.message(), offset++);
+            }
+            append(records);
+            onPartitionChange.run();
+        }
+
+        private void replay(ApiMessage message, long offset) {
+            if (message instanceof RegisterBrokerRecord record) {
+                clusterControl.replay(record, offset);
+            } else if (message instanceof BrokerRegistrationChangeRecord record) {
+                clusterControl.replay(record);
+            } else if (message instanceof ConfigRecord record) {
+                configurationControl.replay(record);
+            } else if (message instanceof TopicRecord record) {
+                replicationControl.replay(record);
+            } else if (message instanceof PartitionRecord record) {
+                replicationControl.replay(record);
+            } else if (message instanceof PartitionChangeRecord record) {
+                replicationControl.replay(record);
+            } else if (message instanceof ClearElrRecord record) {
+                replicationControl.replay(record);
+            } else {
+                throw new IllegalStateException("Unexpected record " + message);
+            }
+        }
+
+        /** The new broker epoch; empty if the session of the last incarnation is still valid. */
+        OptionalLong registerBroker(int brokerId, Uuid incarnationId, OptionalLong previousBrokerEpoch) {
+            BrokerRegistrationRequestData request = new BrokerRegistrationRequestData().
+                setBrokerId(brokerId).
+                setClusterId(clusterControl.clusterId()).
+                setIncarnationId(incarnationId).
+                setLogDirs(List.of(logDirId(brokerId))).
+                setPreviousBrokerEpoch(previousBrokerEpoch.orElse(-1));
+            request.listeners().add(new BrokerRegistrationRequestData.Listener().
+                setName("PLAINTEXT").
+                setHost("localhost").
+                setPort(9092 + brokerId).
+                setSecurityProtocol(SecurityProtocol.PLAINTEXT.id));
+            request.features().add(new BrokerRegistrationRequestData.Feature().
+                setName(MetadataVersion.FEATURE_NAME).
+                setMinSupportedVersion(MetadataVersion.MINIMUM_VERSION.featureLevel()).
+                setMaxSupportedVersion(MetadataVersion.latestTesting().featureLevel()));
+            request.features().add(new BrokerRegistrationRequestData.Feature().
+                setName(EligibleLeaderReplicasVersion.FEATURE_NAME).
+                setMinSupportedVersion((short) 0).
+                setMaxSupportedVersion((short) 1));
+            long brokerEpoch = nextOffset;
+            try {
+                replay(clusterControl.registerBroker(request, brokerEpoch,
+                    new FinalizedControllerFeatures(featureControl.finalizedFeatures(Long.MAX_VALUE).featureMap(),
+                        Long.MAX_VALUE), true).records());
+                // The record of the registration comes after those about the shutdown of the last incarnation.
+                return OptionalLong.of(clusterControl.registration(brokerId).epoch());
+            } catch (DuplicateBrokerRegistrationException e) {
+                return OptionalLong.empty();
+            }
+        }
+
+        BrokerHeartbeatReply heartbeat(int brokerId, long brokerEpoch, long metadataOffset, boolean wantShutDown) {
+            clusterControl.trackBrokerHeartbeat(brokerId, brokerEpoch);
+            ControllerResult<BrokerHeartbeatReply> result = replicationControl.processBrokerHeartbeat(
+                new BrokerHeartbeatRequestData().
+                    setBrokerId(brokerId).
+                    setBrokerEpoch(brokerEpoch).
+                    setCurrentMetadataOffset(metadataOffset).
+                    setWantFence(false).
+                    setWantShutDown(wantShutDown),
+                clusterControl.registerBrokerRecordOffset(brokerId).getAsLong());
+            replay(result.records());
+            if (result.response().inControlledShutdown()) {
+                clusterControl.heartbeatManager().maybeUpdateControlledShutdownOffset(brokerId, nextOffset - 1);
+            }
+            return result.response();
+        }
+
+        void fenceStaleBrokers() {
+            ControllerResult<Boolean> result;
+            do {
+                result = replicationControl.maybeFenceOneStaleBroker();
+                replay(result.records());
+            } while (result.response());
+        }
+
+        AlterPartitionResponseData handleAlterPartition(AlterPartitionRequestData request) {
+            try {
+                ControllerResult<AlterPartitionResponseData> result = replicationControl.alterPartition(
+                    anonymousContextFor(ApiKeys.ALTER_PARTITION), request.duplicate());
+                replay(result.records());
+                return result.response();
+            } catch (StaleBrokerEpochException e) {
+                return new AlterPartitionResponseData().setErrorCode(Errors.STALE_BROKER_EPOCH.code());
+            }
+        }
+
+        /** Null cancels. */
+        Errors reassign(List<Integer> replicas) {
+            ControllerResult<org.apache.kafka.common.message.AlterPartitionReassignmentsResponseData> result =
+                replicationControl.alterPartitionReassignments(new AlterPartitionReassignmentsRequestData().setTopics(
+                    List.of(new ReassignableTopic().setName(TOPIC).setPartitions(List.of(
+                        new ReassignablePartition().setPartitionIndex(0).setReplicas(replicas))))));
+            replay(result.records());
+            return Errors.forCode(result.response().responses().get(0).partitions().get(0).errorCode());
+        }
+
+        Errors electPreferredLeader() {
+            List<ApiMessageAndVersion> records = new ArrayList<>();
+            Errors error = replicationControl.electLeader(TOPIC, 0, ElectionType.PREFERRED, records).error();
+            replay(records);
+            return error;
+        }
+
+        boolean setMinInSyncReplicas(int value) {
+            ControllerResult<?> result = configurationControl.incrementalAlterConfigs(
+                Map.of(new ConfigResource(ConfigResource.Type.TOPIC, TOPIC), Map.of(
+                    TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, Map.entry(OpType.SET, Integer.toString(value)))),
+                false, false);
+            replay(result.records());
+            return !result.records().isEmpty();
+        }
+
+        PartitionRegistration partition() {
+            Uuid topicId = replicationControl.getTopicId(TOPIC);
+            return topicId == null ? null : replicationControl.getPartition(topicId, 0);
+        }
+
+        String describe() {
+            PartitionRegistration partition = partition();
+            String fenced = clusterControl.brokerRegistrations().values().stream().
+                filter(registration -> registration.fenced() || registration.inControlledShutdown()).
+                map(registration -> registration.id() + (registration.fenced() ? "" : " (shutting down)")).
+                collect(Collectors.joining(", "));
+            String reassignment = partition.addingReplicas.length + partition.removingReplicas.length == 0 ? "" :
+                String.format(", adding %s, removing %s", Arrays.toString(partition.addingReplicas),
+                    Arrays.toString(partition.removingReplicas));
+            return String.format("controller: leader %d, epoch %d, partition epoch %d, replicas %s%s, ISR %s, ELR %s%s",
+                partition.leader, partition.leaderEpoch, partition.partitionEpoch, Arrays.toString(partition.replicas),
+                reassignment, Arrays.toString(partition.isr), Arrays.toString(partition.elr),
+                fenced.isEmpty() ? "" : ", fenced " + fenced);
+        }
+    }
+
+    private static Uuid logDirId(int brokerId) {
+        return new Uuid(1000, 1 + brokerId);
+    }
+
+    // The brokers
+
+    /** A request of a fetcher thread, and its response. */
+    private static final class FetchExchange {
+        final SimulatedFetcherThread fetcher;
+        final ReplicaFetch fetch;
+        final FetchRequest request;
+        final Process leader;
+        final long sentMs;
+        boolean isReceived;
+        FetchResponse response;
+
+        FetchExchange(SimulatedFetcherThread fetcher, ReplicaFetch fetch, Process leader, long sentMs) {
+            this.fetcher = fetcher;
+            this.fetch = fetch;
+            this.request = fetch.fetchRequest().build();
+            this.leader = leader;
+            this.sentMs = sentMs;
+        }
+    }
+
+    /** A request to the controller, and its response. */
+    private static final class AlterPartitionExchange {
+        final ClientRequest request;
+        final AlterPartitionRequestData data;
+        final Process leader;
+        final long sentMs;
+        AlterPartitionResponseData response;
+
+        AlterPartitionExchange(ClientRequest request, Process leader, long sentMs) {
+            this.request = request;
+            this.data = ((AlterPartitionRequest) request.requestBuilder().build()).data().duplicate();
+            this.leader = leader;
+            this.sentMs = sentMs;
+        }
+
+        boolean isConnected() {
+            return leader.isRunning && leader.channel.client.requests().contains(request);
+        }
+
+        String describe() {
+            return data.topics().get(0).partitions().get(0).newIsrWithEpochs().stream().map(BrokerState::brokerId).
+                toList().toString() + " at partition epoch " + data.topics().get(0).partitions().get(0).partitionEpoch();
+        }
+    }
+
+    /** RemoteLeaderEndPoint, whose requests the simulation sends. */
+    private static final class SimulatedLeaderEndPoint extends RemoteLeaderEndPoint {
+        private ReplicaFetch fetch;
+
+        SimulatedLeaderEndPoint(SimulatedSender sender, Process process) {
+            super("", sender, new FetchSessionHandler(new LogContext(), sender.brokerEndPoint().id()), process.config,
+                process.replicaManager, QuotaFactory.UNBOUNDED_QUOTA, () -> process.metadataCache.metadataVersion(),
+                () -> process.brokerEpoch);
+        }
+
+        @Override
+        public ResultWithPartitions<Optional<ReplicaFetch>> buildFetch(Map<TopicPartition, PartitionFetchState> states) {
+            ResultWithPartitions<Optional<ReplicaFetch>> result = super.buildFetch(states);
+            fetch = result.result().orElse(null);
+            return new ResultWithPartitions<>(Optional.empty(), result.partitionsWithError());
+        }
+    }
+
+    /** ReplicaFetcherThread without a thread: doWork builds a request, and the response is handled by itself. */
+    private static final class SimulatedFetcherThread extends ReplicaFetcherThread {
+        private final SimulatedSender sender;
+        private final SimulatedLeaderEndPoint endPoint;
+
+        SimulatedFetcherThread(SimulatedSender sender, SimulatedLeaderEndPoint endPoint, Process process) {
+            super("ReplicaFetcherThread-0-" + sender.brokerEndPoint().id(), endPoint, process.config,
+                process.replicaManager.replicaFetcherManager().failedPartitions(), process.replicaManager,
+                QuotaFactory.UNBOUNDED_QUOTA, "");
+            this.sender = sender;
+            this.endPoint = endPoint;
+        }
+
+        @Override
+        public void start() { }
+
+        @Override
+        public void awaitShutdown() { }
+
+        ReplicaFetch nextFetch() {
+            endPoint.fetch = null;
+            doWork();
+            return endPoint.fetch;
+        }
+
+        void handleResponse(FetchExchange exchange) {
+            sender.fetchResponse = exchange.response;
+            processFetchRequest(exchange.fetch.partitionData(), exchange.fetch.fetchRequest());
+            sender.fetchResponse = null;
+        }
+    }
+
+    /** A connection to another broker: the response is the one which the simulation delivers. */
+    private record SimulatedConnection(BrokerEndPoint brokerEndPoint, Simulation simulation) { }
+
+    private static final class SimulatedSender implements BlockingSend {
+        private final SimulatedConnection connection;
+        private FetchResponse fetchResponse;
+
+        SimulatedSender(SimulatedConnection connection) {
+            this.connection = connection;
+        }
+
+        @Override
+        public BrokerEndPoint brokerEndPoint() {
+            return connection.brokerEndPoint();
+        }
+
+        @Override
+        public ClientResponse sendRequest(AbstractRequest.Builder<? extends AbstractRequest> builder) {
+            AbstractRequest request = builder.build();
+            AbstractResponse response = request instanceof ListOffsetsRequest listOffsets ?
+                connection.simulation().listOffsets(brokerEndPoint().id(), listOffsets) : fetchResponse;
+            return new ClientResponse(new RequestHeader(request.apiKey(), request.version(), "", 0), null, "", 0, 0,
+                false, null, null, response);
+        }
+
+        @Override
+        public void initiateClose() { }
+
+        @Override
+        public void close() { }
+    }
+
+    /** NodeToControllerRequestThread without a thread, on a MockClient. */
+    private static final class SimulatedChannelManager implements NodeToControllerChannelManager {
+        final MockClient client;
+        private final MockTime time;
+        private final NodeToControllerRequestThread thread;
+
+        SimulatedChannelManager(KafkaConfig config, MockTime time) {
+            this.time = time;
+            client = new MockClient(time, List.of(CONTROLLER));
+            thread = new NodeToControllerRequestThread(client, new ManualMetadataUpdater(),
+                () -> new ControllerInformation(Optional.of(CONTROLLER), ListenerName.normalised("CONTROLLER"),
+                    SecurityProtocol.PLAINTEXT, ""),
+                config, time, "to-controller", Long.MAX_VALUE);
+            thread.setStarted(true);
+        }
+
+        @Override
+        public void sendRequest(AbstractRequest.Builder<? extends AbstractRequest> request,
+                                ControllerRequestCompletionHandler callback) {
+            thread.enqueue(new NodeToControllerQueueItem(time.milliseconds(), request, callback));
+        }
+
+        void poll() {
+            do {
+                thread.doWork();
+            } while (thread.queueSize() > 0 || client.hasPendingResponses());
+        }
+
+        boolean isIdle() {
+            return thread.queueSize() == 0 && !client.hasPendingResponses() && !client.hasInFlightRequests();
+        }
+
+        @Override
+        public void start() { }
+
+        @Override
+        public void shutdown() { }
+
+        @Override
+        public Optional<NodeApiVersions> controllerApiVersions() {
+            return Optional.empty();
+        }
+
+        @Override
+        public long getTimeoutMs() {
+            return Long.MAX_VALUE;
+        }
+    }
+
+    /** What runs of a broker between its start and its end. */
+    private static final class Process {
+        private static final Metrics METRICS = new Metrics();
+        private static final Map<String, KafkaConfig> CONFIGS = new HashMap<>();
+        private static final Map<Integer, QuotaManagers> QUOTAS = new HashMap<>();
+
+        final int id;
+        final Simulation simulation;
+        final KafkaConfig config;
+        final MockScheduler scheduler;
+        final MockTimer timer;
+        final KRaftMetadataCache metadataCache;
+        final LogManager logManager;
+        final SimulatedChannelManager channel;
+        final ReplicaManager replicaManager;
+        final BrokerMetadataPublisher publisher;
+        final long brokerEpoch;
+
+        boolean isRunning = true;
+        boolean wantShutDown;
+        MetadataImage image = MetadataImage.EMPTY;
+        int numBatches;
+        FetchExchange fetch;
+
+        Process(int id, long brokerEpoch, Simulation simulation) {
+            this.id = id;
+            this.brokerEpoch = brokerEpoch;
+            this.simulation = simulation;
+            MockTime time = simulation.time;
+            config = CONFIGS.computeIfAbsent(id + "-" + simulation.minInSyncReplicas, key -> createConfig());
+            QuotaManagers quotas = QUOTAS.computeIfAbsent(id, key ->
+                QuotaFactory.instantiate(config, METRICS, time, "broker-" + id, ""));
+            scheduler = new MockScheduler(time);
+            timer = new MockTimer(time);
+            metadataCache = new KRaftMetadataCache(id, () -> KRaftVersion.LATEST_PRODUCTION);
+            LogDirFailureChannel logDirFailureChannel = new LogDirFailureChannel(1);
+            BrokerTopicStats brokerTopicStats = new BrokerTopicStats();
+            logManager = createLogManager(time, logDirFailureChannel, brokerTopicStats);
+            channel = new SimulatedChannelManager(config, time);
+            Function0<Object> brokerEpochSupplier = () -> brokerEpoch;
+            AlterPartitionManager alterPartitionManager =
+                new DefaultAlterPartitionManager(channel, scheduler, time, id, brokerEpochSupplier);
+            replicaManager = new ReplicaManager(config, METRICS, time, scheduler, logManager, Option.empty(), quotas,
+                metadataCache, logDirFailureChannel, alterPartitionManager, brokerTopicStats, purgatory("Produce"),
+                this.<DelayedFetch>purgatory("Fetch"), purgatory("DeleteRecords"), purgatory("RemoteFetch"),
+                purgatory("RemoteListOffsets"), purgatory("ShareFetch"), brokerEpochSupplier, Option.empty(),
+                DirectoryEventHandler.NOOP, new DelayedActionQueue()) {
+                @Override
+                public ReplicaFetcherManager createReplicaFetcherManager(Metrics metrics,
+                                                                         org.apache.kafka.common.utils.Time time,
+                                                                         ReplicationQuotaManager quotaManager) {
+                    return Process.this.createReplicaFetcherManager(this, quotaManager);
+                }
+            };
+            publisher = createPublisher(quotas);
+        }
+
+        private <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(String name) {
+            return Option.apply(new DelayedOperationPurgatory<>(name, timer, id, 1000, false, true));
+        }
+
+        private KafkaConfig createConfig() {
+            Properties props = new Properties();
+            props.put("process.roles", "broker");
+            props.put("node.id", Integer.toString(id));
+            props.put("controller.quorum.voters", "3000@localhost:9093");
+            props.put("controller.listener.names", "CONTROLLER");
+            props.put("listeners", "PLAINTEXT://localhost:" + (9092 + id));
+            props.put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT");
+            props.put("log.dirs", simulation.logDirs[id].toString());
+            props.put("log.index.size.max.bytes", "4096");
+            props.put("min.insync.replicas", Integer.toString(simulation.minInSyncReplicas));
+            props.put("replica.fetch.backoff.ms", "0");
+            props.put("replica.fetch.max.bytes", "200"); // a few records in a response
+            return new KafkaConfig(props, false);
+        }
+
+        private LogManager createLogManager(MockTime time, LogDirFailureChannel channel, BrokerTopicStats stats) {
+            Seq<File> logDirs = CollectionConverters.asScala(List.of(simulation.logDirs[id])).toSeq();
+            Seq<File> offlineDirs = CollectionConverters.asScala(List.<File>of()).toSeq();
+            return new LogManager(logDirs, offlineDirs, metadataCache, new LogConfig(config.extractLogConfigMap()),
+                new CleanerConfig(false), 1, 1000L, 60000L, 60000L, 300000L, 900000,
+                new ProducerStateManagerConfig(86400000, false), 600000, scheduler, stats, channel, time, false, 30000L,
+                null);
+        }
+
+        private ReplicaFetcherManager createReplicaFetcherManager(ReplicaManager manager, ReplicationQuotaManager quota) {
+            return new ReplicaFetcherManager(config, manager, METRICS, simulation.time, quota,
+                () -> metadataCache.metadataVersion(), () -> brokerEpoch) {
+                @Override
+                public ReplicaFetcherThread createFetcherThread(int fetcherId, BrokerEndPoint source) {
+                    SimulatedSender sender = new SimulatedSender(new SimulatedConnection(source, simulation));
+                    return new SimulatedFetcherThread(sender, new SimulatedLeaderEndPoint(sender, Process.this),
+                        Process.this);
+                }
+            };
+        }
+
+        private BrokerMetadataPublisher createPublisher(QuotaManagers quotas) {
+            return new BrokerMetadataPublisher(config, metadataCache, logManager, replicaManager,
+                stub(GroupCoordinator.class), stub(TransactionCoordinator.class), stub(ShareCoordinator.class),
+                stub(SharePartitionManager.class),
+                new DynamicConfigPublisher(config, this::handleFault, topicConfigHandler(quotas), "broker"),
+                stub(DynamicClientQuotaPublisher.class), stub(DynamicTopicClusterQuotaPublisher.class),
+                stub(ScramPublisher.class), stub(DelegationTokenPublisher.class), stub(AclPublisher.class),
+                this::handleFault, this::handleFault);
+        }
+
+        private scala.collection.immutable.Map<ConfigType, kafka.server.ConfigHandler> topicConfigHandler(
+            QuotaManagers quotas
+        ) {
+            return scala.collection.immutable.Map$.MODULE$.<ConfigType, kafka.server.ConfigHandler>from(
+                CollectionConverters.asScala(Map.of(
+                    ConfigType.TOPIC, new TopicConfigHandler(replicaManager, config, quotas))));
+        }
+
+        private static final Map<Class<?>, Object> STUBS = new HashMap<>();
+
+        private static <T> T stub(Class<T> type) {
+            return type.cast(STUBS.computeIfAbsent(type, key -> mock(key, withSettings().stubOnly())));
+        }
+
+        private RuntimeException handleFault(String message, Throwable cause) {
+            throw new IllegalStateException("Broker " + id + ": " + message, cause);
+        }
+
+        kafka.cluster.Partition partition() {
+            Option<kafka.cluster.Partition> partition = replicaManager.onlinePartition(PARTITION);
+            return partition.isEmpty() ? null : partition.get();
+        }
+
+        boolean isLeader() {
+            return partition() != null && partition().isLeader();
+        }
+
+        UnifiedLog log() {
+            Option<UnifiedLog> log = logManager.getLog(PARTITION, false);
+            return log.isEmpty() ? null : log.get();
+        }
+
+        SimulatedFetcherThread fetcher() {
+            Option<ReplicaFetcherThread> fetcher = replicaManager.replicaFetcherManager().getFetcher(PARTITION);
+            return fetcher.isEmpty() ? null : (SimulatedFetcherThread) fetcher.get();
+        }
+
+        long metadataOffset() {
+            return image.provenance().lastContainedOffset();
+        }
+
+        /** One delta of the next batches. The first that a broker gets is an image of all that there is. */
+        void publish(List<List<ApiMessageAndVersion>> batches, long timeMs) {
+            MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+            long offset = metadataOffset();
+            for (List<ApiMessageAndVersion> batch : batches) {
+                for (ApiMessageAndVersion record : batch) {
+                    delta.replay(record.message());
+                }
+                offset += batch.size();
+            }
+            numBatches += batches.size();
+            MetadataProvenance provenance = new MetadataProvenance(offset, 1, timeMs, true);
+            image = delta.apply(provenance);
+            publisher.onMetadataUpdate(delta, image, LogDeltaManifest.newBuilder().
+                provenance(provenance).
+                leaderAndEpoch(LeaderAndEpoch.UNKNOWN).
+                numBatches(batches.size()).
+                elapsedNs(100).
+                numBytes(100).
+                build());
+        }
+
+        void shutdown() {
+            replicaManager.shutdown(true);
+            logManager.shutdown(brokerEpoch);
+            isRunning = false;
+        }
+
+        /** Nothing is written to the disk any more. What has been written stays. */
+        void kill() throws IOException {
+            replicaManager.shutdown(false);
+            CollectionConverters.asJava(logManager.allLogs()).forEach(UnifiedLog::closeHandlers);
+            for (FileLock lock : CollectionConverters.asJava(logManager.dirLocks())) {
+                lock.destroy();
+            }
+            isRunning = false;
+        }
+
+        String describe() {
+            if (numBatches == 0) {
+                return "broker " + id + ": starts";
+            }
+            UnifiedLog log = log();
+            String logState = log == null ? "no log" : String.format("log %s, high watermark %d, min.insync.replicas %d",
+                simulation.logs.get(id), log.highWatermark(), log.config().minInSyncReplicas);
+            kafka.cluster.Partition partition = partition();
+            if (partition == null) {
+                return String.format("broker %d: no replica, %s", id, logState);
+            }
+            String role = partition.isLeader() ?
+                "leads, ISR " + partition.partitionState().isr() + (partition.partitionState().isInflight() ?
+                    ", waits for " + partition.partitionState().maximalIsr() : "") :
+                partition.leaderReplicaIdOpt().isEmpty() ? "follows nobody" :
+                    "follows " + partition.leaderReplicaIdOpt().get();
+            return String.format("broker %d: %s in epoch %d, partition epoch %d, %s", id, role,
+                partition.getLeaderEpoch(), partition.getPartitionEpoch(), logState);
+        }
+    }
+
+    // The invariants
+
+    /** A record: which one it is, and in which leader epoch it was appended. */
+    private record Entry(int value, int leaderEpoch) {
+        @Override
+        public String toString() {
+            return value + "@" + leaderEpoch;
+        }
+    }
+
+    private record Acknowledgement(int value, int leaderEpoch) { }
+
+    private static final class Invariants {
+        private final Simulation simulation;
+        private final List<Entry> committed = new ArrayList<>();
+        private final List<Acknowledgement> acknowledged = new ArrayList<>();
+        /** Those who were no replicas, and have not been in the ISR since. */
+        private final Set<Integer> removed = new TreeSet<>();
+        private final Process[] leaders = new Process[NUM_BROKERS];
+        private final int[] leaderEpochs = new int[NUM_BROKERS];
+        private final long[] highWatermarks = new long[NUM_BROKERS];
+        private PartitionRegistration partition;
+        private boolean isChanged;
+
+        Invariants(Simulation simulation) {
+            this.simulation = simulation;
+            IntStream.range(0, NUM_BROKERS).forEach(removed::add);
+        }
+
+        void acknowledge(int value, int leaderEpoch) {
+            acknowledged.add(new Acknowledgement(value, leaderEpoch));
+            isChanged = true;
+        }
+
+        /** After each batch of the metadata log. */
+        void checkPartition() {
+            PartitionRegistration next = simulation.controller.partition();
+            PartitionRegistration before = partition;
+            if (next == null || next.equals(before)) {
+                return;
+            }
+            partition = next;
+            isChanged = true;
+            Set<Integer> isr = toSet(next.isr);
+            Set<Integer> elr = toSet(next.elr);
+            Set<Integer> replicas = toSet(next.replicas);
+            if (!ONLY_LOSS) {
+                check(replicas.containsAll(isr), "isr-in-replicas", "%s", next);
+                check(replicas.containsAll(elr), "elr-in-replicas", "ELR %s, replicas %s", elr, replicas);
+                check(isr.stream().noneMatch(elr::contains), "elr-not-in-isr", "ELR %s, ISR %s", elr, isr);
+                check(next.leader < 0 || isr.contains(next.leader), "leader-in-isr", "leader %d, ISR %s", next.leader, isr);
+                check(before == null || next.leader == before.leader || !removed.contains(next.leader) ||
+                        !Replicas.contains(before.elr, next.leader),
+                    "removed-replica-elected", "Broker %d, which was removed from the replicas and has not been in the " +
+                        "ISR since, is elected from the ELR", next.leader);
+            }
+            for (int id = 0; id < NUM_BROKERS; id++) {
+                if (!replicas.contains(id)) {
+                    removed.add(id);
+                } else if (isr.contains(id)) {
+                    removed.remove(id);
+                }
+                if (isr.contains(id) && simulation.processes[id] != null) {
+                    simulation.unclean.remove(id);
+                    simulation.lostPower.remove(id);
+                }
+            }
+        }
+
+        /** After each event. */
+        void check() {
+            for (int id = 0; id < NUM_BROKERS; id++) {
+                isChanged |= simulation.updateLog(id);
+            }
+            for (Process process : simulation.processes) {
+                if (process != null) {
+                    checkHighWatermark(process);
+                }
+            }
+            if (isChanged) {
+                isChanged = false;
+                checkAcknowledged();
+            }
+        }
+
+        private void checkHighWatermark(Process process) {
+            UnifiedLog log = process.log();
+            if (log == null) {
+                return;
+            }
+            int id = process.id;
+            long highWatermark = log.highWatermark();
+            List<Entry> entries = simulation.logs.get(id);
+            if (process.isLeader()) {
+                int leaderEpoch = process.partition().getLeaderEpoch();
+                check(leaders[id] != process || leaderEpochs[id] != leaderEpoch || highWatermarks[id] <= highWatermark,
+                    "high-watermark-grows", "from %d to %d on leader %d", highWatermarks[id], highWatermark, id);
+                leaders[id] = process;
+                leaderEpochs[id] = leaderEpoch;
+                highWatermarks[id] = highWatermark;
+                while (committed.size() < highWatermark) {
+                    committed.add(entries.get(committed.size()));
+                    isChanged = true;
+                }
+            } else {
+                leaders[id] = null;
+            }
+            for (int offset = 0; offset < Math.min(highWatermark, committed.size()) && !ONLY_LOSS; offset++) {
+                check(entries.get(offset).equals(committed.get(offset)), "logs-agree",
+                    "Broker %d has %s at offset %d, below its high watermark, and %s was committed",
+                    id, entries.get(offset), offset, committed.get(offset));
+            }
+        }
+
+        private void checkAcknowledged() {
+            for (Process process : simulation.processes) {
+                if (process != null && process.isLeader()) {
+                    int leaderEpoch = process.partition().getLeaderEpoch();
+                    for (Acknowledgement acknowledgement : acknowledged) {
+                        check(acknowledgement.leaderEpoch() > leaderEpoch || contains(process.id, acknowledgement),
+                            "acknowledged-record-lost", "Record %d was acknowledged, and is not in the log of broker %d, " +
+                                "the leader of epoch %d", acknowledgement.value(), process.id, leaderEpoch);
+                    }
+                }
+            }
+            if (ONLY_LOSS || partition == null) {
+                return;
+            }
+            for (int id : Stream.concat(toSet(partition.isr).stream(), toSet(partition.elr).stream()).toList()) {
+                for (Acknowledgement acknowledgement : acknowledged) {
+                    check(simulation.lostPower.contains(id) || contains(id, acknowledgement),
+                        "acknowledged-record-in-isr-and-elr", "Record %d was acknowledged, and is not in the log of " +
+                            "broker %d, which is in the ISR or the ELR", acknowledgement.value(), id);
+                }
+            }
+        }
+
+        private boolean contains(int id, Acknowledgement acknowledgement) {
+            return simulation.logs.get(id).stream().anyMatch(entry -> entry.value() == acknowledgement.value());
+        }
+
+        private static void check(boolean holds, String invariant, String message, Object... arguments) {
+            if (!holds) {
+                throw new Violation(invariant, String.format(message, arguments));
+            }
+        }
+
+        private static Set<Integer> toSet(int[] ids) {
+            return new TreeSet<>(Replicas.toList(ids));
+        }
+    }
+
+    // The simulation
+
+    private static final class Simulation implements AutoCloseable {
+        private static final List<List<Integer>> ASSIGNMENTS = assignments();
+        private static final File ROOT = createRoot();
+
+        final MockTime time = new MockTime(START_MS, 0);
+        final File[] logDirs = new File[NUM_BROKERS];
+        final Process[] processes = new Process[NUM_BROKERS];
+        /** What is in the logs, whether or not a broker runs. */
+        final List<List<Entry>> logs = new ArrayList<>();
+        /** Who has been killed and was not in the ISR since, and who of them has lost a part of the log by it. */
+        final Set<Integer> unclean = new TreeSet<>();
+        final Set<Integer> lostPower = new TreeSet<>();
+        final List<String> story = new ArrayList<>();
+        final int minInSyncReplicas;
+        final Controller controller;
+        final Invariants invariants;
+        int numSteps;
+
+        private final Random random;
+        private boolean isTold;
+        private boolean isSleeping;
+        private final List<String> toldLines = new ArrayList<>();
+        private final Map<String, String> toldStates = new TreeMap<>();
+        private final Set<String> held = new HashSet<>();
+        private final List<FetchExchange> staleFetches = new ArrayList<>();
+        private final List<AlterPartitionExchange> alterPartitions = new ArrayList<>();
+        private boolean isPowerLossAllowed;
+        private int nextValue;
+        private long nextIncarnation;
+
+        Simulation(long seed, boolean isTold) throws Exception {
+            random = new Random(seed);
+            minInSyncReplicas = random.nextInt(4) == 0 ? 1 : 2;
+            isPowerLossAllowed = minInSyncReplicas > 1;
+            List<Integer> replicas = ASSIGNMENTS.get(random.nextInt(ASSIGNMENTS.size()));
+            while (replicas.size() < 2) {
+                replicas = ASSIGNMENTS.get(random.nextInt(ASSIGNMENTS.size()));
+            }
+            controller = new Controller(minInSyncReplicas, time, this::onMetadataChange);
+            invariants = new Invariants(this);
+            for (int id = 0; id < NUM_BROKERS; id++) {
+                logs.add(new ArrayList<>());
+                logDirs[id] = new File(ROOT, Integer.toString(id));
+                Utils.delete(logDirs[id]);
+                Files.createDirectories(logDirs[id].toPath());
+                Files.writeString(logDirs[id].toPath().resolve("meta.properties"), String.format(
+                    "version=1%ncluster.id=%s%nnode.id=%d%ndirectory.id=%s%n", "cluster", id, logDirId(id)));
+                startProcess(id);
+            }
+            flow();
+            for (Process process : processes) {
+                heartbeat(process);
+            }
+            controller.createTestTopic(TOPIC, replicas.stream().mapToInt(Integer::intValue).toArray());
+            flow();
+            this.isTold = isTold;
+            tell("Start");
+        }
+
+        private static List<List<Integer>> assignments() {
+            List<List<Integer>> all = new ArrayList<>();
+            for (int first = 0; first < NUM_BROKERS; first++) {
+                all.add(List.of(first));
+                for (int second = 0; second < NUM_BROKERS; second++) {
+                    for (int third = 0; third < NUM_BROKERS && second != first; third++) {
+                        if (third == second) {
+                            all.add(List.of(first, second));
+                        } else if (third != first) {
+                            all.add(List.of(first, second, third));
+                        }
+                    }
+                }
+            }
+            return all;
+        }
+
+        private static File createRoot() {
+            try {
+                Path memory = Path.of("/dev/shm");
+                Path root = Files.isWritable(memory) ? Files.createTempDirectory(memory, "kafka-replication-simulation") :
+                    Files.createTempDirectory("kafka-replication-simulation");
+                Runtime.getRuntime().addShutdownHook(new Thread(() ->
+                    Utils.closeQuietly(() -> Utils.delete(root.toFile()), "log directories")));
+                return root.toFile();
+            } catch (IOException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+
+        /** Random events. The seed also says which faults there are, and what is slow. */
+        Optional<Violation> runRandomly(List<Event> events) throws Exception {
+            EventType[] types = EventType.values();
+            int[] weights = new int[types.length];
+            for (EventType type : types) {
+                weights[type.ordinal()] = type.weight * (type.isFault ? random.nextInt(4) : 1 + random.nextInt(2));
+            }
+            double[] slowness = random.doubles(NUM_BROKERS * types.length).map(x -> x < 0.7 ? 0 : x).toArray();
+            int sum = Arrays.stream(weights).sum();
+            while (events.size() < EVENTS_PER_RUN) {
+                int at = random.nextInt(sum);
+                int index = 0;
+                while (at >= weights[index]) {
+                    at -= weights[index++];
+                }
+                Event event = new Event(types[index], random.nextInt(NUM_BROKERS), random.nextInt(1000));
+                boolean isSlow = !event.type().isFault &&
+                    random.nextDouble() < slowness[event.broker() * types.length + index];
+                Optional<Violation> violation = isSlow ? Optional.empty() : step(event, events);
+                if (violation.isPresent()) {
+                    return violation;
+                }
+            }
+            return Optional.empty();
+        }
+
+        Optional<Violation> replay(List<Event> events) throws Exception {
+            List<Event> done = new ArrayList<>();
+            for (Event event : events) {
+                Optional<Violation> violation = step(event, done);
+                if (violation.isPresent()) {
+                    return violation;
+                }
+            }
+            return Optional.empty();
+        }
+
+        private Optional<Violation> step(Event event, List<Event> events) throws Exception {
+            try {
+                if (handle(event)) {
+                    events.add(event);
+                }
+                return Optional.empty();
+            } catch (Violation violation) {
+                events.add(event);
+                if (isTold) {
+                    isSleeping = false;
+                    tell("...");
+                    story.add("VIOLATION " + violation.getMessage());
+                }
+                return Optional.of(violation);
+            }
+        }
+
+        /** False if the event is not possible now. */
+        private boolean handle(Event event) throws Exception {
+            int id = event.broker();
+            int number = event.number();
+            Process process = processes[id];
+            boolean isReady = process != null && process.numBatches > 0;
+            switch (event.type()) {
+                case PRODUCE:
+                    return isReady && process.isLeader() && produce(process);
+                case FETCH:
+                    return isReady && isFlowing(Link.FETCH, id) && moveFetch(process);
+                case METADATA:
+                    return process != null && isFlowing(Link.METADATA, id) &&
+                        publish(process, number % 3 == 0 || process.numBatches == 0 ? Integer.MAX_VALUE : 1 + number % 3);
+                case ALTER_PARTITION:
+                    return moveAlterPartition(id, number);
+                case HEARTBEAT:
+                    return isReady && isFlowing(Link.HEARTBEAT, id) && heartbeat(process);
+                case TICK:
+                    pass(1 + number % 600);
+                    return after("%d ms later", 1 + number % 600);
+                case SLEEP:
+                    return sleep(1 + number % 4, -1, true);
+                case LAG: // more than replica.lag.time.max.ms
+                    return sleep(8 + number % 4, -1, number % 3 == 0);
+                case LOSE_SESSION: // more than broker.session.timeout.ms
+                    return isReady && sleep(3, id, number % 3 == 0);
+                case HOLD:
+                    Link hold = Link.values()[number % Link.values().length];
+                    return isFlowing(hold, id) && held.add(hold + "-" + id) &&
+                        after("%s of broker %d: nothing gets through", hold, id);
+                case RELEASE:
+                    Link release = Link.values()[number % Link.values().length];
+                    return held.remove(release + "-" + id) && after("%s of broker %d: gets through again", release, id);
+                case DISCONNECT:
+                    return isReady && disconnect(process, number);
+                case STALE_FETCH:
+                    return receiveStaleFetch(number);
+                case ELECTION:
+                    return elect(id) && after("Broker %d becomes the preferred leader, and is elected", id);
+                case REASSIGN:
+                    List<Integer> target = ASSIGNMENTS.get(number % ASSIGNMENTS.size());
+                    isPowerLossAllowed &= target.size() > 1;
+                    return lostPower.isEmpty() && controller.reassign(target) == Errors.NONE && after("Reassignment to %s", target);
+                case CANCEL_REASSIGNMENT:
+                    return lostPower.isEmpty() && controller.reassign(null) == Errors.NONE && after("The reassignment is cancelled");
+                case MIN_ISR:
+                    isPowerLossAllowed &= number % 2 != 0;
+                    return controller.setMinInSyncReplicas(1 + number % 2) &&
+                        after("min.insync.replicas becomes %d", 1 + number % 2);
+                case SHUTDOWN:
+                    return isReady && !process.wantShutDown && (process.wantShutDown = true) && heartbeat(process);
+                case KILL:
+                    return process != null && lostPower.isEmpty() && kill(process);
+                case POWER_LOSS:
+                    return isReady && isPowerLossAllowed && unclean.isEmpty() && !isOnlyInSync(id) &&
+                        losePower(process, number);
+                case START:
+                    return process == null && start(id);
+                default:
+                    throw new IllegalStateException(event.toString());
+            }
+        }
+
+        /** A reassignment which changes the order of the replicas only, and a preferred leader election. */
+        private boolean elect(int id) {
+            PartitionRegistration partition = controller.partition();
+            if (partition.leader == id || !Replicas.contains(partition.isr, id) ||
+                    partition.addingReplicas.length + partition.removingReplicas.length > 0) {
+                return false;
+            }
+            List<Integer> replicas = new ArrayList<>(Replicas.toList(partition.replicas));
+            replicas.remove((Integer) id);
+            replicas.add(0, id);
+            return controller.reassign(replicas) == Errors.NONE && controller.electPreferredLeader() == Errors.NONE;
+        }
+
+        private boolean isFlowing(Link link, int id) {
+            return !held.contains(link + "-" + id);
+        }
+
+        /** After each step: what the brokers do by themselves, the invariants, and the story. */
+        private boolean after(String step, Object... arguments) throws Exception {
+            numSteps++;
+            for (Process process : processes) {
+                if (process != null) {
+                    pump(process);
+                }
+            }
+            invariants.check();
+            if (isTold) {
+                tell(String.format(step, arguments));
+            }
+            return true;
+        }
+
+        /** Within a sleep only what changes a state is told. */
+        private void tell(String step) {
+            if (isTold) {
+                int size = story.size();
+                tellStates();
+                if (!isSleeping || story.size() > size || !toldLines.isEmpty()) {
+                    story.add(size, String.format("[%9.3f s] %s", (time.milliseconds() - START_MS) / 1000.0, step));
+                    story.addAll(size + 1, toldLines);
+                    toldLines.clear();
+                }
+            }
+        }
+
+        private void tellLine(String line, Object... arguments) {
+            if (isTold) {
+                toldLines.add("              " + String.format(line, arguments));
+            }
+        }
+
+        private void tellStates() {
+            Map<String, String> states = new TreeMap<>();
+            states.put("controller", controller.describe());
+            for (int id = 0; id < NUM_BROKERS; id++) {
+                String state = processes[id] == null ? "broker " + id + ": does not run" : processes[id].describe();
+                states.put("broker " + id, state);
+            }
+            states.forEach((name, state) -> {
+                if (!state.equals(toldStates.put(name, state))) {
+                    story.add("              " + state);
+                }
+            });
+        }
+
+        // What brokers do
+
+        private boolean produce(Process process) throws Exception {
+            int value = nextValue++;
+            int leaderEpoch = process.partition().getLeaderEpoch();
+            SimpleRecord record = new SimpleRecord(time.milliseconds(), null, ByteBuffer.allocate(4).putInt(0, value));
+            TopicIdPartition partition = new TopicIdPartition(process.metadataCache.getTopicId(TOPIC), PARTITION);
+            process.replicaManager.appendRecords(60_000L, (short) -1, false, AppendOrigin.CLIENT,
+                CollectionConverters.asScala(Map.of(partition, MemoryRecords.withRecords(Compression.NONE, record))),
+                responses -> {
+                    if (responses.values().iterator().next().error == Errors.NONE) {
+                        invariants.acknowledge(value, leaderEpoch);
+                        tellLine("record %d is acknowledged by broker %d", value, process.id);
+                    }
+                    return BoxedUnit.UNIT;
+                },
+                stats -> BoxedUnit.UNIT, RequestLocal.noCaching(), CollectionConverters.asScala(Map.of()),
+                TransactionVersion.TV_UNKNOWN);
+            process.replicaManager.tryCompleteActions();
+            return after("Record %d is sent to broker %d", value, process.id);
+        }
+
+        /** Sends the next fetch, and requests to the controller. */
+        private void pump(Process process) {
+            if (!process.channel.isIdle()) {
+                process.channel.poll();
+            }
+            for (ClientRequest request : process.channel.client.requests()) {
+                if (alterPartitions.stream().noneMatch(exchange -> exchange.request == request)) {
+                    AlterPartitionExchange exchange = new AlterPartitionExchange(request, process, time.milliseconds());
+                    alterPartitions.add(exchange);
+                    tellLine("broker %d sends AlterPartition: ISR %s", process.id, exchange.describe());
+                }
+            }
+            SimulatedFetcherThread fetcher = process.numBatches == 0 ? null : process.fetcher();
+            if (process.fetch != null && (process.fetch.fetcher != fetcher || !process.fetch.leader.isRunning)) {
+                abandonFetch(process);
+            }
+            if (process.fetch == null && fetcher != null) {
+                Process leader = processes[fetcher.leader().brokerEndPoint().id()];
+                ReplicaFetch fetch = leader == null || leader.numBatches == 0 ? null : fetcher.nextFetch();
+                if (fetch != null) {
+                    process.fetch = new FetchExchange(fetcher, fetch, leader, time.milliseconds());
+                }
+            }
+        }
+
+        private void abandonFetch(Process process) {
+            if (!process.fetch.isReceived) {
+                staleFetches.add(process.fetch);
+            }
+            process.fetch = null;
+        }
+
+        /** The request reaches the leader, or the response the follower. */
+        private boolean moveFetch(Process process) throws Exception {
+            FetchExchange fetch = process.fetch;
+            if (fetch == null || fetch.isReceived && fetch.response == null) {
+                return false;
+            }
+            if (!fetch.isReceived) {
+                receiveFetch(fetch);
+                return after("A fetch of broker %d %s reaches broker %d", process.id, describe(fetch), fetch.leader.id);
+            }
+            process.fetch = null;
+            fetch.fetcher.handleResponse(fetch);
+            return after("The response to a fetch reaches broker %d", process.id);
+        }
+
+        private static String describe(FetchExchange fetch) {
+            FetchRequest.PartitionData data = fetch.fetch.partitionData().get(PARTITION);
+            return String.format("(offset %d, epoch %d)", data.fetchOffset, data.currentLeaderEpoch.orElse(-1));
+        }
+
+        private boolean receiveStaleFetch(int number) throws Exception {
+            staleFetches.removeIf(fetch -> !fetch.leader.isRunning || time.milliseconds() - fetch.sentMs > STALE_REQUEST_MS);
+            if (staleFetches.isEmpty()) {
+                return false;
+            }
+            FetchExchange fetch = staleFetches.remove(number % staleFetches.size());
+            receiveFetch(fetch);
+            return after("A fetch %s on a closed connection reaches broker %d", describe(fetch), fetch.leader.id);
+        }
+
+        private void receiveFetch(FetchExchange fetch) {
+            fetch.isReceived = true;
+            FetchRequest request = fetch.request;
+            FetchParams params = new FetchParams(request.replicaId(), request.replicaEpoch(), request.maxWait(),
+                request.minBytes(), request.maxBytes(), FetchIsolation.of(request), Optional.empty());
+            List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> partitions = new ArrayList<>();
+            request.fetchData(fetch.leader.metadataCache.topicIdsToNames()).forEach((partition, data) ->
+                partitions.add(new Tuple2<>(partition, data)));
+            if (partitions.get(0)._1().topic() == null) {
+                fetch.response = response(new TopicIdPartition(partitions.get(0)._1().topicId(), PARTITION),
+                    FetchResponse.partitionResponse(0, Errors.UNKNOWN_TOPIC_ID));
+                return;
+            }
+            fetch.leader.replicaManager.fetchMessages(params, CollectionConverters.asScala(partitions).toSeq(),
+                QuotaFactory.UNBOUNDED_QUOTA, results -> {
+                    fetch.response = response(results.head()._1(), partitionData(results.head()._2()));
+                    return BoxedUnit.UNIT;
+                });
+            fetch.leader.replicaManager.tryCompleteActions();
+        }
+
+        private static FetchResponse response(TopicIdPartition partition, FetchResponseData.PartitionData data) {
+            LinkedHashMap<TopicIdPartition, FetchResponseData.PartitionData> responses = new LinkedHashMap<>();
+            responses.put(partition, data);
+            return FetchResponse.of(Errors.NONE, 0, FetchMetadata.INVALID_SESSION_ID, responses, List.of());
+        }
+
+        private static FetchResponseData.PartitionData partitionData(FetchPartitionData result) {
+            FetchResponseData.PartitionData data = new FetchResponseData.PartitionData().
+                setPartitionIndex(0).
+                setErrorCode(result.error.code()).
+                setHighWatermark(result.highWatermark).
+                setLastStableOffset(result.lastStableOffset.orElse(FetchResponse.INVALID_LAST_STABLE_OFFSET)).
+                setLogStartOffset(result.logStartOffset).
+                setRecords(toMemoryRecords(result.records));
+            result.divergingEpoch.ifPresent(data::setDivergingEpoch);
+            return data;
+        }
+
+        private static MemoryRecords toMemoryRecords(Records records) {
+            if (records instanceof FileRecords fileRecords && fileRecords.sizeInBytes() > 0) {
+                try {
+                    ByteBuffer buffer = ByteBuffer.allocate(fileRecords.sizeInBytes());
+                    fileRecords.readInto(buffer, 0);
+                    return MemoryRecords.readableRecords(buffer);
+                } catch (IOException e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+            return records instanceof MemoryRecords memoryRecords ? memoryRecords : MemoryRecords.EMPTY;
+        }
+
+        ListOffsetsResponse listOffsets(int leaderId, ListOffsetsRequest request) {
+            Process leader = processes[leaderId];
+            ListOffsetsPartition partition = request.topics().get(0).partitions().get(0);
+            Errors error = leader == null || !leader.isLeader() ? Errors.NOT_LEADER_OR_FOLLOWER :
+                leader.partition().getLeaderEpoch() != partition.currentLeaderEpoch() ? Errors.FENCED_LEADER_EPOCH :
+                Errors.NONE;
+            ListOffsetsPartitionResponse response = new ListOffsetsPartitionResponse().
+                setPartitionIndex(0).
+                setErrorCode(error.code());
+            if (error == Errors.NONE) {
+                boolean isLatest = partition.timestamp() == ListOffsetsRequest.LATEST_TIMESTAMP;
+                response.setOffset(isLatest ? leader.log().logEndOffset() : leader.log().logStartOffset());
+                response.setLeaderEpoch(leader.log().latestEpoch().orElse(0));
+            }
+            return new ListOffsetsResponse(new ListOffsetsResponseData().setTopics(List.of(
+                new ListOffsetsTopicResponse().setName(TOPIC).setPartitions(List.of(response)))));
+        }
+
+        private boolean publish(Process process, int maxBatches) throws Exception {
+            int from = process.numBatches;
+            int to = (int) Math.min(controller.batches.size(), (long) from + maxBatches);
+            if (from == to) {
+                return false;
+            }
+            process.publish(controller.batches.subList(from, to), time.milliseconds());
+            return after("Broker %d gets metadata, %d batches in one delta", process.id, to - from);
+        }
+
+        private void onMetadataChange() {
+            invariants.checkPartition();
+        }
+
+        /** A request reaches the controller, or a response the leader. */
+        private boolean moveAlterPartition(int id, int number) throws Exception {
+            alterPartitions.removeIf(exchange -> !exchange.isConnected() &&
+                (exchange.response != null || time.milliseconds() - exchange.sentMs > STALE_REQUEST_MS));
+            List<AlterPartitionExchange> exchanges = alterPartitions.stream().
+                filter(exchange -> exchange.leader.id == id).
+                filter(exchange -> !exchange.isConnected() || isFlowing(Link.ALTER_PARTITION, id)).
+                toList();
+            return !exchanges.isEmpty() && moveAlterPartition(exchanges.get(number % exchanges.size()));
+        }
+
+        private boolean moveAlterPartition(AlterPartitionExchange exchange) throws Exception {
+            if (exchange.response == null) {
+                exchange.response = controller.handleAlterPartition(exchange.data);
+                return after("AlterPartition (%s) of broker %d%s reaches the controller: %s", exchange.describe(),
+                    exchange.leader.id, exchange.isConnected() ? "" : " on a closed connection", describe(exchange.response));
+            }
+            exchange.leader.channel.client.respondToRequest(exchange.request, new AlterPartitionResponse(exchange.response));
+            alterPartitions.remove(exchange);
+            return after("The response to AlterPartition reaches broker %d: %s", exchange.leader.id,
+                describe(exchange.response));
+        }
+
+        private static String describe(AlterPartitionResponseData response) {
+            if (response.errorCode() != Errors.NONE.code()) {
+                return Errors.forCode(response.errorCode()).toString();
+            }
+            AlterPartitionResponseData.PartitionData partition = response.topics().get(0).partitions().get(0);
+            return partition.errorCode() != Errors.NONE.code() ? Errors.forCode(partition.errorCode()).toString() :
+                String.format("ISR %s, partition epoch %d", partition.isr(), partition.partitionEpoch());
+        }
+
+        private boolean heartbeat(Process process) throws Exception {
+            BrokerHeartbeatReply reply = controller.heartbeat(process.id, process.brokerEpoch, process.metadataOffset(),
+                process.wantShutDown);
+            if (reply.shouldShutDown()) {
+                process.shutdown();
+                end(process);
+                return after("Broker %d has shut down", process.id);
+            }
+            return after("Heartbeat of broker %d%s", process.id, process.wantShutDown ? ", which wants to shut down" : "");
+        }
+
+        // Time
+
+        private void pass(long ms) throws Exception {
+            time.sleep(ms);
+            for (Process process : processes) {
+                if (process != null) {
+                    process.scheduler.tick();
+                    process.timer.advanceClock(0);
+                    process.channel.poll();
+                }
+            }
+            controller.fenceStaleBrokers();
+        }
+
+        /**
+         * Time in which the heartbeats get through that are not held back, but those of one broker, and the rest too
+         * if it flows.
+         */
+        private boolean sleep(int heartbeats, int silentId, boolean isFlowing) throws Exception {
+            isSleeping = true;
+            for (int i = 0; i < heartbeats; i++) {
+                pass(HEARTBEAT_INTERVAL_MS);
+                after("%d ms later", HEARTBEAT_INTERVAL_MS);
+                for (Process process : processes) {
+                    if (process != null && process.numBatches > 0 && process.id != silentId &&
+                            isFlowing(Link.HEARTBEAT, process.id)) {
+                        heartbeat(process);
+                    }
+                }
+                if (isFlowing) {
+                    flow();
+                }
+            }
+            isSleeping = false;
+            return true;
+        }
+
+        private void flow() throws Exception {
+            boolean isMoving = true;
+            for (int i = 0; i < 50 && isMoving; i++) {
+                isMoving = false;
+                for (int id = 0; id < NUM_BROKERS; id++) {
+                    if (processes[id] != null && isFlowing(Link.METADATA, id)) {
+                        isMoving |= publish(processes[id], Integer.MAX_VALUE);
+                    }
+                    if (processes[id] != null && isFlowing(Link.FETCH, id)) {
+                        isMoving |= moveFetch(processes[id]);
+                    }
+                    if (isFlowing(Link.ALTER_PARTITION, id)) {
+                        Process process = processes[id];
+                        for (AlterPartitionExchange exchange : List.copyOf(alterPartitions)) {
+                            if (exchange.leader == process && exchange.isConnected()) {
+                                isMoving |= moveAlterPartition(exchange);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+
+        // Faults
+
+        private boolean disconnect(Process process, int number) throws Exception {
+            if (number % 2 == 0) {
+                if (process.fetch == null) {
+                    return false;
+                }
+                abandonFetch(process);
+                return after("The connection for fetches of broker %d is closed", process.id);
+            }
+            if (!process.channel.client.hasInFlightRequests()) {
+                return false;
+            }
+            process.channel.client.disconnect(CONTROLLER.idString());
+            return after("The connection of broker %d to the controller is closed", process.id);
+        }
+
+        private boolean kill(Process process) throws Exception {
+            process.kill();
+            unclean.add(process.id);
+            end(process);
+            return after("Broker %d is killed", process.id);
+        }
+
+        /** A reassignment which is cancelled, or completes, may leave records on one broker only. */
+        private boolean isOnlyInSync(int id) {
+            PartitionRegistration partition = controller.partition();
+            return IntStream.concat(Arrays.stream(partition.isr), Arrays.stream(partition.elr)).allMatch(r -> r == id);
+        }
+
+        /** What has not been flushed of the log is lost, or a part of it. */
+        private boolean losePower(Process process, int number) throws Exception {
+            UnifiedLog log = process.log();
+            if (log == null || log.recoveryPoint() >= log.logEndOffset()) {
+                return false;
+            }
+            long end = log.recoveryPoint() + number % (log.logEndOffset() - log.recoveryPoint());
+            process.kill();
+            try (FileRecords records = FileRecords.open(new File(log.dir(), "00000000000000000000.log"))) {
+                int size = 0;
+                for (RecordBatch batch : records.batches()) {
+                    size += batch.baseOffset() < end ? batch.sizeInBytes() : 0;
+                }
+                records.truncateTo(size);
+            }
+            logs.get(process.id).subList((int) end, logs.get(process.id).size()).clear();
+            unclean.add(process.id);
+            lostPower.add(process.id);
+            end(process);
+            return after("Broker %d loses power, and its log from offset %d on", process.id, end);
+        }
+
+        private void end(Process process) {
+            processes[process.id] = null;
+            held.removeIf(link -> link.endsWith("-" + process.id));
+        }
+
+        private boolean start(int id) throws Exception {
+            return startProcess(id) && after("Broker %d starts", id);
+        }
+
+        private boolean startProcess(int id) {
+            OptionalLong previousBrokerEpoch = new CleanShutdownFileHandler(logDirs[id].toString()).read();
+            OptionalLong brokerEpoch = controller.registerBroker(id, new Uuid(2000 + id, ++nextIncarnation),
+                previousBrokerEpoch);
+            if (brokerEpoch.isEmpty()) {
+                return false;
+            }
+            processes[id] = new Process(id, brokerEpoch.getAsLong(), this);
+            return true;
+        }
+
+        // What is in the logs
+
+        /** Whether there was a change. */
+        boolean updateLog(int id) {
+            Process process = processes[id];
+            if (process == null || process.numBatches == 0) {
+                return false;
+            }
+            List<Entry> entries = logs.get(id);
+            UnifiedLog log = process.log();
+            long end = log == null ? 0 : log.logEndOffset();
+            if (end == entries.size()) {
+                return false;
+            }
+            if (end < entries.size()) {
+                entries.subList((int) end, entries.size()).clear();
+            }
+            while (entries.size() < end) {
+                readEntries(log, entries);
+            }
+            return true;
+        }
+
+        private static void readEntries(UnifiedLog log, List<Entry> entries) {
+            try {
+                Records records = log.read(entries.size(), Integer.MAX_VALUE, FetchIsolation.LOG_END, true).records;
+                for (RecordBatch batch : records.batches()) {
+                    for (Record record : batch) {
+                        entries.add(new Entry(record.value().getInt(0), batch.partitionLeaderEpoch()));
+                    }
+                }
+            } catch (IOException e) {
+                throw new IllegalStateException(e);
+            }
+        }
+
+        @Override
+        public void close() throws IOException {
+            for (Process process : processes) {
+                if (process != null) {
+                    process.kill();
+                }
+            }
+        }
+    }
+}
