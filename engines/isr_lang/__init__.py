@@ -102,7 +102,7 @@ from isr_lang.design import Assumption, Design, assume
 from isr_lang.errors import ModelError, Where
 from isr_lang.expr import NONE
 from isr_lang.instance import FoldedAction, FoldedGuard, Instance, SettingError, reads
-from isr_lang.nodes import OPERATORS, Binder, Node, variables_in, walk
+from isr_lang.nodes import OPERATORS, Binder, Node, constants_in, variables_in, walk
 from isr_lang.printing import show, text
 from isr_lang.promises import ANY_NUMBER, Conjunct, always, enabled, leads_to, sometimes, sometimes_step, step
 from isr_lang.quantify import count, exists, forall, largest, smallest, when
@@ -148,6 +148,7 @@ __all__ = [
     "assume",
     "blank",
     "bound",
+    "constants_in",
     "count",
     "define",
     "enabled",

@@ -302,3 +302,14 @@ def variables_in(node: Node) -> set[str]:
         elif n.op == "call":
             names |= variables_in(n.attr[0].body)
     return names
+
+
+def constants_in(node: Node) -> set[str]:
+    """The names of the constants that an expression reads, itself or through the definitions that it calls."""
+    names: set[str] = set()
+    for n in walk(node):
+        if n.op == "constant":
+            names.add(n.attr.name)
+        elif n.op == "call":
+            names |= constants_in(n.attr[0].body)
+    return names

@@ -10,7 +10,7 @@ import pytest
 from tests.support.sample import sample
 
 from isr_check.best_first import best_first
-from isr_check.engine import Limits, silent
+from isr_check.engine import Limits, Verdict, silent
 from isr_check.explorer import explore
 from isr_check.native import explore as native
 from isr_check.reference import Evaluator
@@ -21,7 +21,7 @@ from isr_protocol.by_name import DESIGNS
 from isr_protocol.promises.allowances import Allowance, allowances
 from isr_protocol.promises.premises import PREMISES
 from isr_protocol.promises.room import MILESTONES, following, larger, observed, stories
-from isr_protocol.promises.worth import room_left
+from isr_protocol.promises.worth import room_left, without_bounds
 from isr_report.matrix.plan import Cell, cells, load_plan
 from isr_trace.replay import record
 
@@ -178,6 +178,45 @@ def test_an_action_that_the_faults_exclude_needs_no_room() -> None:
     seen = native(Instance(DESIGNS["kraft-3.5"], constants), ("type-ok",), Limits(), silent)
     assert room_left(DESIGNS["kraft-3.5"], constants, native, Limits(), steps_by_action=seen.steps_by_action).witness
     assert room_left(DESIGNS["kraft-3.5"], constants, native, Limits()).witness is None
+
+
+@pytest.mark.explores
+def test_an_action_that_bounds_exclude_is_not_excluded_by_faults() -> None:
+    """The reassignments spend the leader epochs that an unclean election would take: larger bounds break promises."""
+    design = DESIGNS["reassigned-by-added"]
+    settings: dict[str, Value] = {"unclean": True, "epochs": 2, "isr_changes": 4}
+    constants = Instance(design, settings).constants
+    seen = native(Instance(design, constants), ("type-ok",), Limits(), silent)
+    assert not seen.steps_by_action["controller_elects_unclean"]
+    assert room_left(design, constants, native, Limits(), steps_by_action=seen.steps_by_action).witness is None
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize(("crashes", "refused_by_bounds"), [(0, False), (1, True)])
+def test_whether_bounds_refuse_an_action_is_seen_where_they_do_not(crashes: int, refused_by_bounds: bool) -> None:
+    design = DESIGNS["kraft-3.5"]
+    settings: dict[str, Value] = {"replicas": 2, "unclean": True, "crashes": crashes, "epochs": 1, "isr_changes": 2}
+    for asked, taken in ((design, False), (without_bounds(design, "controller_elects_unclean"), refused_by_bounds)):
+        seen = native(Instance(asked, settings), ("type-ok",), Limits(), silent)
+        assert bool(seen.steps_by_action["controller_elects_unclean"]) is taken
+
+
+@pytest.mark.explores
+def test_no_unclean_election_takes_who_is_no_replica() -> None:
+    """Kafka elects among the target replicas (PartitionChangeBuilder.electAnyLeader)."""
+    instance = Instance(DESIGNS["reassigned-by-added"], {"unclean": True, "epochs": 3, "isr_changes": 4, "replicas": 2})
+    seen = native(instance, ("leader-in-isr",), Limits(), silent)
+    assert seen.steps_by_action["controller_elects_unclean"]
+    assert seen.finding("leader-in-isr").verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("name", ["kafka-removed-replica", "elr-of-replicas", "reassigned-by-added"])
+def test_a_reassignment_without_a_budget_takes_an_election_of_its_own(name: str) -> None:
+    before = Instance(KIP_966, {"replicas": 2, "crashes": 0, "sessions_lost": 1}).constants
+    design = DESIGNS[name]
+    constants = Instance(design, {"crashes": 0, "sessions_lost": 1, "epochs": 1, "isr_changes": 2}).constants
+    assert larger(KIP_966, {**before, "epochs": 1, "isr_changes": 2}) == {"epochs": 2, "isr_changes": 4}
+    assert larger(design, constants) == {"epochs": 3, "isr_changes": 6}
 
 
 def test_larger_bounds_are_never_smaller() -> None:

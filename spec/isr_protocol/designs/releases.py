@@ -76,6 +76,7 @@ from isr_protocol.designs.removed_replica import (
     ELR_OF_REPLICAS,
     awaited_replica,
     electable_replica,
+    elects_replica,
     follows_as_replica,
     forgets_replicas,
     leader_learns_replicas,
@@ -537,6 +538,7 @@ _AS_WELL: Mapping[str, tuple[Action, ...]] = {
     "leader_adopts_isr": (is_ahead,),
     "leader_hears_known_version": (counts_news,),
     "controller_accepts_alter_partition": (goes_on,),
+    "controller_elects_unclean": (elects_replica,),
     "controller_sets_minimum": (counts_minimum,),
     "controller_refuses_later_copy": (counts_copy,),
 }

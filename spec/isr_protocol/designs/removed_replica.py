@@ -160,6 +160,12 @@ def follows_as_replica(old: Reassigned, new: Reassigned, r: Replica) -> Step:
 
 
 @action
+def elects_replica(old: Reassigned, new: Reassigned, leader: Replica) -> Step:
+    """Not even an unclean election takes who is no replica (PartitionChangeBuilder.electAnyLeader: targetReplicas)."""
+    return (old.replicas.has(leader),)
+
+
+@action
 def forgets_replicas(old: Reassigned, new: Reassigned, r: Replica) -> Step:
     """Taken where a process ends."""
     return (new.own_replicas[r] == blank(old.replicas),)
@@ -173,6 +179,7 @@ def _reassigned() -> Design:
         broker_crashes=forgets_replicas,
         broker_loses_power=forgets_replicas,
         broker_shuts_down=forgets_replicas,
+        controller_elects_unclean=elects_replica,
     )
     # A partition of one replica acknowledges what one log holds, and means to; and who was removed deletes its log
     # before a leader that has yet to hear of it takes it out of its own in-sync set.

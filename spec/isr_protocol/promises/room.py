@@ -489,9 +489,11 @@ def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
 
     A fault may cost a change of the leader, and the last one two: to nobody and back. A change of the leader costs one
     of the partition's metadata, and so does the return of who left the in-sync set. What a setting allows costs as
-    much: an unclean election is such a change to nobody and back, after an in-sync set that shrank.
+    much: an unclean election is such a change to nobody and back, after an in-sync set that shrank. A reassignment
+    changes the leader, too. A design that has no budget for these gets room for one.
     """
     faults = sum(cast("int", constants[c.name]) for c in design.constants() if c.budget)
+    faults += any(u.variable == "replicas" for a in design.actions for u in a.updates) and not operations_of(design)
     wanted = {"epochs": 1 + faults, "isr_changes": 2 + 2 * max(1, faults)}
     return {
         c.name: max(cast("int", constants[c.name]), min(wanted[c.name], c.high))

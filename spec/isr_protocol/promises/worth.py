@@ -23,9 +23,9 @@ from isr_check.worth import (
     promises_without_encounter,
     without_premises,
 )
-from isr_lang import Design, Instance, Property, Value
+from isr_lang import Design, Instance, Property, Value, constants_in
 from isr_protocol.promises.premises import OF_COMMITTED_RECORDS, PRECURSOR, PREMISES
-from isr_protocol.promises.room import Story, larger, stories
+from isr_protocol.promises.room import ELECTION, Story, larger, stories
 from isr_protocol.promises.slack import Slack, probes, slack_of
 
 if TYPE_CHECKING:
@@ -135,10 +135,19 @@ def _is_excluded(
     if not action or steps_by_action is None or steps_by_action.get(action):
         return False
     larger_constants = {**constants, **larger(design, constants)}
-    if larger_constants == constants:
-        return True
-    explored = engine(Instance(design, larger_constants), (TYPE_OK,), limits, silent)
-    return explored.complete and not explored.steps_by_action.get(action)
+    for asked in (design, without_bounds(design, action)):
+        explored = engine(Instance(asked, larger_constants), (TYPE_OK,), limits, silent)
+        if not explored.complete or explored.steps_by_action.get(action):
+            return False
+    return True
+
+
+def without_bounds(design: Design, action: str) -> Design:
+    """The design in which this action is taken wherever only bounds refuse it. There it changes nothing."""
+    changed = next(a for a in design.actions if a.name == action)
+    guards = tuple(g for g in changed.guards if constants_in(g.condition).isdisjoint(ELECTION))
+    idle = attrs.evolve(changed, guards=guards, updates=())
+    return attrs.evolve(design, actions=tuple(idle if a is changed else a for a in design.actions))
 
 
 def slack(
