@@ -196,13 +196,14 @@ final class Broker {
 
   /**
    * Recovery of the logs under the configuration that the metadata has: LogManager.startup, before
-   * the first delta.
+   * the first delta. With {@code stray} those metadata have no replica of the broker's, as
+   * BrokerMetadataPublisher.initializeManagers looks for it.
    */
-  void load(List<ApiMessage> records) {
+  void load(List<ApiMessage> records, boolean stray) {
     MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
     records.forEach(delta::replay);
     parts.cache.setImage(delta.apply(new MetadataProvenance(records.size(), 1, clock.now, true)));
-    parts.startLogs();
+    parts.startLogs(stray);
     parts.settleLog(this, flushed);
   }
 

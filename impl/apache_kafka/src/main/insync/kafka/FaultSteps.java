@@ -98,7 +98,7 @@ final class FaultSteps {
     }
     process.epoch = controller.epoch(r);
     at.process = process;
-    at.process.load(controller.log());
+    at.process.load(controller.log(), false);
     at.minimum = controller.minimum();
     at.disk = new Disk(new byte[0], 0, List.of(), at.disk.watermark(), null, null);
     at.fetch = new Machine.Fetch();

@@ -70,9 +70,10 @@ final class Logs {
             : ((Option<?>) found).getOrElse(() -> null));
   }
 
-  void start(Set<String> topics) {
-    Function<UnifiedLog, Boolean> java = log -> false;
-    Function1<UnifiedLog, Object> scala = log -> false;
+  /** LogManager.startup; {@code stray}: the broker has no replica of what it has logs of. */
+  void start(Set<String> topics, boolean stray) {
+    Function<UnifiedLog, Boolean> java = log -> stray;
+    Function1<UnifiedLog, Object> scala = log -> stray;
     Wiring.call(
         manager, "startup", topics, CollectionConverters.asScala(topics).toSet(), java, scala);
   }

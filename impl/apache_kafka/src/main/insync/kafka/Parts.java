@@ -340,9 +340,9 @@ final class Parts {
     return logs.of(partition);
   }
 
-  void startLogs() {
+  void startLogs(boolean stray) {
     try {
-      logs.start(Set.of(HeldController.TOPIC));
+      logs.start(Set.of(HeldController.TOPIC), stray);
     } catch (Exception problem) {
       throw new IllegalStateException(problem);
     }

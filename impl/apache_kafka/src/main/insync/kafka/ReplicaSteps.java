@@ -264,16 +264,17 @@ final class ReplicaSteps {
   /** It learns that it has no replica any more: ReplicaManager.stopPartitions. */
   private static void deletes(World world, int r, int records) throws Exception {
     Machine look = world.look(r);
-    if (look.process.partition() == null) {
-      throw Refused.because("it has no replica to delete");
-    }
     if (look.process.leader() < 0 && look.process.rows().isEmpty()) {
       throw Refused.because("it follows nobody and has nothing");
     }
     int minimum = look.minimum();
     Machine at = world.alive(r);
-    Disk.of(at.process, at.watermark(), null)
-        .prepare(r, at.directory()); // the files that Kafka renames now
+    Disk disk = Disk.of(at.process, at.watermark(), null);
+    if (at.process.partition() == null) {
+      startsWithStray(world, at, disk, records);
+    } else {
+      disk.prepare(r, at.directory()); // the files that Kafka renames now
+    }
     at.process.learn(world.controller(), records);
     if (at.process.partition() != null || at.process.log() != null) {
       throw Refused.answer("it keeps its replica");
@@ -289,6 +290,16 @@ final class ReplicaSteps {
     if (!Messages.lives(world, r)) {
       Messages.send(at);
     }
+  }
+
+  /**
+   * The first metadata that a process reads have no replica on its broker: LogManager.startup takes
+   * its log for a stray. Kafka loads logs in the step in which it first publishes metadata.
+   */
+  private static void startsWithStray(World world, Machine at, Disk disk, int records)
+      throws Exception {
+    at.process = new Broker(at.id, at.process.epoch, at.clock, disk, at.directory());
+    at.process.load(world.controller().log().subList(0, records), true);
   }
 
   /** Its metadata bring the partition's version that the leader knows from an answer. */

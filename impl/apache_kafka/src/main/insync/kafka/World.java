@@ -72,7 +72,7 @@ final class World {
       machine.minimum = settings.minInsync();
       machine.process =
           new Broker(i, made.epoch(i), machine.clock, Disk.NEW, machine.directory());
-      machine.process.load(made.log());
+      machine.process.load(made.log(), false);
       machines[i] = new Slot<>(machine);
     }
     for (Slot<Machine> machine : machines) {
