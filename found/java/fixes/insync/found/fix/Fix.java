@@ -54,16 +54,19 @@ public final class Fix {
 
   private Fix() {}
 
-  private record Change(String type, String method, Class<?> advice) {}
+  /** A change of one method. */
+  record Change(String type, String method, Class<?> advice) {}
 
   /** Arguments: the fix's name, or several with commas between, and the folder. */
   public static void main(String[] arguments) throws IOException {
     List<Change> changes = new ArrayList<>();
     for (String name : arguments[0].split(",")) {
-      if (!FIXES.containsKey(name)) {
-        throw new IllegalArgumentException("no fix " + name + "; there are " + FIXES.keySet());
+      Change mistake = Mistakes.ALL.get(name);
+      if (mistake == null && !FIXES.containsKey(name)) {
+        throw new IllegalArgumentException(
+            "no fix " + name + "; there are " + FIXES.keySet() + ", and " + Mistakes.ALL.keySet());
       }
-      changes.addAll(FIXES.get(name));
+      changes.addAll(mistake == null ? FIXES.get(name) : List.of(mistake));
     }
     for (String type : changes.stream().map(Change::type).distinct().toList()) {
       write(type, changes, new File(arguments[1]));

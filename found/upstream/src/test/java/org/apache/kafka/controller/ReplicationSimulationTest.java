@@ -888,6 +888,7 @@ public class ReplicationSimulationTest {
         }
     }
 
+    /** The leader epoch is the one in which it was committed. */
     private record Acknowledgement(int value, int leaderEpoch) { }
 
     private static final class Invariants {
@@ -1308,14 +1309,13 @@ public class ReplicationSimulationTest {
 
         private boolean produce(Process process) throws Exception {
             int value = nextValue++;
-            int leaderEpoch = process.partition().getLeaderEpoch();
             SimpleRecord record = new SimpleRecord(time.milliseconds(), null, ByteBuffer.allocate(4).putInt(0, value));
             TopicIdPartition partition = new TopicIdPartition(process.metadataCache.getTopicId(TOPIC), PARTITION);
             process.replicaManager.appendRecords(60_000L, (short) -1, false, AppendOrigin.CLIENT,
                 CollectionConverters.asScala(Map.of(partition, MemoryRecords.withRecords(Compression.NONE, record))),
                 responses -> {
                     if (responses.values().iterator().next().error == Errors.NONE) {
-                        invariants.acknowledge(value, leaderEpoch);
+                        invariants.acknowledge(value, process.partition().getLeaderEpoch());
                         tellLine("record %d is acknowledged by broker %d", value, process.id);
                     }
                     return BoxedUnit.UNIT;
