@@ -48,6 +48,8 @@ def read_assignment(text: str, source: str) -> Assignment:
         whole: object = json.loads(text)
     except ValueError as problem:
         raise BadAssignment(f"{source} is no JSON ({problem}); it has one object (example: {EXAMPLE})") from None
+    except RecursionError:
+        raise BadAssignment(f"{source} is JSON that is nested too deeply (example: {EXAMPLE})") from None
     entries: object = cast("Mapping[str, object]", whole).get("partitions") if isinstance(whole, dict) else None
     if not isinstance(entries, list):
         raise BadAssignment(f"{source} has no list of partitions (example: {EXAMPLE})")

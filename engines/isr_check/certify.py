@@ -116,7 +116,7 @@ def read_certificate(path: Path) -> StoredProof:
         raise BadProof(f"{path} is not a proof: it is no zip file that can be read") from None
     try:
         manifest = cast("object", json.loads(files.pop(MANIFEST)))
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         raise BadProof(f"{path} is not a proof: it has no {MANIFEST} that can be read") from None
     if not isinstance(manifest, dict) or cast("Json", manifest).get("schema") != SCHEMA:
         raise BadProof(f"{path} is not a proof: its {MANIFEST} does not say {SCHEMA}")

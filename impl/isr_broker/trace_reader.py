@@ -60,7 +60,7 @@ def read_objects(name: str, data: bytes, begins: str) -> tuple[list[Mapping[str,
     for number, line in enumerate(lines, 1):
         try:
             value = cast("object", json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadTrace(f"{name}, line {number}: {error}") from error
         if not isinstance(value, dict):
             raise BadTrace(f"{name}, line {number}: no object")

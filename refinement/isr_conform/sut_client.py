@@ -139,7 +139,7 @@ class ProcessClient:
         line = self._line(do)
         try:
             answer = cast("Json", json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SutFailure(f"it answers {do} with {_short(line)}, which is no JSON") from None
         if not isinstance(answer, dict):
             raise SutFailure(f"it answers {do} with {_short(line)}, which is no object")

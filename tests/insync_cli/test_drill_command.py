@@ -113,6 +113,45 @@ def test_a_reassignment_is_read_from_a_file(tmp_path: Path, capsys: pytest.Captu
     assert "has no list of partitions" in capsys.readouterr().err
 
 
+MOVE = '{{"version": 1, "partitions": [{{"topic": "{}", "partition": {}, "replicas": [11, 12]}}]}}'
+TWO = TOPICS + TOPICS.replace("Topic: t\t", "Topic: u\t").replace("TopicId: x", "TopicId: y")
+
+
+@pytest.mark.parametrize(
+    ("topic", "number", "options", "code", "says"),
+    [
+        (
+            "zz",
+            0,
+            "",
+            20,
+            "UNKNOWN: not every partition was told, and the steps may touch another: reassign plan.json: ",
+        ),
+        ("t", 7, "", 65, "reassign plan.json: there is no t-7; t has 1 described"),
+        ("u", 0, "", 0, "YES: "),
+        ("u", 0, "--topic t", 0, "not judged: 1 other topic, of which the steps may touch partitions"),
+        ("u", 7, "--topic t", 0, "not judged: 1 other topic, of which the steps may touch partitions"),
+        ("zz", 0, "--topic t", 20, "it moves zz-0, of which nothing was described"),
+    ],
+)
+def test_a_move_of_what_nobody_described_is_not_safe(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    topic: str,
+    number: int,
+    options: str,
+    code: int,
+    says: str,
+) -> None:
+    """It was "YES: the steps touch no partition that was described"."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.json").write_text(MOVE.format(topic, number), encoding="utf-8")
+    assert drill(tmp_path, "reassign plan.json; wait reassigned", *options.split(), topics=TWO) == code
+    text = capsys.readouterr()
+    assert says in " ".join((text.err if code == 65 else text.out).split())
+
+
 def test_a_majority_of_controllers_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     properties = tmp_path / "server.properties"
     voters = ",".join(f"{i}@c{i}:9093" for i in (100, 101, 102))

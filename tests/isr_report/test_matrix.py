@@ -187,6 +187,84 @@ def test_a_matrix_that_decides_nothing_is_not_green(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out.endswith("one-leader-per-epoch violated in 0, TOO SMALL in 1\n")
 
 
+ONE_CELL = """
+designs = ["kip-966", "kip-966"]
+promises = ["acked-survives"]
+bounds = { replicas = 2, log = 1, records = 1, epochs = 1, isr_changes = 2, consumers = 0 }
+[settings]
+min_insync = ["2"]
+[usual]
+min_insync = "2"
+[[fault]]
+name = "none"
+says = "nothing fails"
+budget = {}
+"""
+
+
+def said_of(plan: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """The exit code, the last line and the error of a matrix of this plan."""
+    (folder / "plan.toml").write_text(plan)
+    code = main(["matrix", "--plan", str(folder / "plan.toml"), "--out", str(folder / "out"), "--quiet"])
+    text = capsys.readouterr()
+    return code, text.out, text.err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (
+            '["2"]',
+            '["2", "9"]',
+            "kip-966, fault none, min_insync = 9: --min-insync is a whole number from 1 to 7, not 9",
+        ),
+        ('["2"]', '["2", "two"]', "min_insync = two: --min-insync is a whole number from 1 to 7, not two"),
+        ("budget = {}", "budget = { crashes = 40 }", "--crashes is a whole number from 0 to "),
+        ("log = 1", "log = 99", "--log is a whole number from 1 to "),
+        ("budget = {}", "budget = { crash = 1 }", "there is no bound or setting 'crash'; did you mean 'crashes'?"),
+        ("min_insync =", "min_insinc =", "there is no bound or setting 'min_insinc'; did you mean 'min_insync'?"),
+        ("budget = {}", 'budget = {}\nonly = { uncleam = "on" }', "'uncleam'; did you mean 'unclean'?"),
+        (
+            "budget = {}",
+            'budget = {}\nneeds = ["broker_crash"]',
+            "no action 'broker_crash'; did you mean 'broker_crashes'?",
+        ),
+        ("budget = {}", 'budget = {}\nasks = ["acked-survive"]', "there is no promise in the plan 'acked-survive'"),
+        ("budget = {}", 'budget = {}\ndesigns = ["kip-967"]', "there is no design 'kip-967'; did you mean 'kip-966'?"),
+        ('["acked-survives"]', '["acked-survives", "no-divergance"]', "did you mean 'no-divergence'?"),
+        ('[usual]\nmin_insync = "2"', '[usual]\nmin_insync = "1"', "min_insync = 1 is usual, and none of its settings"),
+        ("budget = {}", 'budget = {}\n[[fault]]\nname = "none"\nsays = ""\nbudget = {}', "two faults are called none"),
+    ],
+)
+def test_what_a_plan_asks_is_not_left_out_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str, after: str, says: str
+) -> None:
+    """Half of the cells were gone where a value was out of range, and the line was green."""
+    assert ONE_CELL.count(before) >= 1
+    code, out, err = said_of(ONE_CELL.replace(before, after, 1), tmp_path, capsys)
+    assert (code, out) == (65, "")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ('["2"]', "1 cell, "),
+        ('["2", "3", "4"]', "1 cell, "),
+    ],
+)
+def test_cells_whose_settings_contradict_each_other_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: str, says: str
+) -> None:
+    """More replicas in sync than there are: no state begins so. A design that is named twice is asked once."""
+    _, line, _ = said_of(ONE_CELL.replace('["2"]', settings), tmp_path, capsys)
+    assert says in line
+    left = "; not judged: 2 cells whose settings contradict each other\n"
+    assert line.endswith(left) is (settings != '["2"]')
+
+
 @pytest.mark.parametrize(
     ("verdicts", "code", "line"),
     [

@@ -90,10 +90,10 @@ def is_probe(entry: PromiseEntry) -> bool:
 def parsed_matrix(text: str, name: str) -> Matrix:
     """The matrix in the text of a file; TraceError, with the name of the file, when it is none."""
     try:
-        document = cast("Mapping[str, object]", json.loads(text))
-    except ValueError:
+        document = cast("object", json.loads(text))
+    except (ValueError, RecursionError):
         raise TraceError(f"{name}: not a matrix: it is not JSON") from None
-    if document.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or cast("Mapping[str, object]", document).get("schema") != SCHEMA:
         raise TraceError(f"{name}: not a matrix: its schema is not {SCHEMA}")
     return cast("Matrix", document)
 

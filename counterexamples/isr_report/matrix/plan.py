@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
 
 from isr_lang import Design, Instance, SettingError, Value
+from isr_lang.instance import check_constants, nearest
 from isr_trace.cases import option
 from isr_trace.trace import TraceError
 
@@ -92,12 +93,12 @@ def load_plan(path: Path = STANDARD) -> Plan:
         if not top["promises"]:
             raise TraceError(f"{path}: the plan of a matrix needs a promise")
         return Plan(
-            tuple(top["designs"]),
-            tuple(top["promises"]),
+            tuple(dict.fromkeys(top["designs"])),
+            tuple(dict.fromkeys(top["promises"])),
             tuple(top.get("probes", ())),
             dict(top["bounds"]),
             {d: dict(own) for d, own in top.get("own_bounds", {}).items()},
-            {name: tuple(values) for name, values in top["settings"].items()},
+            {name: tuple(dict.fromkeys(values)) for name, values in top["settings"].items()},
             tuple(
                 Fault(
                     name=f["name"],
@@ -127,8 +128,54 @@ def load_plan(path: Path = STANDARD) -> Plan:
         raise TraceError(f"{path}: not the plan of a matrix") from None
 
 
-def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
-    """The cells of one design, in the order of the plan, each with the model that answers it."""
+def check_plan(plan: Plan, designs: Iterable[Design], source: Path) -> None:
+    """TraceError for a name that none of the designs has, or a value that a constant of one cannot have.
+
+    Both would be left out without a word. A setting or fault that only some of the designs have is no mistake.
+    """
+    designs = list(designs)
+    constants = [c.name for design in designs for c in design.constants()]
+    properties, actions = [p.name for d in designs for p in d.properties], [a.name for d in designs for a in d.actions]
+    of_faults = [name for f in plan.faults for name in (*f.budget, *f.bounds, *f.only)]
+    of_bounds = [name for own in plan.own_bounds.values() for name in own]
+    for what, names, choices in (
+        ("bound or setting", [*plan.bounds, *of_bounds, *plan.settings, *plan.usual, *of_faults], constants),
+        ("promise", plan.promises, properties),
+        ("probe", plan.probes, properties),
+        ("action", [name for f in plan.faults for name in f.needs], actions),
+        (
+            "promise in the plan",
+            [*plan.client, *(n for f in plan.faults for n in f.asks)],
+            (*plan.promises, *plan.probes),
+        ),
+        ("setting in the plan", plan.usual, plan.settings),
+    ):
+        for name in names:
+            if name not in choices:
+                raise TraceError(f"{source}: there is no {what} '{name}'{nearest(name, list(choices))}")
+    faults = [f.name for f in plan.faults]
+    if len(set(faults)) < len(faults):
+        twice = next(name for name in faults if faults.count(name) > 1)
+        raise TraceError(f"{source}: two faults are called {twice}, and their cells would be one")
+    for name, value in plan.usual.items():
+        if value not in plan.settings[name]:
+            raise TraceError(f"{source}: {name} = {value} is usual, and none of its settings")
+    for design in designs:
+        known = {c.name for c in design.constants()}
+        for settings, fault, assignment in assignments(plan, design):
+            try:
+                check_constants(design, {name: value for name, value in assignment.items() if name in known})
+            except SettingError as problem:
+                where = ", ".join((f"fault {fault.name}", *(f"{k} = {v}" for k, v in settings.items())))
+                raise TraceError(f"{source}: {design.name}, {where}: {problem}") from None
+
+
+Assignment = tuple[Mapping[str, str], Fault, Mapping[str, Value]]
+"""Settings, a fault, and the values of all constants that the plan gives there."""
+
+
+def assignments(plan: Plan, design: Design) -> Iterator[Assignment]:
+    """What the plan asks of one design, whether or not the settings agree with each other."""
     constants = {c.name: c for c in design.constants()}
     columns = {name: values for name, values in plan.settings.items() if name in constants}
     nothing: dict[str, Value] = {c.name: 0 for c in constants.values() if c.budget}
@@ -143,16 +190,29 @@ def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
             settings = dict(zip(columns, chosen, strict=True))
             if any(settings.get(name, value) != value for name, value in fault.only.items()):
                 continue
-            assignment = {**world, **fault.bounds, **fault.budget, **{n: _value(v) for n, v in settings.items()}}
-            try:
-                instance = Instance(design, {n: v for n, v in assignment.items() if n in constants})
-            except SettingError:
-                continue  # such as more in-sync replicas required than there are
-            promised = {p.name for p in instance.properties}
-            asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
-            wanted = tuple(n for n in asked if n in promised)
-            typed = {n: v for n, v in instance.constants.items() if n in assignment}
-            yield Cell(design.name, settings, fault.name, typed, wanted, design.file, fault.fewer_states), instance
+            yield (
+                settings,
+                fault,
+                {**world, **fault.bounds, **fault.budget, **{n: _value(v) for n, v in settings.items()}},
+            )
+
+
+def cells(plan: Plan, design: Design) -> Iterator[tuple[Cell, Instance]]:
+    """The cells of one design, in the order of the plan, each with the model that answers it.
+
+    Settings that contradict each other have none, such as more in-sync replicas required than there are.
+    """
+    known = {c.name for c in design.constants()}
+    for settings, fault, assignment in assignments(plan, design):
+        try:
+            instance = Instance(design, {n: v for n, v in assignment.items() if n in known})
+        except SettingError:
+            continue
+        promised = {p.name for p in instance.properties}
+        asked = [n for n in (*plan.promises, *plan.probes) if not fault.asks or n in fault.asks]
+        wanted = tuple(n for n in asked if n in promised)
+        typed = {n: v for n, v in instance.constants.items() if n in assignment}
+        yield Cell(design.name, settings, fault.name, typed, wanted, design.file, fault.fewer_states), instance
 
 
 def _value(text: str) -> Value:

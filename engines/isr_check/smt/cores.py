@@ -120,7 +120,7 @@ class Cores:
                         parts.setdefault(int(part), []).append(core)
         except OSError as problem:
             raise BadCores(f"cannot read {path}: {(problem.strerror or str(problem)).lower()}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
             if isinstance(problem, BadCores):
                 raise
             raise BadCores(f"{path} has no cores of proofs ({problem})") from None

@@ -65,6 +65,7 @@ def run(argv: Sequence[str]) -> int:
     if invocation.racks is not None:
         cluster = with_racks(cluster, invocation.racks)
     steps = runbook_of(invocation.steps, cluster)
+    cluster = with_moved_partitions(cluster, steps)
     runs = running(cluster, invocation.kafka, invocation.elr)
     explorations = Explorations(invocation.seconds)
     whole = drill(cluster, runs, steps, explorations)
@@ -111,6 +112,28 @@ def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...
         if file is None:
             raise UsageError(str(problem)) from None
         raise InputError(f"{file}: {problem}") from None
+
+
+def with_moved_partitions(cluster: Cluster, steps: Sequence[RunbookStep]) -> Cluster:
+    """The cluster, with a gap for partitions that a reassignment moves and that nobody described.
+
+    InputError for one that is not there, as all partitions of its topic were described. A topic that nobody asked about
+    is no gap: the decision says that there are such.
+    """
+    described = {p.name for p in cluster.partitions}
+    whole = {t.name: t for t in cluster.topics if not t.gap}
+    gaps: list[str] = []
+    for step in steps:
+        moved = [name for stage in step.stages for name, _ in stage.assignment.pairs if name not in described]
+        for name in moved:
+            topic = whole.get(name.rpartition("-")[0])
+            if topic is not None:
+                raise InputError(f"{step.text}: there is no {name}; {topic.name} has {len(topic.partitions)} described")
+        strange = [name for name in moved if name.rpartition("-")[0] not in cluster.omissions]
+        if strange:
+            more = f" and {len(strange) - 1:,} more" if strange[1:] else ""
+            gaps.append(f"{step.text}: it moves {strange[0]}{more}, of which nothing was described")
+    return attrs.evolve(cluster, missing=(*cluster.missing, *gaps))
 
 
 def with_racks(cluster: Cluster, file: Path) -> Cluster:

@@ -37,7 +37,7 @@ from isr_report.matrix.grid import (
     read_matrix,
     verdict_of,
 )
-from isr_report.matrix.plan import STANDARD, Cell, Plan, cells, load_plan
+from isr_report.matrix.plan import STANDARD, Cell, Plan, assignments, cells, check_plan, load_plan
 from isr_trace.trace import TraceError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(argv: Sequence[str]) -> int:
     folder = places.make_folder(invocation.out)
     check_folder(folder, plan)
     matrix = make_matrix(plan, invocation.running, invocation.output, folder, invocation.master)
-    rest_text = left_out_of(invocation.plan, plan)
+    rest_text = left_out_of(invocation.plan, plan, len(matrix["cells"]))
 
     def details(out: Console) -> None:
         show(out, matrix)
@@ -124,6 +124,15 @@ def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence
         raise InputError(str(problem)) from None
     for name in tuple(designs) or plan.designs:
         check_promise(plan, registry.design_named(name))
+    strangers = [
+        d for d in (*plan.own_bounds, *(d for f in plan.faults for d in f.designs)) if d not in registry.designs()
+    ]
+    try:
+        check_plan(plan, map(registry.design_named, dict.fromkeys((*plan.designs, *designs))), file)
+    except TraceError as problem:
+        raise InputError(str(problem)) from None
+    if strangers:
+        raise InputError(f"{file}: there is no design '{strangers[0]}'{did_you_mean(strangers[0], registry.designs())}")
     known = [f.name for f in plan.faults]
     strange = next((f for f in faults if f not in known), None)
     if strange:
@@ -137,14 +146,21 @@ def plan_of(file: Path = STANDARD, designs: Sequence[str] = (), faults: Sequence
     )
 
 
-def left_out_of(file: Path, plan: Plan) -> str:
-    """How many designs and faults of the plan in the file were not asked for."""
+def left_out_of(file: Path, plan: Plan, cell_count: int) -> str:
+    """How many designs and faults of the plan in the file were not asked for, and how many cells are impossible."""
     whole = load_plan(file)
+    impossible = (
+        sum(sum(1 for _ in assignments(plan, registry.design_named(name))) for name in plan.designs) - cell_count
+    )
     designs, faults = (
         set(whole.designs) - set(plan.designs),
         {f.name for f in whole.faults} - {f.name for f in plan.faults},
     )
-    return omissions_text((len(designs), "other design", ""), (len(faults), "other fault", " of the plan"))
+    return omissions_text(
+        (len(designs), "other design", " of the plan"),
+        (len(faults), "other fault", " of the plan"),
+        (impossible, "cell", " whose settings contradict each other"),
+    )
 
 
 def check_promise(plan: Plan, design: Design) -> None:

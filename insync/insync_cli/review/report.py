@@ -279,7 +279,7 @@ def included_report(path: Path) -> dict[str, object]:
     """A report of another verb, as JSON."""
     try:
         report = cast("object", json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise InputError(f"{path}: cannot be read as JSON: {problem}") from None
     table = cast("dict[str, object]", report) if isinstance(report, dict) else {}
     if not str(table.get("schema", "")).startswith("insync/"):
