@@ -99,11 +99,14 @@ ClientRequest: TypeAlias = Produce | Consume | DeleteRecords | Admin
 ClientAnswer: TypeAlias = AnswerProduce | AnswerConsume | AnswerDelete | AdminAnswer | Reassignments
 Slow: TypeAlias = OpenLog | AssignEpoch | AppendLog | DeleteLog | SetAside
 """What is done a little at a time, in the order in which it was asked."""
+_ALONE: Final = (OpenLog, DeleteLog, SetAside)
 Then: TypeAlias = Callable[[ClientAnswer, bytes], None]
 """Takes an answer, and the records that come with it."""
 
 _AT_ONCE: Final = 32
-"""Logs that are opened, or told of a new epoch, in one turn; each costs flushes, and others want their turn."""
+"""Logs that are told of a new epoch in one turn; they share their flushes, but others want their turn."""
+_OPENED_AT_ONCE: Final = 8
+"""Logs that are opened, deleted or set aside in one turn: each has flushes of its own, of milliseconds."""
 
 _ROUNDS: Final = 1_000
 
@@ -284,8 +287,7 @@ class Runtime:
         """Whatever is due by now happens."""
         while self.running and self.controller is not None and controllers.deadline(self.controller) <= now:
             self._tell_controller(Tick(), now)
-        at_once = [self._later.popleft() for _ in range(min(_AT_ONCE, len(self._later)))]
-        for _, effects in groupby(at_once, type):
+        for _, effects in groupby(self._next_slow(), type):
             for done in self._on_disk(list(effects)):
                 self._step(done, now)
         for _ in range(_ROUNDS):
@@ -302,6 +304,13 @@ class Runtime:
                 self._step(outcome, now)
         self._drain(now)
         self.after_turn(now)
+
+    def _next_slow(self) -> list[Slow]:
+        """What is done on the disk in this turn."""
+        some: list[Slow] = []
+        while self._later and len(some) < _AT_ONCE and sum(isinstance(e, _ALONE) for e in some) < _OPENED_AT_ONCE:
+            some.append(self._later.popleft())
+        return some
 
     def _retain(self, wall: Millis) -> tuple[Retained | DiskFailed, ...]:
         """What is old goes. A broker that cannot write where its logs start ends, as without any other checkpoint."""

@@ -6,8 +6,8 @@ A change is the controller's to make; a request that names several things is ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import Final
+from functools import cache, partial
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -60,6 +60,8 @@ _ASKS_AT_ONCE: Final = 50
 """Questions to the controller in one turn."""
 _CREATED_AT_ONCE: Final = 10
 _DESCRIBED_AT_ONCE: Final = 20
+_WITH_CONFIGS: Final = 5
+"""The first version of CreateTopics whose answer has the settings of topics."""
 
 _BROKER, _TOPIC = 4, 2
 _PREFERRED: Final = 0
@@ -90,7 +92,7 @@ class AdminRequests:
             case protocol.METADATA:
                 reply(self._metadata(request, now))
             case protocol.CREATE_TOPICS:
-                self._create(body, now, reply)
+                self._create(request, now, reply)
             case protocol.DELETE_TOPICS:
                 self._delete(body, now, reply)
             case protocol.DESCRIBE_CONFIGS:
@@ -268,9 +270,14 @@ class AdminRequests:
 
     # What an admin wants changed
 
-    def _create(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
+    def _create(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
         """CreateTopics; settings of a topic's own may be given as far as `topic_configs` takes them."""
-        topics, settings = body.all("topics"), self.runtime.settings
+        body, settings = request.body, self.runtime.settings
+        topics = body.all("topics")
+        # Topics that are alike have the same settings, which are described once.
+        configs = (
+            cache(partial(described_topic, settings=settings)) if request.version >= _WITH_CONFIGS else _no_configs
+        )
         refusals = refused_creations(topics, settings, set(self.topics.by_name))
         good = [topic for topic, refusal in zip(topics, refusals, strict=True) if refusal is None]
 
@@ -278,7 +285,7 @@ class AdminRequests:
             said = iter(answers)
             rows: dict[str, Answer] = {}
             for topic, refusal in zip(topics, refusals, strict=True):
-                row = _created_topic(topic, next(said), settings) if refusal is None else refusal.fields()
+                row = _created_topic(topic, next(said), configs) if refusal is None else refusal.fields()
                 rows[topic.text("name")] = {"name": topic.text("name"), **row}
             reply({"topics": list(rows.values())})
 
@@ -420,11 +427,19 @@ def _with_number(request: Admin, number: int) -> Admin:
 _ERROR_NAMES: Final = {error.value: error.name for error in Error}
 
 
-def _created_topic(topic: Fields, answer: AdminAnswer, settings: Settings) -> Answer:
+Configs: TypeAlias = Callable[[tuple[tuple[str, str], ...]], list[Answer]]
+"""Describes the settings of a topic that has some of its own."""
+
+
+def _no_configs(own: tuple[tuple[str, str], ...]) -> list[Answer]:
+    return []
+
+
+def _created_topic(topic: Fields, answer: AdminAnswer, configs: Configs) -> Answer:
     """What CreateTopics says of a topic: since version 5 how many partitions, and its settings (KIP-525)."""
     if answer.error is not Error.NONE:
         return _error(answer.error.value)
-    configs = described_topic([(c.text("name"), c.text("value")) for c in topic.all("configs")], settings)
+    own = tuple((c.text("name"), c.text("value")) for c in topic.all("configs"))
     return {
         "error_code": 0,
         "error_message": None,
@@ -432,7 +447,7 @@ def _created_topic(topic: Fields, answer: AdminAnswer, settings: Settings) -> An
         "topic_config_error_code": 0,
         "num_partitions": answer.partitions,
         "replication_factor": answer.replication_factor,
-        "configs": configs,
+        "configs": configs(own),
     }
 
 

@@ -13,6 +13,9 @@ have answered, or of which something else is asked. A fetch goes this way, and t
     tick            a follower's fetch has waited long enough, and is due
     _send           the answer is sent, and the fetch is closed
 
+Thousands of replicas are asked in turns, and what follows on the connection waits. No other request can continue the
+session meanwhile.
+
 A follower's fetch is due as soon as any of its replicas has something to say. A consumer's is due when all together
 have `min_bytes`, when there is an error, or when a replica has waited as long as it was to (DelayedFetch). A follower's
 fetch that nothing comes of is due here, all of it at once: none of its replicas wakes to say nothing.
@@ -20,7 +23,7 @@ fetch that nothing comes of is due here, all of it at once: none of its replicas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from itertools import islice
 from typing import Final, cast
 
@@ -46,11 +49,14 @@ from isr_broker.wire.fetch_sessions import (
 )
 from isr_broker.wire.leader_hints import FETCH_ERRORS, SINCE_FETCH, endpoints, leader_hint
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
+from isr_broker.wire.turns import Work
 
 _WITH_DIVERGENCE: Final = 12
 """Since this version a fetch says the epoch of the last record, and its answer where logs part (KIP-595)."""
 _WITH_TOPIC_IDS: Final = 13
 _WITH_SESSIONS: Final = 7
+_ASKED_AT_ONCE: Final = 1_000
+"""Partitions that are looked at in one turn."""
 
 
 @attrs.define
@@ -86,8 +92,8 @@ class FetchRequests:
 
     # The request
 
-    def serve(self, request: Request, now: Millis, reply: Reply) -> None:
-        """Answer a fetch, now or later."""
+    def serve(self, request: Request, now: Millis, reply: Reply) -> Work:
+        """Answer a fetch, now or later; the work is done when all replicas are asked."""
         body = request.body
         if names_another_cluster(request, self.runtime.cluster):
             reply({"error_code": Error.INCONSISTENT_CLUSTER_ID.value, "session_id": NO_SESSION, "responses": []})
@@ -98,11 +104,13 @@ class FetchRequests:
             reply({"error_code": session.value, "session_id": NO_SESSION, "responses": []})
             return
         fetch = self._opens(session, request, reply, full, now)
-        self._ask(session, fetch, now)
+        now = yield from self._ask(session, fetch, now)
         if fetch.stage is Stage.LOOKS:
             fetch.due = fetch.due or fetch.wait <= 0 or _suffices(session, fetch)
             if not fetch.due:
-                self._ask_those_with_little(session, fetch, now)
+                yield from self._ask_those_with_little(session, fetch, now)
+        if session.fetch is not fetch:
+            return
         fetch.stage = Stage.WAITS
         waits_as_one = session.is_privileged and _waits_as_one(session)
         if fetch.due or not session.parts or (waits_as_one and fetch.wait <= 0):
@@ -119,6 +127,8 @@ class FetchRequests:
         stamps = stamps_in(request.tags)
         if epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
             session = self.cache.find(session_id, epoch, by_id)
+            if isinstance(session, Session) and session.is_asking:
+                return Error.INVALID_FETCH_SESSION_EPOCH, False
             if isinstance(session, Session) and session.replica == replica:
                 session.update(body, stamps, self.questions.topic_name)
                 self.cache.continues(session, now)
@@ -155,10 +165,12 @@ class FetchRequests:
         )
         return session.fetch
 
-    def _ask(self, session: Session, fetch: Fetch, now: Millis) -> None:
-        """Ask the replicas that do not have the question yet, until the answer is full (KIP-74)."""
+    def _ask(self, session: Session, fetch: Fetch, now: Millis) -> Generator[None, Millis, Millis]:
+        """Ask the replicas that do not have the question yet, until the answer is full (KIP-74); the time then."""
         size = 0
-        for part in list(session.parts.values()):
+        for number, part in enumerate(list(session.parts.values())):
+            if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
+                now = yield
             has_question = part.question is not None and not self.questions.repeats(session, part, fetch, now)
             if part.answer is None and not has_question and (size == 0 or size < fetch.limit):
                 room = fetch.limit - size if fetch.limit > size else fetch.limit
@@ -166,14 +178,15 @@ class FetchRequests:
             if part.answer is not None:
                 size += part.answer.size
                 fetch.due = fetch.due or session.is_privileged
+        return now
 
-    def _ask_those_with_little(self, session: Session, fetch: Fetch, now: Millis) -> None:
+    def _ask_those_with_little(self, session: Session, fetch: Fetch, now: Millis) -> Work:
         """What there was at once does not suffice: now every replica is asked to answer when there is more."""
         fetch.stage = Stage.ASKS
         little = [part for part in session.parts.values() if part.answer is not None and part.answer.news]
         for part in session.parts.values():
             part.answer = part.answer if part in little else None
-        self._ask(session, fetch, now)
+        now = yield from self._ask(session, fetch, now)
         for part in little:
             self.questions.ask_for_more(session, part, fetch, now)
 

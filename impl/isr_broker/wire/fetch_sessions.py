@@ -164,6 +164,11 @@ class Session:
         """A follower's."""
         return self.replica >= 0
 
+    @property
+    def is_asking(self) -> bool:
+        """Not all replicas have been asked yet what its fetch asks."""
+        return self.fetch is not None and self.fetch.stage is not Stage.WAITS
+
     def update(self, body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> None:
         """What a request adds, changes, and forgets."""
         for part in parts_of(body, stamps, name):

@@ -104,7 +104,7 @@ class Requests:
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case protocol.FETCH:
-                self.fetches.serve(request, now, reply)
+                self.turns.begin(self.fetches.serve(request, now, reply), gate)
             case key if self.brokers.serves(key):
                 self.brokers.serve(request, now, reply)
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
