@@ -134,12 +134,12 @@ class Log:
         log._keep_epochs(log.view.epochs)
         return log
 
-    def _differs(self, noted: Epochs) -> bool:
+    def _differs(self, epochs: Epochs) -> bool:
         """Whether epochs as a file has them are not those of the records: one of the two is older, or another's.
 
         The file may have epochs that have no records yet, and begin where the log has been told to start.
         """
-        end, entries = self.view.end, noted.cut(self.view.end).entries
+        end, entries = self.view.end, epochs.cut(self.view.end).entries
         start = entries[0].start if entries else 0
         return Epochs(entries) != self.view.epochs.cut(end).from_start(start)
 

@@ -151,20 +151,14 @@ class LogDirectory:
             elif topic_id == 0:
                 # Whoever puts this file right may find that nobody wants the log.
                 log.damage += f"; {log.topic_damage()}"
-            if log.has_other_epochs and not trusts:
+            if log.damage or (log.has_other_epochs and not trusts):
                 mark = None
             if log.damage:
-                mark = None
                 continue
             watermark = max(log.view.start, min(watermarks.get(tp, 0), log.view.end))
+            sure = is_certain and tp not in self.disputes
             opened_logs.append(
-                LogOpened(
-                    partition=tp,
-                    log=log.view,
-                    high_watermark=watermark,
-                    topic_id=topic_id,
-                    is_certain=is_certain and tp not in self.disputes,
-                )
+                LogOpened(partition=tp, log=log.view, high_watermark=watermark, topic_id=topic_id, is_certain=sure)
             )
         if any(self.logs[tp].view.end != point for tp, point in points.items() if tp in self.logs) and not trusts:
             mark = None

@@ -49,12 +49,12 @@ def new_id(bits: Callable[[int], int] = secrets.randbits) -> str:
 
 def read_claim(disk: Disk) -> Claim | None:
     """Whose data there are; None if nobody has said."""
-    found = contents(disk, META_PROPERTIES)
-    if found is None:
+    text = contents(disk, META_PROPERTIES)
+    if text is None:
         return None
-    values = properties_in(found)
+    values = properties_in(text)
     broker = values.get(NODE, "")
-    is_whole = values.get(_CRC) in (None, _crc(found.partition(b"\n")[2]))
+    is_whole = values.get(_CRC) in (None, _crc(text.partition(b"\n")[2]))
     if not broker.isascii() or not broker.isdigit() or not values.get(CLUSTER) or not is_whole:
         raise NotOurs(f"{META_PROPERTIES} of the data directory cannot be read")
     return Claim(int(broker), values[CLUSTER], values.get("directory.id", ""))
