@@ -54,19 +54,17 @@ public final class Fix {
 
   private Fix() {}
 
-  /** A change of one method. */
-  record Change(String type, String method, Class<?> advice) {}
+  /** Code that is added to a method. */
+  public record Change(String type, String method, Class<?> advice) {}
 
   /** Arguments: the fix's name, or several with commas between, and the folder. */
   public static void main(String[] arguments) throws IOException {
     List<Change> changes = new ArrayList<>();
     for (String name : arguments[0].split(",")) {
-      Change mistake = Mistakes.ALL.get(name);
-      if (mistake == null && !FIXES.containsKey(name)) {
-        throw new IllegalArgumentException(
-            "no fix " + name + "; there are " + FIXES.keySet() + ", and " + Mistakes.ALL.keySet());
+      if (!FIXES.containsKey(name)) {
+        throw new IllegalArgumentException("no fix " + name + "; there are " + FIXES.keySet());
       }
-      changes.addAll(mistake == null ? FIXES.get(name) : List.of(mistake));
+      changes.addAll(FIXES.get(name));
     }
     for (String type : changes.stream().map(Change::type).distinct().toList()) {
       write(type, changes, new File(arguments[1]));
@@ -74,7 +72,7 @@ public final class Fix {
   }
 
   /** Writes one class, with all of its changes. */
-  private static void write(String name, List<Change> changes, File folder) throws IOException {
+  public static void write(String name, List<Change> changes, File folder) throws IOException {
     ClassFileLocator classPath = ClassFileLocator.ForClassLoader.ofSystemLoader();
     TypeDescription type = TypePool.Default.of(classPath).describe(name).resolve();
     DynamicType.Builder<?> changed = new ByteBuddy().redefine(type, classPath);

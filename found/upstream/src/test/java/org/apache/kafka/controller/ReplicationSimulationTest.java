@@ -199,7 +199,7 @@ public class ReplicationSimulationTest {
     private static final String TOPIC = "foo";
     private static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
     private static final long START_MS = 1_000_000_000L;
-    private static final long HEARTBEAT_INTERVAL_MS = 4000; // less than half of broker.session.timeout.ms
+    private static final long HEARTBEAT_INTERVAL_MS = 8000; // less than broker.session.timeout.ms
     private static final Node CONTROLLER = new Node(3000, "localhost", 9093);
     /** What has been sent on a connection which is closed by now may still arrive for so long. */
     private static final long STALE_REQUEST_MS = 120_000;
@@ -246,9 +246,9 @@ public class ReplicationSimulationTest {
     // Events
 
     private enum EventType {
-        PRODUCE(12), FETCH(40), METADATA(16), ALTER_PARTITION(14), HEARTBEAT(4), START(6), RELEASE(3), TICK(3),
-        SLEEP(1, true), LAG(2, true), LOSE_SESSION(2, true), HOLD(3, true), DISCONNECT(2, true), STALE_FETCH(1, true),
-        ELECTION(4, true), REASSIGN(3, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(2, true), SHUTDOWN(3, true),
+        PRODUCE(10), FETCH(24), METADATA(10), ALTER_PARTITION(12), HEARTBEAT(3), START(5), RELEASE(2), TICK(1),
+        SLEEP(1, true), LAG(1, true), LOSE_SESSION(1, true), HOLD(2, true), DISCONNECT(3, true), STALE_FETCH(1, true),
+        ELECTION(5, true), REASSIGN(2, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(4, true), SHUTDOWN(4, true),
         KILL(1, true), POWER_LOSS(1, true);
 
         final int weight;
@@ -1137,7 +1137,9 @@ public class ReplicationSimulationTest {
                 while (at >= weights[index]) {
                     at -= weights[index++];
                 }
-                Event event = new Event(types[index], random.nextInt(NUM_BROKERS), random.nextInt(1000));
+                int[] replicas = controller.partition().replicas;
+                int broker = random.nextInt(3) == 0 ? random.nextInt(NUM_BROKERS) : replicas[random.nextInt(replicas.length)];
+                Event event = new Event(types[index], broker, random.nextInt(1000));
                 boolean isSlow = !event.type().isFault &&
                     random.nextDouble() < slowness[event.broker() * types.length + index];
                 Optional<Violation> violation = isSlow ? Optional.empty() : step(event, events);
@@ -1198,11 +1200,11 @@ public class ReplicationSimulationTest {
                     pass(1 + number % 600);
                     return after("%d ms later", 1 + number % 600);
                 case SLEEP:
-                    return sleep(1 + number % 4, -1, true);
+                    return sleep(1 + number % 2, -1, true);
                 case LAG: // more than replica.lag.time.max.ms
-                    return sleep(8 + number % 4, -1, number % 3 == 0);
+                    return sleep(4 + number % 3, -1, number % 3 == 0);
                 case LOSE_SESSION: // more than broker.session.timeout.ms
-                    return isReady && sleep(3, id, number % 3 == 0);
+                    return isReady && sleep(2, id, number % 3 == 0);
                 case HOLD:
                     Link hold = Link.values()[number % Link.values().length];
                     return isFlowing(hold, id) && held.add(hold + "-" + id) &&

@@ -1,17 +1,23 @@
-package insync.found.fix;
+package insync.found.mistakes;
 
+import insync.found.fix.Fix;
+import java.io.File;
+import java.io.IOException;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.partition.PartitionState;
+import org.apache.kafka.server.partition.PendingPartitionChange;
+import scala.Tuple2;
 
 /**
  * Mistakes to plant in Kafka's classes: a guard that is dropped, a comparison that is not made, a
  * step that is left out. They show what the simulation of found/upstream notices.
  */
-final class Mistakes {
+public final class Mistakes {
   private static final String PARTITION = "kafka.cluster.Partition";
   private static final String CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager";
   private static final String BUILDER = "org.apache.kafka.controller.PartitionChangeBuilder";
@@ -53,6 +59,16 @@ final class Mistakes {
           Map.entry("clean-forever", change(CLEAN, "delete", Skip.class)));
 
   private Mistakes() {}
+
+  /** Arguments: the mistake's name, and the folder, from which a class is read if it is there. */
+  public static void main(String[] arguments) throws IOException {
+    Fix.Change mistake = ALL.get(arguments[0]);
+    if (mistake == null) {
+      throw new IllegalArgumentException(
+          "no mistake " + arguments[0] + "; there are " + ALL.keySet());
+    }
+    Fix.write(mistake.type(), List.of(mistake), new File(arguments[1]));
+  }
 
   private static Fix.Change change(String type, String method, Class<?> advice) {
     return new Fix.Change(type, method, advice);
@@ -144,9 +160,9 @@ final class Mistakes {
 
     @Advice.OnMethodExit
     static void exit(
-        @Advice.This org.apache.kafka.server.partition.PendingPartitionChange state,
+        @Advice.This PendingPartitionChange state,
         @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) Object result) {
-      result = new java.util.HashSet<>(state.sentLeaderAndIsr().isr());
+      result = new HashSet<>(state.sentLeaderAndIsr().isr());
     }
   }
 
@@ -157,7 +173,7 @@ final class Mistakes {
     @Advice.OnMethodExit
     static void exit(
         @Advice.Return(readOnly = false, typing = Assigner.Typing.DYNAMIC) Object result) {
-      result = new scala.Tuple2<Object, Errors>(true, Errors.NONE);
+      result = new Tuple2<Object, Errors>(true, Errors.NONE);
     }
   }
 }
