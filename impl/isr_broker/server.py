@@ -370,6 +370,7 @@ class Server:
             pieces.append(piece)
             bytes_left -= len(piece)
         frame = b"".join(pieces)
+        pieces.clear()
         if not is_peer:
             return protocol.parse(frame)
         try:

@@ -225,7 +225,7 @@ def test_what_groups_have_committed_has_so_many_bytes() -> None:
     assert 10 < refused < 20
     _, room = requests.groups.rooms
     assert 15_000 < room.size <= 20_000
-    assert room.reserved == 0
+    assert room.reservations == 0
     assert commits(requests, "g0", note="y" * 1_000) == "NONE", "what is there may change"
     asked(requests, protocol.DELETE_GROUPS, 0, {"groups_names": names[:2]})
     assert commits(requests, "g29", note="x" * 1_000) == "NONE"
@@ -235,7 +235,7 @@ def test_what_is_on_its_way_counts_too() -> None:
     requests = one_broker(changed=SMALL)
     commits(requests, "first")
     _, room = requests.groups.rooms
-    room.reserved = 20_000
+    room.reservations = 20_000
     assert commits(requests, "g") == "INVALID_COMMIT_OFFSET_SIZE"
     assert commits(requests, "first") == "NONE"
 
@@ -299,12 +299,12 @@ def test_what_nobody_uses_is_forgotten_after_its_time() -> None:
 
 def test_a_group_is_in_use_as_long_as_it_has_members() -> None:
     retention, members = OffsetRetention(100, 10, 0), {"a"}
-    assert retention.expired(["a", "b"], members.__contains__, 0) == []
-    assert retention.expired(["a", "b"], members.__contains__, 5) == [], "once in an interval"
-    assert retention.expired(["a", "b"], members.__contains__, 100) == ["b"]
+    assert retention.idle_groups(["a", "b"], members.__contains__, 0) == []
+    assert retention.idle_groups(["a", "b"], members.__contains__, 5) == [], "once in an interval"
+    assert retention.idle_groups(["a", "b"], members.__contains__, 100) == ["b"]
     members.clear()
-    assert retention.expired(["a"], members.__contains__, 199) == []
-    assert retention.expired(["a"], members.__contains__, 210) == ["a"]
+    assert retention.idle_groups(["a"], members.__contains__, 199) == []
+    assert retention.idle_groups(["a"], members.__contains__, 210) == ["a"]
     assert [*retention.used_at] == ["a"], "who is gone is forgotten"
 
 

@@ -55,7 +55,7 @@ from isr_broker.core.record_batch import (
     varint,
     zigzag,
 )
-from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, MUCH, OF_A_CONNECTION, Flow, Holder
+from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, MUCH, OF_A_CONNECTION, OF_TLS, Flow, Holder
 from isr_broker.server import PIECE
 from isr_broker.settings import Settings
 from isr_broker.storage import dropped_records
@@ -65,7 +65,7 @@ from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
 from isr_broker.wire.group_state import Group, Member, State
 from isr_broker.wire.groups import NONE, UNKNOWN_MEMBER_ID, Groups
-from isr_broker.wire.produce_requests import AT_ONCE
+from isr_broker.wire.produce_requests import AT_ONCE, OF_A_REFUSAL
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.reassignment_requests import MOST_REASSIGNED
 from isr_broker.wire.requests import Requests
@@ -1072,6 +1072,10 @@ def test_the_table_of_limits_says_what_holds_and_by_which_test() -> None:
 KNOWN = {
     decoder.MOST_ITEMS,
     AT_ONCE,
+    STEPS,
+    OF_A_CONNECTION,
+    OF_TLS,
+    AT_ONCE // OF_A_REFUSAL,
     admin_refusals.MOST_NEW,
     admin_requests.MOST_DESCRIBED,
     fetch_sessions.MOST_PARTITIONS,

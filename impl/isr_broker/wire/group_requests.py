@@ -302,7 +302,7 @@ class GroupRequests:
         """What groups have committed that nobody uses is forgotten, a few groups in a turn (cleanupExpiredOffsets)."""
         groups, committed = part.groups, part.offsets.committed
         if part.offsets.is_loaded:
-            part.idle += part.retention.expired(committed, lambda name: name in groups.groups, now)
+            part.idle += part.retention.idle_groups(committed, lambda name: name in groups.groups, now)
         some, part.idle = part.idle[:_FORGOTTEN_AT_ONCE], part.idle[_FORGOTTEN_AT_ONCE:]
         for name in some:
             if name not in groups.groups:
@@ -370,10 +370,10 @@ class GroupRequests:
             reply(_of_each({**refusals, **dict.fromkeys(new, Error.INVALID_COMMIT_OFFSET_SIZE.value)}))
             return
         # What is on its way counts, too: there may be much of it.
-        room.reserved += more
+        room.reservations += more
 
         def send_reply(code: int) -> None:
-            room.reserved -= more
+            room.reservations -= more
             if not code:
                 self._uses(group, now)
             reply(_of_each({**refusals, **dict.fromkeys(new, code)}))

@@ -28,19 +28,19 @@ OF_AN_OFFSET: Final = 400
 
 @attrs.define
 class GroupRoom:
-    """At most so many groups, of so many bytes together; `sizes` by group, `reserved` for what is being written."""
+    """At most so many groups, of so many bytes together; `sizes` by group, `reservations` for what is being written."""
 
     most_groups: int = MAX_INT
     most_bytes: int = MAX_INT
     size: int = 0
-    reserved: int = 0
+    reservations: int = 0
     sizes: dict[str, int] = attrs.field(factory=dict[str, int])
 
     def has(self, group: str, more: int) -> bool:
         """Whether a group may begin, or grow by so many bytes. One that is there may always become smaller."""
         if group not in self.sizes and len(self.sizes) >= self.most_groups:
             return False
-        return more <= 0 or self.size + self.reserved + more <= self.most_bytes
+        return more <= 0 or self.size + self.reservations + more <= self.most_bytes
 
     def note(self, group: str, size: int) -> None:
         """A group has so many bytes now; it is gone if it has none."""

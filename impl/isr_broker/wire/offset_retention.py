@@ -30,7 +30,7 @@ class OffsetRetention:
         """A group has committed something."""
         self.used_at[group] = now
 
-    def expired(self, groups: Iterable[str], has_members: Callable[[str], bool], now: Millis) -> list[str]:
+    def idle_groups(self, groups: Iterable[str], has_members: Callable[[str], bool], now: Millis) -> list[str]:
         """Those of the groups that have something committed which were not in use for so long, once in an interval."""
         if now < self.next_check:
             return []

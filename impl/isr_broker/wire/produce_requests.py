@@ -33,7 +33,7 @@ AT_ONCE: Final = 1 << 17
 """Bytes of records that are looked at in one turn: 20 ms at most. A larger batch is looked at in turns of its own."""
 _OF_A_PARTITION: Final = 1 << 12
 """What a partition counts as beside its records: it has an append, and a flush where that is wanted."""
-_OF_A_REFUSAL: Final = 1 << 7
+OF_A_REFUSAL: Final = 1 << 7
 """What one counts as that is not even shown to a replica."""
 
 _NO_TRANSACTION: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -72,7 +72,7 @@ class ProduceRequests:
             error = _NO_TRANSACTION if transactional and without_id else self._refusal(tp, records, request.version)
             if error is not Error.NONE:
                 collect_answer(tp, AnswerProduce(request=0, partition=tp, error=error), b"")
-                size += _OF_A_REFUSAL
+                size += OF_A_REFUSAL
                 continue
             verdict = None
             if len(records) > AT_ONCE and self._leads(tp):
