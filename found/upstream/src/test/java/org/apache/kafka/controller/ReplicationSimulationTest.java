@@ -231,7 +231,7 @@ public class ReplicationSimulationTest {
                 double seconds = processorSeconds() - start;
                 fail(String.format("%s%nSeed %d, the %d. run, after %.0f s of processor and %d events.%n%n%s",
                     violation.get().getMessage(), seed, runs, seconds, numEvents,
-                    new Shrinker(seed, violation.get()).shrink(events)));
+                    new Shrinker(seed, violation.get()).shrink(events)), violation.get());
             }
         }
         double seconds = processorSeconds() - start;
@@ -246,9 +246,9 @@ public class ReplicationSimulationTest {
     // Events
 
     private enum EventType {
-        PRODUCE(10), FETCH(24), METADATA(10), ALTER_PARTITION(12), HEARTBEAT(3), START(5), RELEASE(2), TICK(1),
-        SLEEP(1, true), LAG(1, true), LOSE_SESSION(1, true), HOLD(2, true), DISCONNECT(3, true), STALE_FETCH(1, true),
-        ELECTION(5, true), REASSIGN(2, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(4, true), SHUTDOWN(4, true),
+        PRODUCE(10), FETCH(24), METADATA(10), ALTER_PARTITION(12), HEARTBEAT(3), START(9), RELEASE(2), TICK(1),
+        SLEEP(1, true), LAG(2, true), LOSE_SESSION(1, true), HOLD(2, true), DISCONNECT(4, true), STALE_FETCH(1, true),
+        ELECTION(6, true), REASSIGN(2, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(4, true), SHUTDOWN(4, true),
         KILL(1, true), POWER_LOSS(1, true);
 
         final int weight;
@@ -274,8 +274,8 @@ public class ReplicationSimulationTest {
     private static final class Violation extends RuntimeException {
         final String invariant;
 
-        Violation(String invariant, String message) {
-            super(invariant + ": " + message);
+        Violation(String invariant, String message, Throwable cause) {
+            super(invariant + ": " + message, cause);
             this.invariant = invariant;
         }
     }
@@ -1022,7 +1022,7 @@ public class ReplicationSimulationTest {
 
         private static void check(boolean holds, String invariant, String message, Object... arguments) {
             if (!holds) {
-                throw new Violation(invariant, String.format(message, arguments));
+                throw new Violation(invariant, String.format(message, arguments), null);
             }
         }
 
@@ -1129,7 +1129,7 @@ public class ReplicationSimulationTest {
             for (EventType type : types) {
                 weights[type.ordinal()] = type.weight * (type.isFault ? random.nextInt(4) : 1 + random.nextInt(2));
             }
-            double[] slowness = random.doubles(NUM_BROKERS * types.length).map(x -> x < 0.7 ? 0 : x).toArray();
+            double[] slowness = random.doubles(NUM_BROKERS * types.length).map(x -> x < 0.6 ? 0 : x).toArray();
             int sum = Arrays.stream(weights).sum();
             while (events.size() < EVENTS_PER_RUN) {
                 int at = random.nextInt(sum);
@@ -1168,14 +1168,19 @@ public class ReplicationSimulationTest {
                 }
                 return Optional.empty();
             } catch (Violation violation) {
-                events.add(event);
-                if (isTold) {
-                    isSleeping = false;
-                    tell("...");
-                    story.add("VIOLATION " + violation.getMessage());
-                }
-                return Optional.of(violation);
+                return Optional.of(end(event, events, violation));
+            } catch (RuntimeException e) {
+                return Optional.of(end(event, events, new Violation("no-exception", e.toString(), e)));
             }
+        }
+
+        private Violation end(Event event, List<Event> events, Violation violation) {
+            events.add(event);
+            isSleeping = false;
+            tell(event.type().toString());
+            tellLine("VIOLATION %s", violation.getMessage());
+            story.addAll(toldLines);
+            return violation;
         }
 
         /** False if the event is not possible now. */
@@ -1191,7 +1196,7 @@ public class ReplicationSimulationTest {
                     return isReady && isFlowing(Link.FETCH, id) && moveFetch(process);
                 case METADATA:
                     return process != null && isFlowing(Link.METADATA, id) &&
-                        publish(process, number % 3 == 0 || process.numBatches == 0 ? Integer.MAX_VALUE : 1 + number % 3);
+                        publish(process, number % 3 != 1 || process.numBatches == 0 ? Integer.MAX_VALUE : 1 + number % 2);
                 case ALTER_PARTITION:
                     return moveAlterPartition(id, number);
                 case HEARTBEAT:
