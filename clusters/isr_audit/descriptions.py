@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -33,6 +33,7 @@ from isr_audit.cluster import (
     merge_topics,
     number_of,
 )
+from isr_audit.properties import plain_properties
 from isr_audit.topic_lines import SpokenLine, speaks_of_topics, spoken_lines
 
 _FEATURE: Final = re.compile(r"^\s*Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)")
@@ -235,7 +236,9 @@ def read_description(text: str, source: str) -> Cluster | None:
     """What a text tells of a cluster; None where nothing in it is recognised. `source` names the broker of a
     server.properties that does not tell its id. Contradiction where it tells of one thing twice, and not alike."""
     reader = _Reader(source)
-    for line in spoken_lines(text, _begins_otherwise):
+    is_of_kafka_configs = any(_HEADING.match(line) or _OLD_HEADING.match(line) for line in text.splitlines())
+    plain = text if is_of_kafka_configs else plain_properties(text, _OF_A_BROKER)
+    for line in spoken_lines(plain, _begins_otherwise):
         reader.take(line)
     own = reader.brokers.pop(source, {})
     if not _OF_A_BROKER.isdisjoint(own):
@@ -253,8 +256,18 @@ def read_description(text: str, source: str) -> Cluster | None:
         racks,
         notes=reader.sentences(reader.remarks),
         dynamic=reader.dynamic,
-        missing=reader.sentences(reader.losses),
+        missing=(*reader.sentences(reader.losses), *_other_factors(reader.topics, reader.partitions.values())),
     )
+
+
+def _other_factors(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -> Iterator[str]:
+    """Headings whose ReplicationFactor is not that of the first partition, which is the one that kafka-topics.sh prints
+    (TopicCommand.TopicDescription.printDescription)."""
+    for p in partitions:
+        factor = topics[p.topic].replicas if p.topic in topics else 0
+        if p.number == 0 and factor and "Replicas" not in p.unread_columns and len(p.replicas) not in (0, factor):
+            many = f"{len(p.replicas)} replica{'' if len(p.replicas) == 1 else 's'}"
+            yield f"{p.topic}: its heading says ReplicationFactor {factor}, but {p.name} has {many}"
 
 
 def _begins_otherwise(text: str) -> bool:
@@ -303,6 +316,11 @@ def partition_of(topic: str, number: int, columns: Mapping[str, str], source: st
     if set(adding) & set(removing) or (replicas and set(replicas) <= set(adding)):
         unread_columns.append("Adding Replicas")  # where all were on their way, none would have to be in sync
         adding = ()
+    for column, some in zip(_LIST_COLUMNS, (adding, removing, observers, offline), strict=True):
+        if replicas and not set(some) <= set(replicas):
+            unread_columns.append(column)  # whoever is added, removed, watches or is down is a replica
+    if set(offline) & set(isr) and leader is not None:
+        unread_columns.append("Isr")  # whoever is down leaves the ISR, but for the last member
     is_in_sync = "Isr" in unread_columns or leader in isr
     if leader is not None and (not is_in_sync or (replicas and leader not in replicas) or leader in offline):
         unread_columns.append("Leader")  # who leads is a replica, in sync, and there

@@ -119,6 +119,10 @@ def running(cluster: Cluster, release: Release | None = None, elr: bool | None =
     on = elr if elr is not None else _elr(cluster)
     kraft = _kraft(cluster, exact)
     notes, doubt = _unknown_release(cluster, on) if exact is None else _release_of_some(cluster, release)
+    newest = max(LEVELS.values())
+    if exact is not None and exact[:2] > newest:
+        says = f"the release is {release_text(exact)}, and {release_text(newest)} is the newest whose design is known"
+        notes, doubt = [*notes, f"{says}, so what survives is UNKNOWN"], doubt or says
     runs = _without_contradictions(cluster, exact, on, kraft)
     runs = attrs.evolve(runs, notes=(*notes, *runs.notes), doubt=doubt)
     return _with_contradictions(runs, cluster, release, elr)

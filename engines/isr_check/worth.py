@@ -9,6 +9,7 @@ import attrs
 from isr_check.engine import Exploration, Finding, Verdict
 from isr_check.room_search import Room
 from isr_lang import Property
+from isr_lang.nodes import Node, apply
 
 PROMISES = ("always", "step", "eventually")
 OPEN_VERDICTS = (Verdict.SAMPLED, Verdict.BUDGETED, Verdict.UNKNOWN)
@@ -38,6 +39,29 @@ def without_premises(
         if f.name not in own
     ]
     return attrs.evolve(exploration, findings=tuple(findings))
+
+
+def antecedent_of(promise: Property) -> Property | None:
+    """What an implication speaks about, as a probe: `forall(p.implies(q))` is true of nothing where no `p` ever holds.
+
+    None for a promise of another form. It tells less than a premise that somebody wrote, and is there for every one.
+    """
+    kind = {"always": "sometimes", "step": "sometimes-step"}.get(promise.kind)
+    condition = _antecedent(promise.condition)
+    if kind is None or condition is None:
+        return None
+    doc = f"What {promise.name} speaks about happens."
+    return attrs.evolve(promise, name=f"{promise.name}-speaks", kind=kind, condition=condition, doc=doc)
+
+
+def _antecedent(node: Node) -> Node | None:
+    if node.op == "forall":
+        inner = _antecedent(node.args[1])
+        return None if inner is None else apply("exists", node.args[0], inner, attr=node.attr)
+    if node.op != "implies":
+        return None
+    inner = _antecedent(node.args[1])
+    return node.args[0] if inner is None else apply("and", node.args[0], inner)
 
 
 def promises_without_encounter(exploration: Exploration, premises: Mapping[str, Property]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Final, Literal, cast
+from typing import Final, Literal, TypeGuard, cast
 
 import attrs
 
@@ -147,8 +147,8 @@ def _item(op: Map, open_faults: set[str]) -> Item | None:
     if kind not in ("invoke", "ok", "fail", "info"):
         raise MalformedHistory(line, ":type is one of :invoke, :ok, :fail, :info")
     time = table.get("time", table.get("index", line))
-    if not isinstance(time, int):
-        raise MalformedHistory(line, ":time is a whole number of nanoseconds")
+    if not _is_natural(time):
+        raise MalformedHistory(line, ":time is a whole number of nanoseconds from 0")
     if process == "nemesis":
         return _fault(line, time, str(f), open_faults)
     if not isinstance(process, int | str):
@@ -216,22 +216,27 @@ def _sent_step(line: int, partition: str, value: object) -> SentRecord:
     if value.__class__ is not tuple:
         return SentRecord(partition, _value(line, value), None)
     match _vector(value):
-        case (None | int() as offset, told):
+        case (None | int() as offset, told) if offset is None or _is_natural(offset):
             return SentRecord(partition, _value(line, told), offset)
         case _:
-            raise MalformedHistory(line, "what a send returns is [offset value]")
+            raise MalformedHistory(line, "what a send returns is [offset value], the offset a whole number from 0")
 
 
 def _record(line: int, record: object) -> Record:
     match _sequence(line, record):
-        case (int(offset), value):
+        case (int(offset), value) if _is_natural(offset):
             return (offset, _value(line, value), NO_EPOCH)
         case _:
-            raise MalformedHistory(line, "a record is [offset value]")
+            raise MalformedHistory(line, "a record is [offset value], the offset a whole number from 0")
+
+
+def _is_natural(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number from 0 on; true and false are none, though Python counts with them."""
+    return type(value) is int and value >= 0
 
 
 def _value(line: int, value: object) -> Value:
-    if value is None or isinstance(value, int):
+    if value is None or type(value) is int:
         return value
     if isinstance(value, str):
         return str(value)

@@ -61,6 +61,62 @@ def test_the_commands_of_the_page_do_what_it_says(capsys: pytest.CaptureFixture[
     assert "--design-file joins_one_behind.py" in said
 
 
+# What a promise speaks about
+
+EMPTY_PROMISES = '''
+from isr_lang import Bool, Step, always, forall, step
+from isr_model import KIP_966
+from isr_protocol.state import Record, Replica, State, holds
+
+@always
+def of_nothing(s: State) -> Bool:
+    """Whatever is acknowledged where nothing is acknowledged is held."""
+    return forall(
+        (s.acked.has(m) & s.acked.is_empty()).implies(holds(s, r, m)) for r in Replica.all() for m in Record.all()
+    )
+
+@step
+def nested(old: State, new: State) -> Bool:
+    """The same of two states, one implication in another."""
+    return forall(old.acked.has(m).implies(new.acked.is_empty().implies(old.acked.is_empty())) for m in Record.all())
+
+@always
+def of_something(s: State) -> Bool:
+    """What is acknowledged is held by somebody who lives."""
+    return forall(s.acked.has(m).implies(~s.alive.is_empty() | s.alive.is_empty()) for m in Record.all())
+
+@always
+def not_an_implication(s: State) -> Bool:
+    """Nothing is said of what it speaks about."""
+    return s.alive.is_empty() | ~s.alive.is_empty()
+
+OWN = KIP_966.replacing("own", "Kafka, with promises of nothing", because="a test").promising(
+    of_nothing, nested, of_something, not_an_implication
+)
+'''
+
+
+@pytest.mark.explores
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("promise", "is_vacuous"),
+    [
+        ("of-nothing", True),
+        ("nested", True),
+        ("of-something", False),
+        ("not-an-implication", False),
+        ("of-something --without leader_appends", True),
+    ],
+)
+def test_a_promise_of_ones_own_that_speaks_of_nothing_is_vacuous(promise: str, is_vacuous: bool) -> None:
+    """It was HOLDS, for only Kafka's promises have premises that somebody wrote."""
+    Path("own.py").write_text(EMPTY_PROMISES, encoding="utf-8")
+    small = "--replicas 2 --log 1 --records 1 --epochs 2 --isr-changes 4 --crashes 1"
+    assert (run(f"check own --design-file own.py {small} --property {promise} --out x") == 21) is is_vacuous
+    assert (found()[promise.split()[0]] == "VACUOUS") is is_vacuous
+    assert list(found()) == [promise.split()[0]], "the probe of what it speaks about is no answer of its own"
+
+
 # Verbs
 
 

@@ -87,6 +87,18 @@ def test_edn_may_be_one_vector_and_be_discarded_in_part() -> None:
         ("{:type :invoke :f :send :process 1 :value [[:read 1]]}", "line 1: a step is"),
         ("{:type :invoke :f :send :process 1 :value 7}", "line 1: :value is a vector"),
         ("{:type :ok :f :poll :process 1 :value [[:poll {1 [[:x 1]]}]]}", "line 1: a record is [offset value]"),
+        (
+            "{:type :ok :f :poll :process 1 :value [[:poll {1 [[-1 1]]}]]}",
+            "line 1: a record is [offset value], the offs",
+        ),
+        ("{:type :ok :f :poll :process 1 :value [[:poll {1 [[true 1]]}]]}", "line 1: a record is [offset value], the"),
+        (
+            "{:type :ok :f :send :process 1 :value [[:send 0 [-1 1]]]}",
+            "line 1: what a send returns is [offset value], ",
+        ),
+        ("{:type :ok :f :send :process 1 :value [[:send 0 [0 true]]]}", "line 1: a value is a whole number, a text"),
+        ("{:type :ok :f :poll :process 1 :time -5}", "line 1: :time is a whole number of nanoseconds from 0"),
+        ("{:type :ok :f :poll :process 1 :time true}", "line 1: :time is a whole number of nanoseconds from 0"),
     ],
 )
 def test_edn_that_is_no_history_is_refused_with_its_line(text: str, says: str) -> None:

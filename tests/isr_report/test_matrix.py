@@ -20,10 +20,11 @@ from isr_protocol.by_name import DESIGNS
 from isr_protocol.planted.mistakes import MISTAKES
 from isr_protocol.planted.notice import notice
 from isr_report.matrix.grid import Matrix, read_matrix, verdict_of, violated
-from isr_report.matrix.plan import cells, load_plan
+from isr_report.matrix.plan import assignments, cells, load_plan
 from isr_trace.itf import read_itf
 from isr_trace.trace import TraceError
 
+TOP = Path(__file__).resolve().parents[2]
 PROMISE_OF_THREE = "committed-only-grows"
 """It takes a third record to break it by a setting, so it is TOO SMALL where one of these is weak."""
 SETTINGS = {mistake.name for mistake in MISTAKES if mistake.is_setting}
@@ -46,6 +47,17 @@ def test_the_standard_plan_names_designs_promises_and_bounds_that_exist() -> Non
         named = [cell.name for cell, _ in cells(plan, design)]
         assert named
         assert len(set(named)) == len(named)
+
+
+def test_the_page_counts_the_cells_of_the_standard_plan() -> None:
+    plan, page = load_plan(), " ".join((TOP / "docs" / "report.md").read_text(encoding="utf-8").split())
+    every = [fault for name in plan.designs for _, fault, _ in assignments(plan, DESIGNS[name])]
+    recommended = [f for f in every if f.is_recommended]
+    two = [f for f in every if f.count > 1 and not f.is_recommended]
+    assert f"| {len(every)} cells, " in page
+    assert len(recommended) == 8
+    assert "Eight cells have three replicas and the settings that Kafka's documentation recommends" in page
+    assert f"{len(two)} of the other cells have two faults" in page
 
 
 def test_no_design_has_smaller_bounds_than_the_others() -> None:

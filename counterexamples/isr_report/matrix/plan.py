@@ -13,7 +13,8 @@ from pathlib import Path
 import attrs
 
 from isr_lang import Design, Instance, SettingError, Value
-from isr_lang.instance import check_constants, nearest
+from isr_lang.expr import nearest
+from isr_lang.instance import check_constants
 from isr_trace.cases import option
 from isr_trace.trace import TraceError
 

@@ -14,6 +14,7 @@ from insync_cli.families import family_of
 from insync_cli.model import check_text, exploration
 from insync_cli.model.exploration import Explored
 from insync_cli.options import Usage, choice, command, flag, group, repeated_option, switch
+from insync_cli.own_premises import own_premises
 from insync_cli.room_line import notice_line, precursor_line, room_line
 from insync_cli.terminal import QuietOutput
 from insync_cli.tracefiles import default_folder, load, print_short, save
@@ -22,6 +23,7 @@ from insync_cli.view import pages
 from insync_cli.view.remedy import remedy_lines
 from isr_check.engine import CHECKED_KINDS, DEADLOCK, TYPE_OK, Exploration, Finding, Limits, Unsound, Verdict
 from isr_check.reference import Evaluator
+from isr_check.worth import without_premises
 from isr_lang import Design, Instance, Value
 from isr_lang.instance import check_constants
 
@@ -124,10 +126,11 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     """What was found of what is wanted, with what it is worth: premises, a precursor, room for the faults, slack."""
     own, names = question.instance, question.property_names
     family = family_of(own.design)
-    probes = (*family.probes(names), *family.slack_probes(own, names))
+    of_own = own_premises(own.design, names)
+    probes = (*family.probes(names), *family.slack_probes(own, names), *of_own.values())
     probed = own.promising(*probes)  # the same actions and properties, and the probes
     explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
-    result, slack = family.slack(own, explored.result, names)
+    result, slack = family.slack(own, without_premises(explored.result, names, of_own), names)
     engine, _ = registry.engine_named(registry.default_engine(), explored.workers)
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")

@@ -13,6 +13,7 @@ import attrs
 
 from insync_cli import registry
 from insync_cli.families import family_of
+from insync_cli.own_premises import own_premises
 from insync_cli.proof.question import PremiseLine, Question
 from insync_cli.room_line import options_of
 from isr_check.engine import Engine, Exploration, Limits, Progress, Verdict
@@ -71,6 +72,7 @@ def look(proof_question: Question, engine: Engine, limits: Limits, progress: Cal
         return Premises({}, possible=False)
     family = family_of(proof_question.design)
     premise_of = {p.name: q for p in proof_question.properties for q in family.premises([p.name])}
+    premise_of |= own_premises(proof_question.design, [p.name for p in proof_question.properties])
     answers: dict[str, PremiseLine] = {}
     for constants in _worlds(proof_question):
         open_ones = {q.name: q for q in premise_of.values() if not _is_met(answers.get(q.name))}

@@ -18,6 +18,7 @@ from insync_cli.families import family_of
 from insync_cli.omissions import omissions_text
 from insync_cli.on_spark import SPARK
 from insync_cli.options import Usage, design_name, group, option, repeated_option
+from insync_cli.own_premises import own_premises
 from insync_cli.progress import Ticker, interruptible
 from insync_cli.review import matrix_spark
 from insync_cli.room_line import notice_line, precursor_line, room_line
@@ -26,6 +27,7 @@ from insync_cli.tracefiles import save
 from insync_cli.version import version
 from insync_cli.workers import forks
 from isr_check.engine import Engine, Exploration, Finding, Limits, Verdict, silent
+from isr_check.worth import without_premises
 from isr_report.matrix.grid import (
     SCHEMA,
     CellEntry,
@@ -294,12 +296,14 @@ def explored(
     place = terminal.make_folder(folder / cell.name)
     limits = Limits(running.max_states, running.max_seconds)
     family = family_of(instance.design)
-    probes = family.probes(cell.property_names)
+    of_own = own_premises(instance.design, cell.property_names)
+    probes = (*family.probes(cell.property_names), *of_own.values())
     probed, wanted = instance.promising(*probes), (*cell.property_names, *(p.name for p in probes))
     if cell.fewer_states and {"symmetry", "reduction"} <= set(inspect.signature(explore).parameters):
         explore = cast("Engine", partial(cast("Callable[..., Exploration]", explore), symmetry=True, reduction=True))
     result = explore(probed, wanted, limits, silent)
     judge, _ = registry.engine_named(registry.default_engine(), workers)
+    result = without_premises(result, cell.property_names, of_own)
     worth = family.worth(instance, result, cell.property_names, judge, limits)
     result, notice = family.noticing(instance, worth.exploration, cell.property_names)
     broken = [f for f in result.findings if f.verdict is Verdict.VIOLATED]
