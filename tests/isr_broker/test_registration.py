@@ -162,6 +162,28 @@ def test_the_number_of_a_fenced_broker_is_taken_as_long_as_it_is_heard() -> None
     assert quorum.core.brokers[4].incarnation == 3
 
 
+def test_the_number_of_a_fenced_broker_is_taken_on_the_wire() -> None:
+    alone = one_broker()
+
+    def body(key: int, version: int, now: int, **changed: object) -> Fields:
+        answer = said(alone, protocol.ask(key, version, 1, "broker-2-x", {**OF_BROKERS, **changed}), now)
+        assert answer is not None
+        return protocol.parse_answer(key, version, answer[4:]).body
+
+    def registration(incarnation: int, now: int) -> Fields:
+        return body(protocol.BROKER_REGISTRATION, 4, now, incarnation_id=bytes(15) + bytes([incarnation]))
+
+    epoch = registration(1, 20_000).number("broker_epoch")
+    beat = body(protocol.BROKER_HEARTBEAT, 1, 21_000, broker_epoch=epoch, current_metadata_offset=0)
+    assert (beat.number("error_code"), beat.number("is_fenced", 0), beat.number("is_caught_up", 0)) == (0, 1, 0)
+    taken = registration(2, 29_000)
+    assert taken.number("error_code") == Error.DUPLICATE_BROKER_REGISTRATION.value
+    again = registration(1, 29_000)
+    assert (again.number("error_code"), again.number("broker_epoch")) == (0, epoch)
+    free = registration(2, 31_000)
+    assert (free.number("error_code"), free.number("broker_epoch") > epoch) == (0, True)
+
+
 def test_whoever_has_lost_the_number_does_not_keep_it_from_the_next_one() -> None:
     quorum = Quorum()
     assert not duplicate(quorum, 4, 1)

@@ -222,9 +222,10 @@ def _registers(controller: Controller, source: BrokerId, request: RegisterBroker
     answer = BrokerRegistered(broker=broker, incarnation=request.incarnation, broker_epoch=registered.epoch)
     if broker in controller.offline:
         controller = attrs.evolve(controller, offline=controller.offline.delete(broker))
-    contacts = controller.contacts.set(broker, now) if has_session else _without(controller.contacts, broker)
-    controller = attrs.evolve(controller, contacts=contacts)
-    return decides(controller, (registered,), changes, (Send(source, answer),))
+    step = decides(controller, (registered,), changes, (Send(source, answer),))
+    if not has_session:
+        return step
+    return attrs.evolve(step, core=attrs.evolve(step.core, contacts=step.core.contacts.set(broker, now)))
 
 
 def _is_heard(controller: Controller, broker: BrokerId, now: Millis) -> bool:
