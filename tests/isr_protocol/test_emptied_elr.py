@@ -12,7 +12,10 @@ from tests.support.emptied_elr import BOUNDS, ELECTION, PLACED, TO_THE_ELECTION,
 
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance
-from isr_protocol.designs.cleared_elr import controller_sets_minimum_and_keeps
+from isr_protocol.designs.cleared_elr import (
+    controller_sets_minimum_and_clears,
+    controller_sets_minimum_and_keeps,
+)
 from isr_protocol.designs.new_directory import KAFKA_4_4_MENDED_NEW_DIRECTORY, KAFKA_4_4_NEW_DIRECTORY
 from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, counts_minimum
 
@@ -51,6 +54,19 @@ def test_a_record_on_two_logs_is_lost_with_the_third(design: Design, steps: Sequ
     refused, broken = followed(design, steps, isr_changes)
     assert not refused
     assert broken >= {"acked-survives", "committed-on-new-leader", "leaders-complete"}
+
+
+def test_the_same_number_again_is_enough_where_it_may_be_set() -> None:
+    """The mended design refuses it. Kafka does not, and neither does it with the fix in its byte code."""
+    again = tuple((name, {"value": 2} if "value" in parameters else parameters) for name, parameters in WHOLE)
+    assert followed(KAFKA_4_4_MENDED, again)[0] == "controller_sets_minimum"
+    taken = KAFKA_4_4_MENDED.replacing(
+        "again", "the same number is taken", because="", controller_sets_minimum=controller_sets_minimum_and_clears
+    ).extending(controller_sets_minimum=counts_minimum)
+    for design in (KAFKA_4_4, taken):
+        refused, broken = followed(design, again)
+        assert not refused
+        assert "acked-survives" in broken
 
 
 def test_another_directory_id_alone_puts_the_election_off() -> None:
