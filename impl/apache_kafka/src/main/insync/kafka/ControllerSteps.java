@@ -231,7 +231,10 @@ final class ControllerSteps {
    */
   private static void refusesLaterCopy(World world, int leader) {
     Machine look = world.look(leader);
-    boolean again = world.settings.ownView() || world.settings.copies() > world.history.copies;
+    boolean again =
+        world.settings.operations()
+            ? world.history.copies < world.settings.copies()
+            : world.settings.ownView();
     if (!again
         || !look.alter.kind.equals("requested")
         || !Messages.hears(look)) {

@@ -98,6 +98,7 @@ final class FaultSteps {
     }
     process.epoch = controller.epoch(r);
     at.process = process;
+    at.hasStopped = false;
     at.process.load(controller.log(), false);
     at.minimum = controller.minimum();
     at.disk = new Disk(new byte[0], 0, List.of(), at.disk.watermark(), null, null);
@@ -165,6 +166,7 @@ final class FaultSteps {
     process.stop();
     long watermark = before.topic() == null ? before.watermark() : Disk.checkpoint(r);
     ends(world, at, Disk.of(process.parts, log, watermark, Disk.cleanEpoch(r)));
+    world.beside(r).hasStopped = true;
     world.decides().stopped(r);
   }
 }

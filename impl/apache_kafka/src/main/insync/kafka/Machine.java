@@ -93,6 +93,9 @@ final class Machine {
   /** The epoch in which its replica was deleted; 0 if none was. */
   int deletedIn;
 
+  /** Whether its process has stopped in order, and none has started since. */
+  boolean hasStopped;
+
   /** How many disks it has had before this one, each with a directory id of its own. */
   int disksBefore;
 
@@ -122,6 +125,7 @@ final class Machine {
     leadingSince = of.leadingSince;
     answeredFetchers = of.answeredFetchers;
     deletedIn = of.deletedIn;
+    hasStopped = of.hasStopped;
     disksBefore = of.disksBefore;
     minimum = of.minimum;
     late = of.late;

@@ -68,7 +68,7 @@ final class Snapshot {
     }
     if (m.process == null && m.disk.cleanEpoch() != null) {
       clean.add(name);
-    } else if (controller.shuttingDown(m.id)) {
+    } else if (controller.shuttingDown(m.id) && !m.hasStopped) {
       leaving.add(name);
     }
     if (asks && m.leads()) {
