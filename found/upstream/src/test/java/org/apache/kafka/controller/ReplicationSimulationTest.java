@@ -178,7 +178,7 @@ import static org.mockito.Mockito.withSettings;
  * mock clock. A seed gives a sequence of random events. After each of them the invariants are checked. What breaks one
  * is cut down to the events which matter, and told step by step.
  *
- *     mvn -q test -Dtest=ReplicationSimulationTest                             # new seeds, for a minute of processor
+ *     mvn -q test -Dtest=ReplicationSimulationTest                             # seeds 1, 2, ..., a minute of processor
  *     mvn -q test -Dtest=ReplicationSimulationTest -Dsimulation.seed=42        # this one
  *
  * Kafka's own are: ReplicationControlManager, ClusterControlManager, BrokerHeartbeatManager,
@@ -237,6 +237,76 @@ public class ReplicationSimulationTest {
         double seconds = processorSeconds() - start;
         System.out.printf("%d runs, %d events, %.0f events per second of processor: no violation%n",
             runs, numEvents, numEvents / seconds);
+    }
+
+    // Sequences of events which random seeds lead to, without the events between them that do not matter.
+
+    /** Broker 0 leads, broker 2, broker 0, and it hears of both elections in one delta. Broker 1 has truncated. */
+    @Test
+    public void testTwoElectionsInOneDelta() throws Exception {
+        replay(2, List.of(0, 1, 2),
+            event(EventType.PRODUCE, 0), event(EventType.FETCH, 1), event(EventType.FETCH, 1),
+            event(EventType.DISCONNECT, 2), event(EventType.ELECTION, 2), event(EventType.METADATA, 2),
+            event(EventType.METADATA, 1), event(EventType.FETCH, 1), event(EventType.FETCH, 1),
+            event(EventType.SHUTDOWN, 2), event(EventType.METADATA, 0));
+    }
+
+    /** Both followers are out of the ISR and come back. The leader hears of the first from a response, then by a delta. */
+    @Test
+    public void testMetadataAfterResponseToAlterPartition() throws Exception {
+        replay(2, List.of(0, 1, 2),
+            event(EventType.PRODUCE, 0), event(EventType.DISCONNECT, 1), event(EventType.DISCONNECT, 2),
+            new Event(EventType.LAG, 0, 1), event(EventType.ALTER_PARTITION, 0), event(EventType.ALTER_PARTITION, 0),
+            event(EventType.METADATA, 0), event(EventType.FETCH, 1), event(EventType.ALTER_PARTITION, 0),
+            event(EventType.ALTER_PARTITION, 0), event(EventType.FETCH, 2), event(EventType.METADATA, 0),
+            event(EventType.FETCH, 1), event(EventType.FETCH, 1), event(EventType.ALTER_PARTITION, 0));
+    }
+
+    /** A copy of an AlterPartition is rejected while broker 2 is fenced, and the first copy arrives after that. */
+    @Test
+    public void testCopyOfAlterPartitionOnClosedConnection() throws Exception {
+        replay(2, List.of(0, 1, 2),
+            event(EventType.PRODUCE, 0), event(EventType.DISCONNECT, 1), event(EventType.DISCONNECT, 2),
+            new Event(EventType.LAG, 0, 1), event(EventType.ALTER_PARTITION, 0), event(EventType.ALTER_PARTITION, 0),
+            event(EventType.METADATA, 0), event(EventType.FETCH, 1), event(EventType.ALTER_PARTITION, 0),
+            event(EventType.ALTER_PARTITION, 0), event(EventType.METADATA, 0), event(EventType.FETCH, 1),
+            event(EventType.FETCH, 1), event(EventType.FETCH, 2), event(EventType.FETCH, 2), event(EventType.FETCH, 2),
+            new Event(EventType.DISCONNECT, 0, 1), new Event(EventType.LOSE_SESSION, 2, 1),
+            new Event(EventType.ALTER_PARTITION, 0, 1), new Event(EventType.ALTER_PARTITION, 0, 1),
+            event(EventType.METADATA, 0), event(EventType.PRODUCE, 0), event(EventType.FETCH, 1),
+            event(EventType.FETCH, 1), event(EventType.FETCH, 1), event(EventType.FETCH, 1),
+            event(EventType.HEARTBEAT, 2), event(EventType.ALTER_PARTITION, 0));
+    }
+
+    /** min.insync.replicas is raised, then broker 1 shuts down. The leader hears of both in one delta. */
+    @Test
+    public void testMinInSyncReplicasRaised() throws Exception {
+        replay(1, List.of(0, 1),
+            event(EventType.PRODUCE, 0), new Event(EventType.MIN_ISR, 0, 1), event(EventType.SHUTDOWN, 1),
+            event(EventType.METADATA, 0));
+    }
+
+    /** Two of three replicas are down, and the third one is moved to broker 3. */
+    @Test
+    public void testReassignmentUnderMinIsr() throws Exception {
+        replay(2, List.of(0, 1, 2),
+            event(EventType.SHUTDOWN, 1), event(EventType.SHUTDOWN, 2),
+            new Event(EventType.REASSIGN, 0, Simulation.ASSIGNMENTS.indexOf(List.of(3, 1, 2))),
+            event(EventType.METADATA, 0), event(EventType.METADATA, 3), event(EventType.FETCH, 3),
+            event(EventType.ALTER_PARTITION, 0));
+    }
+
+    private static Event event(EventType type, int broker) {
+        return new Event(type, broker, 0);
+    }
+
+    private static void replay(int minInSyncReplicas, List<Integer> replicas, Event... events) throws Exception {
+        try (Simulation simulation = new Simulation(new Random(0), minInSyncReplicas, replicas, true)) {
+            Optional<Violation> violation = simulation.replay(List.of(events));
+            if (violation.isPresent()) {
+                fail(violation.get().getMessage() + System.lineSeparator() + simulation.story(), violation.get());
+            }
+        }
     }
 
     private static double processorSeconds() {
@@ -303,7 +373,7 @@ public class ReplicationSimulationTest {
             }
             try (Simulation simulation = new Simulation(seed, true)) {
                 simulation.replay(events);
-                return simulation.story.stream().collect(Collectors.joining(System.lineSeparator()));
+                return simulation.story();
             }
         }
 
@@ -743,6 +813,7 @@ public class ReplicationSimulationTest {
             props.put("log.index.size.max.bytes", "4096");
             props.put("min.insync.replicas", Integer.toString(simulation.minInSyncReplicas));
             props.put("replica.fetch.backoff.ms", "0");
+            props.put("replica.high.watermark.checkpoint.interval.ms", "30000");
             props.put("replica.fetch.max.bytes", "200"); // a few records in a response
             return new KafkaConfig(props, false);
         }
@@ -1034,7 +1105,7 @@ public class ReplicationSimulationTest {
     // The simulation
 
     private static final class Simulation implements AutoCloseable {
-        private static final List<List<Integer>> ASSIGNMENTS = assignments();
+        static final List<List<Integer>> ASSIGNMENTS = assignments();
         private static final File ROOT = createRoot();
 
         final MockTime time = new MockTime(START_MS, 0);
@@ -1064,13 +1135,17 @@ public class ReplicationSimulationTest {
         private long nextIncarnation;
 
         Simulation(long seed, boolean isTold) throws Exception {
-            random = new Random(seed);
-            minInSyncReplicas = random.nextInt(4) == 0 ? 1 : 2;
+            this(new Random(seed), isTold);
+        }
+
+        private Simulation(Random random, boolean isTold) throws Exception {
+            this(random, random.nextInt(4) == 0 ? 1 : 2, randomAssignment(random), isTold);
+        }
+
+        Simulation(Random random, int minInSyncReplicas, List<Integer> replicas, boolean isTold) throws Exception {
+            this.random = random;
+            this.minInSyncReplicas = minInSyncReplicas;
             isPowerLossAllowed = minInSyncReplicas > 1;
-            List<Integer> replicas = ASSIGNMENTS.get(random.nextInt(ASSIGNMENTS.size()));
-            while (replicas.size() < 2) {
-                replicas = ASSIGNMENTS.get(random.nextInt(ASSIGNMENTS.size()));
-            }
             controller = new Controller(minInSyncReplicas, time, this::onMetadataChange);
             invariants = new Invariants(this);
             for (int id = 0; id < NUM_BROKERS; id++) {
@@ -1090,6 +1165,14 @@ public class ReplicationSimulationTest {
             flow();
             this.isTold = isTold;
             tell("Start");
+        }
+
+        private static List<Integer> randomAssignment(Random random) {
+            List<Integer> replicas;
+            do {
+                replicas = ASSIGNMENTS.get(random.nextInt(ASSIGNMENTS.size()));
+            } while (replicas.size() < 2);
+            return replicas;
         }
 
         private static List<List<Integer>> assignments() {
@@ -1296,6 +1379,10 @@ public class ReplicationSimulationTest {
             if (isTold) {
                 toldLines.add("              " + String.format(line, arguments));
             }
+        }
+
+        String story() {
+            return story.stream().collect(Collectors.joining(System.lineSeparator()));
         }
 
         private void tellStates() {
