@@ -1232,8 +1232,8 @@ public class ReplicationSimulationTest {
             Optional<Violation> violation = Optional.empty();
             while (events.size() < EVENTS_PER_RUN && violation.isEmpty()) {
                 if (random.nextInt(12) == 0) {
-                    Event link = deliveries.remove(random.nextInt(deliveries.size()));
-                    deliveries.add(random.nextInt(deliveries.size()), link);
+                    int priority = random.nextInt(deliveries.size());
+                    deliveries.add(priority, deliveries.remove(random.nextInt(deliveries.size())));
                 }
                 if (random.nextInt(10) < 6) {
                     int number = random.nextInt(1000);
