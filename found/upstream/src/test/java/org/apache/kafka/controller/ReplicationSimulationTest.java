@@ -144,6 +144,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -251,7 +252,7 @@ public class ReplicationSimulationTest {
             event(EventType.SHUTDOWN, 2), event(EventType.METADATA, 0));
     }
 
-    /** Both followers are out of the ISR and come back. The leader hears of the first from a response, then by a delta. */
+    /** Both followers come back into the ISR. The leader hears of the first from a response, and later by a delta. */
     @Test
     public void testMetadataAfterResponseToAlterPartition() throws Exception {
         replay(2, List.of(0, 1, 2),
@@ -316,7 +317,7 @@ public class ReplicationSimulationTest {
     // Events
 
     private enum EventType {
-        PRODUCE(10), FETCH(24), METADATA(10), ALTER_PARTITION(12), HEARTBEAT(3), START(9), RELEASE(2), TICK(1),
+        PRODUCE(10), FETCH(4), METADATA(3), ALTER_PARTITION(3), HEARTBEAT(3), START(8), RELEASE(2), TICK(1),
         SLEEP(1, true), LAG(2, true), LOSE_SESSION(1, true), HOLD(2, true), DISCONNECT(4, true), STALE_FETCH(1, true),
         ELECTION(6, true), REASSIGN(2, true), CANCEL_REASSIGNMENT(1, true), MIN_ISR(4, true), SHUTDOWN(4, true),
         KILL(1, true), POWER_LOSS(1, true);
@@ -605,7 +606,7 @@ public class ReplicationSimulationTest {
 
         String describe() {
             return data.topics().get(0).partitions().get(0).newIsrWithEpochs().stream().map(BrokerState::brokerId).
-                toList().toString() + " at partition epoch " + data.topics().get(0).partitions().get(0).partitionEpoch();
+                toList() + " at partition epoch " + data.topics().get(0).partitions().get(0).partitionEpoch();
         }
     }
 
@@ -620,7 +621,9 @@ public class ReplicationSimulationTest {
         }
 
         @Override
-        public ResultWithPartitions<Optional<ReplicaFetch>> buildFetch(Map<TopicPartition, PartitionFetchState> states) {
+        public ResultWithPartitions<Optional<ReplicaFetch>> buildFetch(
+            Map<TopicPartition, PartitionFetchState> states
+        ) {
             ResultWithPartitions<Optional<ReplicaFetch>> result = super.buildFetch(states);
             fetch = result.result().orElse(null);
             return new ResultWithPartitions<>(Optional.empty(), result.partitionsWithError());
@@ -827,7 +830,10 @@ public class ReplicationSimulationTest {
                 null);
         }
 
-        private ReplicaFetcherManager createReplicaFetcherManager(ReplicaManager manager, ReplicationQuotaManager quota) {
+        private ReplicaFetcherManager createReplicaFetcherManager(
+            ReplicaManager manager,
+            ReplicationQuotaManager quota
+        ) {
             return new ReplicaFetcherManager(config, manager, METRICS, simulation.time, quota,
                 () -> metadataCache.metadataVersion(), () -> brokerEpoch) {
                 @Override
@@ -933,8 +939,9 @@ public class ReplicationSimulationTest {
                 return "broker " + id + ": starts";
             }
             UnifiedLog log = log();
-            String logState = log == null ? "no log" : String.format("log %s, high watermark %d, min.insync.replicas %d",
-                simulation.logs.get(id), log.highWatermark(), log.config().minInSyncReplicas);
+            String logState = log == null ? "no log" : String.format(
+                "log %s, high watermark %d, min.insync.replicas %d", simulation.logs.get(id), log.highWatermark(),
+                log.config().minInSyncReplicas);
             kafka.cluster.Partition partition = partition();
             if (partition == null) {
                 return String.format("broker %d: no replica, %s", id, logState);
@@ -959,15 +966,15 @@ public class ReplicationSimulationTest {
         }
     }
 
-    /** The leader epoch is the one in which it was committed. */
+    /** The leader epoch is the one in which it was committedEntries. */
     private record Acknowledgement(int value, int leaderEpoch) { }
 
     private static final class Invariants {
         private final Simulation simulation;
-        private final List<Entry> committed = new ArrayList<>();
-        private final List<Acknowledgement> acknowledged = new ArrayList<>();
+        private final List<Entry> committedEntries = new ArrayList<>();
+        private final List<Acknowledgement> acknowledgements = new ArrayList<>();
         /** Those who were no replicas, and have not been in the ISR since. */
-        private final Set<Integer> removed = new TreeSet<>();
+        private final Set<Integer> formerReplicas = new TreeSet<>();
         private final Process[] leaders = new Process[NUM_BROKERS];
         private final int[] leaderEpochs = new int[NUM_BROKERS];
         private final long[] highWatermarks = new long[NUM_BROKERS];
@@ -976,11 +983,11 @@ public class ReplicationSimulationTest {
 
         Invariants(Simulation simulation) {
             this.simulation = simulation;
-            IntStream.range(0, NUM_BROKERS).forEach(removed::add);
+            IntStream.range(0, NUM_BROKERS).forEach(formerReplicas::add);
         }
 
         void acknowledge(int value, int leaderEpoch) {
-            acknowledged.add(new Acknowledgement(value, leaderEpoch));
+            acknowledgements.add(new Acknowledgement(value, leaderEpoch));
             isChanged = true;
         }
 
@@ -1000,21 +1007,22 @@ public class ReplicationSimulationTest {
                 check(replicas.containsAll(isr), "isr-in-replicas", "%s", next);
                 check(replicas.containsAll(elr), "elr-in-replicas", "ELR %s, replicas %s", elr, replicas);
                 check(isr.stream().noneMatch(elr::contains), "elr-not-in-isr", "ELR %s, ISR %s", elr, isr);
-                check(next.leader < 0 || isr.contains(next.leader), "leader-in-isr", "leader %d, ISR %s", next.leader, isr);
-                check(before == null || next.leader == before.leader || !removed.contains(next.leader) ||
+                check(next.leader < 0 || isr.contains(next.leader), "leader-in-isr", "leader %d, ISR %s",
+                    next.leader, isr);
+                check(before == null || next.leader == before.leader || !formerReplicas.contains(next.leader) ||
                         !Replicas.contains(before.elr, next.leader),
-                    "removed-replica-elected", "Broker %d, which was removed from the replicas and has not been in the " +
-                        "ISR since, is elected from the ELR", next.leader);
+                    "removed-replica-elected", "Broker %d, which was removed from the replicas and has not been in " +
+                        "the ISR since, is elected from the ELR", next.leader);
             }
             for (int id = 0; id < NUM_BROKERS; id++) {
                 if (!replicas.contains(id)) {
-                    removed.add(id);
+                    formerReplicas.add(id);
                 } else if (isr.contains(id)) {
-                    removed.remove(id);
+                    formerReplicas.remove(id);
                 }
                 if (isr.contains(id) && simulation.processes[id] != null) {
-                    simulation.unclean.remove(id);
-                    simulation.lostPower.remove(id);
+                    simulation.uncleanBrokers.remove(id);
+                    simulation.brokersWithLoss.remove(id);
                 }
             }
         }
@@ -1050,17 +1058,17 @@ public class ReplicationSimulationTest {
                 leaders[id] = process;
                 leaderEpochs[id] = leaderEpoch;
                 highWatermarks[id] = highWatermark;
-                while (committed.size() < highWatermark) {
-                    committed.add(entries.get(committed.size()));
+                while (committedEntries.size() < highWatermark) {
+                    committedEntries.add(entries.get(committedEntries.size()));
                     isChanged = true;
                 }
             } else {
                 leaders[id] = null;
             }
-            for (int offset = 0; offset < Math.min(highWatermark, committed.size()) && !ONLY_LOSS; offset++) {
-                check(entries.get(offset).equals(committed.get(offset)), "logs-agree",
+            for (int offset = 0; offset < Math.min(highWatermark, committedEntries.size()) && !ONLY_LOSS; offset++) {
+                check(entries.get(offset).equals(committedEntries.get(offset)), "logs-agree",
                     "Broker %d has %s at offset %d, below its high watermark, and %s was committed",
-                    id, entries.get(offset), offset, committed.get(offset));
+                    id, entries.get(offset), offset, committedEntries.get(offset));
             }
         }
 
@@ -1068,10 +1076,10 @@ public class ReplicationSimulationTest {
             for (Process process : simulation.processes) {
                 if (process != null && process.isLeader()) {
                     int leaderEpoch = process.partition().getLeaderEpoch();
-                    for (Acknowledgement acknowledgement : acknowledged) {
+                    for (Acknowledgement acknowledgement : acknowledgements) {
                         check(acknowledgement.leaderEpoch() > leaderEpoch || contains(process.id, acknowledgement),
-                            "acknowledged-record-lost", "Record %d was acknowledged, and is not in the log of broker %d, " +
-                                "the leader of epoch %d", acknowledgement.value(), process.id, leaderEpoch);
+                            "acknowledged-record-lost", "Record %d was acknowledged, and is not in the log of broker " +
+                                "%d, the leader of epoch %d", acknowledgement.value(), process.id, leaderEpoch);
                     }
                 }
             }
@@ -1079,8 +1087,8 @@ public class ReplicationSimulationTest {
                 return;
             }
             for (int id : Stream.concat(toSet(partition.isr).stream(), toSet(partition.elr).stream()).toList()) {
-                for (Acknowledgement acknowledgement : acknowledged) {
-                    check(simulation.lostPower.contains(id) || contains(id, acknowledgement),
+                for (Acknowledgement acknowledgement : acknowledgements) {
+                    check(simulation.brokersWithLoss.contains(id) || contains(id, acknowledgement),
                         "acknowledged-record-in-isr-and-elr", "Record %d was acknowledged, and is not in the log of " +
                             "broker %d, which is in the ISR or the ELR", acknowledgement.value(), id);
                 }
@@ -1114,8 +1122,8 @@ public class ReplicationSimulationTest {
         /** What is in the logs, whether or not a broker runs. */
         final List<List<Entry>> logs = new ArrayList<>();
         /** Who has been killed and was not in the ISR since, and who of them has lost a part of the log by it. */
-        final Set<Integer> unclean = new TreeSet<>();
-        final Set<Integer> lostPower = new TreeSet<>();
+        final Set<Integer> uncleanBrokers = new TreeSet<>();
+        final Set<Integer> brokersWithLoss = new TreeSet<>();
         final List<String> story = new ArrayList<>();
         final int minInSyncReplicas;
         final Controller controller;
@@ -1123,26 +1131,26 @@ public class ReplicationSimulationTest {
         int numSteps;
 
         private final Random random;
-        private boolean isTold;
+        private boolean isStoryTold;
         private boolean isSleeping;
-        private final List<String> toldLines = new ArrayList<>();
-        private final Map<String, String> toldStates = new TreeMap<>();
-        private final Set<String> held = new HashSet<>();
+        private final List<String> nextLines = new ArrayList<>();
+        private final Map<String, String> lastStates = new TreeMap<>();
+        private final Set<String> heldLinks = new HashSet<>();
         private final List<FetchExchange> staleFetches = new ArrayList<>();
         private final List<AlterPartitionExchange> alterPartitions = new ArrayList<>();
         private boolean isPowerLossAllowed;
         private int nextValue;
         private long nextIncarnation;
 
-        Simulation(long seed, boolean isTold) throws Exception {
-            this(new Random(seed), isTold);
+        Simulation(long seed, boolean isStoryTold) throws Exception {
+            this(new Random(seed), isStoryTold);
         }
 
-        private Simulation(Random random, boolean isTold) throws Exception {
-            this(random, random.nextInt(4) == 0 ? 1 : 2, randomAssignment(random), isTold);
+        private Simulation(Random random, boolean isStoryTold) throws Exception {
+            this(random, random.nextInt(4) == 0 ? 1 : 2, randomAssignment(random), isStoryTold);
         }
 
-        Simulation(Random random, int minInSyncReplicas, List<Integer> replicas, boolean isTold) throws Exception {
+        Simulation(Random random, int minInSyncReplicas, List<Integer> replicas, boolean isStoryTold) throws Exception {
             this.random = random;
             this.minInSyncReplicas = minInSyncReplicas;
             isPowerLossAllowed = minInSyncReplicas > 1;
@@ -1163,7 +1171,7 @@ public class ReplicationSimulationTest {
             }
             controller.createTestTopic(TOPIC, replicas.stream().mapToInt(Integer::intValue).toArray());
             flow();
-            this.isTold = isTold;
+            this.isStoryTold = isStoryTold;
             tell("Start");
         }
 
@@ -1194,9 +1202,9 @@ public class ReplicationSimulationTest {
 
         private static File createRoot() {
             try {
-                Path memory = Path.of("/dev/shm");
-                Path root = Files.isWritable(memory) ? Files.createTempDirectory(memory, "kafka-replication-simulation") :
-                    Files.createTempDirectory("kafka-replication-simulation");
+                Path memory = Path.of("/dev/shm"); // where it is there, nothing waits for a disk
+                Path root = Files.isWritable(memory) ? Files.createTempDirectory(memory, "kafka-simulation") :
+                    Files.createTempDirectory("kafka-simulation");
                 Runtime.getRuntime().addShutdownHook(new Thread(() ->
                     Utils.closeQuietly(() -> Utils.delete(root.toFile()), "log directories")));
                 return root.toFile();
@@ -1205,32 +1213,54 @@ public class ReplicationSimulationTest {
             }
         }
 
-        /** Random events. The seed also says which faults there are, and what is slow. */
+        /**
+         * Random events. The seed says which faults there are, and how often. Of what is on its way, that goes first
+         * whose link has the highest priority; from time to time a link gets another one.
+         */
         Optional<Violation> runRandomly(List<Event> events) throws Exception {
-            EventType[] types = EventType.values();
-            int[] weights = new int[types.length];
-            for (EventType type : types) {
-                weights[type.ordinal()] = type.weight * (type.isFault ? random.nextInt(4) : 1 + random.nextInt(2));
+            Map<EventType, Integer> weights = new LinkedHashMap<>();
+            for (EventType type : EventType.values()) {
+                weights.put(type, type.weight * (type.isFault ? random.nextInt(4) : 1 + random.nextInt(2)));
             }
-            double[] slowness = random.doubles(NUM_BROKERS * types.length).map(x -> x < 0.6 ? 0 : x).toArray();
-            int sum = Arrays.stream(weights).sum();
-            while (events.size() < EVENTS_PER_RUN) {
-                int at = random.nextInt(sum);
-                int index = 0;
-                while (at >= weights[index]) {
-                    at -= weights[index++];
+            List<Event> deliveries = new ArrayList<>();
+            for (int id = 0; id < NUM_BROKERS; id++) {
+                deliveries.add(new Event(EventType.FETCH, id, 0));
+                deliveries.add(new Event(EventType.METADATA, id, 0));
+                deliveries.add(new Event(EventType.ALTER_PARTITION, id, 0));
+            }
+            Collections.shuffle(deliveries, random);
+            Optional<Violation> violation = Optional.empty();
+            while (events.size() < EVENTS_PER_RUN && violation.isEmpty()) {
+                if (random.nextInt(12) == 0) {
+                    int priority = random.nextInt(deliveries.size());
+                    deliveries.add(priority, deliveries.remove(random.nextInt(deliveries.size())));
                 }
-                int[] replicas = controller.partition().replicas;
-                int broker = random.nextInt(3) == 0 ? random.nextInt(NUM_BROKERS) : replicas[random.nextInt(replicas.length)];
-                Event event = new Event(types[index], broker, random.nextInt(1000));
-                boolean isSlow = !event.type().isFault &&
-                    random.nextDouble() < slowness[event.broker() * types.length + index];
-                Optional<Violation> violation = isSlow ? Optional.empty() : step(event, events);
-                if (violation.isPresent()) {
-                    return violation;
+                if (random.nextInt(10) < 6) {
+                    int number = random.nextInt(1000);
+                    int before = events.size();
+                    for (int i = 0; i < deliveries.size() && events.size() == before; i++) {
+                        Event delivery = deliveries.get(i);
+                        violation = step(new Event(delivery.type(), delivery.broker(), number), events);
+                    }
+                } else {
+                    int[] replicas = controller.partition().replicas;
+                    int id = random.nextInt(3) == 0 ? random.nextInt(NUM_BROKERS) :
+                        replicas[random.nextInt(replicas.length)];
+                    violation = step(new Event(randomType(weights), id, random.nextInt(1000)), events);
                 }
             }
-            return Optional.empty();
+            return violation;
+        }
+
+        private EventType randomType(Map<EventType, Integer> weights) {
+            int at = random.nextInt(weights.values().stream().mapToInt(Integer::intValue).sum());
+            for (Map.Entry<EventType, Integer> entry : weights.entrySet()) {
+                at -= entry.getValue();
+                if (at < 0) {
+                    return entry.getKey();
+                }
+            }
+            throw new IllegalStateException();
         }
 
         Optional<Violation> replay(List<Event> events) throws Exception {
@@ -1262,7 +1292,7 @@ public class ReplicationSimulationTest {
             isSleeping = false;
             tell(event.type().toString());
             tellLine("VIOLATION %s", violation.getMessage());
-            story.addAll(toldLines);
+            story.addAll(nextLines);
             return violation;
         }
 
@@ -1279,7 +1309,8 @@ public class ReplicationSimulationTest {
                     return isReady && isFlowing(Link.FETCH, id) && moveFetch(process);
                 case METADATA:
                     return process != null && isFlowing(Link.METADATA, id) &&
-                        publish(process, number % 3 != 1 || process.numBatches == 0 ? Integer.MAX_VALUE : 1 + number % 2);
+                        publish(process,
+                            number % 3 == 1 && process.numBatches > 0 ? 1 + number % 2 : Integer.MAX_VALUE);
                 case ALTER_PARTITION:
                     return moveAlterPartition(id, number);
                 case HEARTBEAT:
@@ -1295,11 +1326,12 @@ public class ReplicationSimulationTest {
                     return isReady && sleep(2, id, number % 3 == 0);
                 case HOLD:
                     Link hold = Link.values()[number % Link.values().length];
-                    return isFlowing(hold, id) && held.add(hold + "-" + id) &&
+                    return isFlowing(hold, id) && heldLinks.add(hold + "-" + id) &&
                         after("%s of broker %d: nothing gets through", hold, id);
                 case RELEASE:
                     Link release = Link.values()[number % Link.values().length];
-                    return held.remove(release + "-" + id) && after("%s of broker %d: gets through again", release, id);
+                    return heldLinks.remove(release + "-" + id) &&
+                        after("%s of broker %d: gets through again", release, id);
                 case DISCONNECT:
                     return isReady && disconnect(process, number);
                 case STALE_FETCH:
@@ -1309,9 +1341,11 @@ public class ReplicationSimulationTest {
                 case REASSIGN:
                     List<Integer> target = ASSIGNMENTS.get(number % ASSIGNMENTS.size());
                     isPowerLossAllowed &= target.size() > 1;
-                    return lostPower.isEmpty() && controller.reassign(target) == Errors.NONE && after("Reassignment to %s", target);
+                    return brokersWithLoss.isEmpty() && controller.reassign(target) == Errors.NONE &&
+                        after("Reassignment to %s", target);
                 case CANCEL_REASSIGNMENT:
-                    return lostPower.isEmpty() && controller.reassign(null) == Errors.NONE && after("The reassignment is cancelled");
+                    return brokersWithLoss.isEmpty() && controller.reassign(null) == Errors.NONE &&
+                        after("The reassignment is cancelled");
                 case MIN_ISR:
                     isPowerLossAllowed &= number % 2 != 0;
                     return controller.setMinInSyncReplicas(1 + number % 2) &&
@@ -1319,9 +1353,9 @@ public class ReplicationSimulationTest {
                 case SHUTDOWN:
                     return isReady && !process.wantShutDown && (process.wantShutDown = true) && heartbeat(process);
                 case KILL:
-                    return process != null && lostPower.isEmpty() && kill(process);
+                    return process != null && brokersWithLoss.isEmpty() && kill(process);
                 case POWER_LOSS:
-                    return isReady && isPowerLossAllowed && unclean.isEmpty() && !isOnlyInSync(id) &&
+                    return isReady && isPowerLossAllowed && uncleanBrokers.isEmpty() && !isOnlyInSync(id) &&
                         losePower(process, number);
                 case START:
                     return process == null && start(id);
@@ -1344,7 +1378,7 @@ public class ReplicationSimulationTest {
         }
 
         private boolean isFlowing(Link link, int id) {
-            return !held.contains(link + "-" + id);
+            return !heldLinks.contains(link + "-" + id);
         }
 
         /** After each step: what the brokers do by themselves, the invariants, and the story. */
@@ -1356,7 +1390,7 @@ public class ReplicationSimulationTest {
                 }
             }
             invariants.check();
-            if (isTold) {
+            if (isStoryTold) {
                 tell(String.format(step, arguments));
             }
             return true;
@@ -1364,20 +1398,20 @@ public class ReplicationSimulationTest {
 
         /** Within a sleep only what changes a state is told. */
         private void tell(String step) {
-            if (isTold) {
+            if (isStoryTold) {
                 int size = story.size();
                 tellStates();
-                if (!isSleeping || story.size() > size || !toldLines.isEmpty()) {
+                if (!isSleeping || story.size() > size || !nextLines.isEmpty()) {
                     story.add(size, String.format("[%9.3f s] %s", (time.milliseconds() - START_MS) / 1000.0, step));
-                    story.addAll(size + 1, toldLines);
-                    toldLines.clear();
+                    story.addAll(size + 1, nextLines);
+                    nextLines.clear();
                 }
             }
         }
 
         private void tellLine(String line, Object... arguments) {
-            if (isTold) {
-                toldLines.add("              " + String.format(line, arguments));
+            if (isStoryTold) {
+                nextLines.add("              " + String.format(line, arguments));
             }
         }
 
@@ -1393,7 +1427,7 @@ public class ReplicationSimulationTest {
                 states.put("broker " + id, state);
             }
             states.forEach((name, state) -> {
-                if (!state.equals(toldStates.put(name, state))) {
+                if (!state.equals(lastStates.put(name, state))) {
                     story.add("              " + state);
                 }
             });
@@ -1473,7 +1507,8 @@ public class ReplicationSimulationTest {
         }
 
         private boolean receiveStaleFetch(int number) throws Exception {
-            staleFetches.removeIf(fetch -> !fetch.leader.isRunning || time.milliseconds() - fetch.sentMs > STALE_REQUEST_MS);
+            staleFetches.removeIf(fetch ->
+                !fetch.leader.isRunning || time.milliseconds() - fetch.sentMs > STALE_REQUEST_MS);
             if (staleFetches.isEmpty()) {
                 return false;
             }
@@ -1581,9 +1616,11 @@ public class ReplicationSimulationTest {
             if (exchange.response == null) {
                 exchange.response = controller.handleAlterPartition(exchange.data);
                 return after("AlterPartition (%s) of broker %d%s reaches the controller: %s", exchange.describe(),
-                    exchange.leader.id, exchange.isConnected() ? "" : " on a closed connection", describe(exchange.response));
+                    exchange.leader.id, exchange.isConnected() ? "" : " on a closed connection",
+                    describe(exchange.response));
             }
-            exchange.leader.channel.client.respondToRequest(exchange.request, new AlterPartitionResponse(exchange.response));
+            exchange.leader.channel.client.respondToRequest(exchange.request,
+                new AlterPartitionResponse(exchange.response));
             alterPartitions.remove(exchange);
             return after("The response to AlterPartition reaches broker %d: %s", exchange.leader.id,
                 describe(exchange.response));
@@ -1606,7 +1643,8 @@ public class ReplicationSimulationTest {
                 end(process);
                 return after("Broker %d has shut down", process.id);
             }
-            return after("Heartbeat of broker %d%s", process.id, process.wantShutDown ? ", which wants to shut down" : "");
+            return after("Heartbeat of broker %d%s", process.id,
+                process.wantShutDown ? ", which wants to shut down" : "");
         }
 
         // Time
@@ -1688,7 +1726,7 @@ public class ReplicationSimulationTest {
 
         private boolean kill(Process process) throws Exception {
             process.kill();
-            unclean.add(process.id);
+            uncleanBrokers.add(process.id);
             end(process);
             return after("Broker %d is killed", process.id);
         }
@@ -1715,15 +1753,15 @@ public class ReplicationSimulationTest {
                 records.truncateTo(size);
             }
             logs.get(process.id).subList((int) end, logs.get(process.id).size()).clear();
-            unclean.add(process.id);
-            lostPower.add(process.id);
+            uncleanBrokers.add(process.id);
+            brokersWithLoss.add(process.id);
             end(process);
             return after("Broker %d loses power, and its log from offset %d on", process.id, end);
         }
 
         private void end(Process process) {
             processes[process.id] = null;
-            held.removeIf(link -> link.endsWith("-" + process.id));
+            heldLinks.removeIf(link -> link.endsWith("-" + process.id));
         }
 
         private boolean start(int id) throws Exception {
