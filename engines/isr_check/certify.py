@@ -288,13 +288,13 @@ class _Reading:
         assertions: list[str] = []
         symbols: list[str] = []
         for command in commands[1:-1]:
-            declared = re.fullmatch(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)", command)
-            if declared:
-                symbols.append(declared[1])
-                if not set(re.findall(r"\w+", declared[2])) <= set(SORTS):
-                    raise ValueError(f"{declared[1]} is of a sort that no query should have")
-                if self.sorts.setdefault(declared[1], declared[2]) != declared[2]:
-                    raise ValueError(f"{declared[1]} is of another sort than elsewhere")
+            declaration = re.fullmatch(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)", command)
+            if declaration:
+                symbols.append(declaration[1])
+                if not set(re.findall(r"\w+", declaration[2])) <= set(SORTS):
+                    raise ValueError(f"{declaration[1]} is of a sort that no query should have")
+                if self.sorts.setdefault(declaration[1], declaration[2]) != declaration[2]:
+                    raise ValueError(f"{declaration[1]} is of another sort than elsewhere")
             elif command.startswith("(assert ") and command.endswith(")"):
                 assertions.append(command[len("(assert ") : -1].strip())
             else:

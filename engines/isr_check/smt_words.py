@@ -19,9 +19,11 @@ OPERATORS: Final = frozenset(
 BINDERS: Final = ("forall", "exists", "let")
 SORTS: Final = ("Bool", "Int")
 ATTRIBUTE, PATTERN = "!", ":pattern"
-RESERVED: Final = OPERATORS | {*BINDERS, *SORTS, ATTRIBUTE, PATTERN, "_", "as", "match", "par", "assert", "define-fun"}
-CHARACTERS: Final = re.compile(r"[\n -~]*")
-"""White space is a blank or the end of a line; what else Python takes for it, a solver may take for a letter."""
+LANGUAGE: Final = OPERATORS | {*BINDERS, *SORTS, ATTRIBUTE, PATTERN, "_", "as", "match", "par", "assert", "define-fun"}
+CHARACTERS: Final = re.compile(r"(?:[\t\n -~]|\r\n)*")
+"""White space is a blank, a tab or the end of a line. What else Python takes for it, a solver may take for a letter.
+A carriage return alone ends a remark to some."""
+BLANKS: Final = " \t\r\n"
 _WORD: Final = re.compile(r"\|[^|]*\||[()]|[^\s()|]+")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]*")
 _SYMBOL: Final = re.compile(r"\|[^|\\]*\||[A-Za-z~!@$%^&*_+=<>.?/-][0-9A-Za-z~!@$%^&*_+=<>.?/-]*")
@@ -39,21 +41,21 @@ def declared_once(symbols: Iterable[str]) -> Mapping[str, str]:
     spelling: dict[str, str] = {}
     for symbol in symbols:
         name = plain(symbol)
-        if name in RESERVED or not _SYMBOL.fullmatch(symbol):
+        if name in LANGUAGE or not _SYMBOL.fullmatch(symbol):
             raise ValueError(f"it declares {symbol}, which is no name for a symbol")
         if spelling.setdefault(name, symbol) != symbol:
             raise ValueError(f"it declares {name} in two spellings")
     return spelling
 
 
-def check_words(assertion: str, declared: Mapping[str, str]) -> None:
+def check_words(assertion: str, symbols: Mapping[str, str]) -> None:
     """ValueError unless each word of the assertion has one meaning where the query declares these symbols."""
     free, bound = _names(assertion)
     for word in sorted(free):
-        if declared.get(plain(word)) != word:
+        if symbols.get(plain(word)) != word:
             raise ValueError(f"{word} is neither declared nor a word of a formula")
     for name in sorted(bound):
-        if name in declared:
+        if name in symbols:
             raise ValueError(f"{name} is a variable, and a symbol that is declared")
 
 
@@ -88,7 +90,7 @@ def _take_word(word: str, variables: Mapping[str, str], free: set[str]) -> None:
     if spelling not in (None, word):
         raise ValueError(f"{plain(word)} is spelled in two ways")
     if spelling is None:
-        if plain(word) in RESERVED or not _SYMBOL.fullmatch(word):
+        if plain(word) in LANGUAGE or not _SYMBOL.fullmatch(word):
             raise ValueError(f"{word} is no word of a formula")
         free.add(word)
 
@@ -106,7 +108,7 @@ def _bind(
             raise ValueError(f"{binder} binds something that is no variable")
         symbol, value = pair[0], pair[1]
         name = plain(symbol)
-        if name in RESERVED or name in own or not _SYMBOL.fullmatch(symbol):
+        if name in LANGUAGE or name in own or not _SYMBOL.fullmatch(symbol):
             raise ValueError(f"{binder} binds {symbol}, which is no name for a variable, or twice")
         own[name] = symbol
         if binder == "let":
@@ -139,7 +141,7 @@ def _expression(text: str) -> Expression:
     end = 0
     for word in _WORD.finditer(text):
         between = text[end : word.start()]
-        if between.strip(" \n") or (
+        if between.strip(BLANKS) or (
             not between and end and "(" not in (text[end - 1], word[0]) and ")" not in (text[end - 1], word[0])
         ):
             raise ValueError("two words are not apart")
@@ -153,6 +155,6 @@ def _expression(text: str) -> Expression:
             stack[-1].append(done)
         else:
             stack[-1].append(word[0])
-    if len(stack) != 1 or len(stack[0]) != 1 or text[end:].strip(" \n"):
+    if len(stack) != 1 or len(stack[0]) != 1 or text[end:].strip(BLANKS):
         raise ValueError("it is not one formula")
     return stack[0][0]

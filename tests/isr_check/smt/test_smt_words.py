@@ -13,7 +13,7 @@ FORMULAS = [
     "(and p (< x 1) (not (= |two words| (- 1))))",
     "(forall ((m Int) (|n n| Bool)) (! (=> |n n| (< m x)) :pattern ((|in view| m)) :pattern ((f x) (f m))))",
     "(let ((a!2 (+ x 1)) (a!3 x)) (let ((a!2 (* a!2 a!3))) (exists ((y Int)) (ite p (distinct y a!2) true))))",
-    "(|in view|\n    (- x 1))",
+    "(|in view|\r\n\t (- x 1))",
 ]
 FORGERIES = {
     "a name": ("(|in view| (! 0 :named x))", "an attribute stands where none is a pattern"),
@@ -37,6 +37,7 @@ FORGERIES = {
     "words that touch": ("(and p|two words|)", "two words are not apart"),
     "a blank that is none": ("(and\u00a0p p)", "a character that no query should"),
     "a letter that Python takes for a blank": ("(and\x1fp p)", "a character that no query should"),
+    "half the end of a line": ("(and p\rp)", "a character that no query should"),
     "a number with a zero before it": ("(= x 01)", "01 is no word of a formula"),
     "a decimal": ("(= x 1.0)", "1.0 is no word of a formula"),
     "an indexed word": ("((_ is cons) x)", "_ is no word of a formula"),
