@@ -12,6 +12,7 @@ besides its designs).
   `room_search` (whether bounds leave room for the faults asked for), `worth` (what takes a finding its worth), `sample`
   and `simulation` (random walks), `walk_estimate` (how much they have not met).
 - Other designs: `mutation` (one guard dropped), `inlining` and `equivalence` (whether two do the same).
-- Proofs: `smt/` (by induction), `certify` (a stored proof, checked as a whole), `opinions` (what solvers say of it).
+- Proofs: `smt/` (by induction), `certify` (a stored proof, checked as a whole), `smt_words` (the words of
+  its queries), `opinions` (what solvers say of it).
 - For other people's checkers: `export/` (TLA+ and Murphi).
 """

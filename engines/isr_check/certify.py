@@ -5,10 +5,10 @@ what they prove together. This is checked, from the file alone:
 
 - Nothing is missing. Every conjunct at the start and after every action, and every promise, for every choice of
   parameters, is there exactly once: as queries, or listed as something that the step does not change.
-- Each query has the hash that the manifest gives. It consists of declarations and assertions, and each assertion is
-  accounted for. A conjunct before the step is worded as in the manifest, the same in all queries; so are the guards of
-  a step. A conjunct after the step comes earlier in the list, and is worded like a goal that is proved for the same
-  step; otherwise the argument could be circular.
+- Each query has the hash that the manifest gives. It consists of declarations and assertions, in words that mean the
+  same to every solver (`smt_words`), and each assertion is accounted for. A conjunct before the step is worded as in
+  the manifest, the same in all queries; so are the guards of a step. A conjunct after the step comes earlier in the
+  list, and is worded like a goal that is proved for the same step; otherwise the argument could be circular.
 - Solvers say again that each query is unsatisfiable (`opinions`).
 
 This is not checked, because it takes the model:
@@ -35,6 +35,8 @@ from pathlib import Path
 from typing import cast
 
 import attrs
+
+from isr_check.smt_words import CHARACTERS, SORTS, check_words, declared_once
 
 SCHEMA = "insync/proof/1"
 MANIFEST = "manifest.json"
@@ -66,6 +68,17 @@ class Query:
 
 INSTANCES = (("auto_config", False), ("mbqi", False))
 """Options of z3 with which it only instantiates quantifiers at terms that occur."""
+
+OPTIONS: Mapping[str, tuple[type, float]] = {
+    "arith.solver": (int, 6),
+    "auto_config": (bool, 1),
+    "case_split": (int, 6),
+    "delay_units": (bool, 1),
+    "ematching": (bool, 1),
+    "mbqi": (bool, 1),
+    "qi.eager_threshold": (float, 1_000_000),
+}
+"""The options of z3 that a file may name, with type and highest value. Others write files, or take away the limits."""
 
 
 @attrs.frozen
@@ -251,7 +264,7 @@ class _Reading:
             return Part(file, ())
         if hashlib.sha256(texts.encode()).hexdigest() != entry["sha256"]:
             self.problems.append(f"{file} was changed: its hash is not that of the manifest")
-        options = cast("Mapping[str, bool | int | float | str]", entry["z3"])
+        options = _options(entry)
         self.queries.append(Query(file, texts, tuple(options.items())))
         try:
             bodies = self._assertions(texts)
@@ -266,22 +279,29 @@ class _Reading:
         return Part(file, assertions, tuple(_texts(entry, "named_by")) if "named_by" in entry else ())
 
     def _assertions(self, text: str) -> list[str]:
-        """The assertions of a query; ValueError if it has anything else but declarations."""
-        if "\\" in text or '"' in text:
+        """The assertions of a query; ValueError if it has anything else but declarations, before these."""
+        if "\\" in text or '"' in text or CHARACTERS.fullmatch(text) is None:
             raise ValueError("it has a character that no query should")
         commands = list(_commands(text))
         if commands[:1] != [LOGIC] or commands[-1:] != [QUESTION]:
             raise ValueError("it does not begin with a logic and end with a question")
         assertions: list[str] = []
+        symbols: list[str] = []
         for command in commands[1:-1]:
-            declared = re.fullmatch(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)", command)
-            if declared:
-                if self.sorts.setdefault(declared[1], declared[2]) != declared[2]:
-                    raise ValueError(f"{declared[1]} is of another sort than elsewhere")
+            declaration = re.fullmatch(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)", command)
+            if declaration:
+                symbols.append(declaration[1])
+                if not set(re.findall(r"\w+", declaration[2])) <= set(SORTS):
+                    raise ValueError(f"{declaration[1]} is of a sort that no query should have")
+                if self.sorts.setdefault(declaration[1], declaration[2]) != declaration[2]:
+                    raise ValueError(f"{declaration[1]} is of another sort than elsewhere")
             elif command.startswith("(assert ") and command.endswith(")"):
                 assertions.append(command[len("(assert ") : -1].strip())
             else:
                 raise ValueError(f"it says {command.split()[0].strip('()')}, which no query should")
+        spelling = declared_once(symbols)
+        for assertion in assertions:
+            check_words(assertion, spelling)
         return assertions
 
     # what each assertion may be
@@ -398,6 +418,17 @@ def _texts(value: Json, name: str) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(x, str) for x in cast("list[object]", found)):
         raise TypeError(f"{name} is no list of texts")
     return cast("list[str]", found)
+
+
+def _options(part: Json) -> Mapping[str, bool | int | float | str]:
+    options = cast("Mapping[str, bool | int | float | str]", part["z3"])
+    for name, value in options.items():
+        type, most = OPTIONS.get(name, (None, 0))
+        if type is None:
+            raise ValueError(f"{name} is no option of z3 that a proof has")
+        if not isinstance(value, type) or isinstance(value, bool) != (type is bool) or not 0 <= float(value) <= most:
+            raise ValueError(f"{name} cannot be {value!r}")
+    return options
 
 
 def _list(value: Json, name: str) -> list[Json]:

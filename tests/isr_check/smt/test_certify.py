@@ -19,10 +19,10 @@ from insync_cli import families
 from insync_cli.main import main
 from insync_cli.proof.proof_file import Keeper
 from isr_check import opinions
+from isr_check.certify import OPTIONS, read_certificate
 from isr_check.certify import Query as StoredQuery
-from isr_check.certify import read_certificate
 from isr_check.family import Family
-from isr_check.smt import Induction, Proved, prove
+from isr_check.smt import Induction, Proved, prove, solver, strategy
 from isr_check.smt.induction import GOAL
 from isr_check.smt.proof_file import Keeping, NotStored, file_name, store
 from isr_check.smt.solver import Proof
@@ -330,6 +330,26 @@ def contradict(manifest: Json, files: dict[str, str]) -> None:
     cast("list[str]", part["assertions"]).append("definition")
 
 
+def define_by_a_mark(manifest: Json, files: dict[str, str]) -> None:
+    """A mark with a name in it, which gives a value to a symbol of the state, and is no declaration."""
+    part = first_part(manifest)
+    name, listed = str(part["file"]), cast("list[str]", part["assertions"])
+    symbol = re.search(r"\(declare-fun (\S+) \(\) Int\)\n", files[name]) or re.search(
+        r"\(declare-fun (\|[^|]*\|) \(\) Int\)\n", files[name]
+    )
+    if symbol is None:
+        files[name] = files[name].replace("(check-sat)", "(assert (|in view| (! 0 :named |rm[r1]|)))\n(check-sat)")
+    else:
+        files[name] = (
+            files[name]
+            .replace(symbol[0], "")
+            .replace("(check-sat)", f"(assert (|in view| (! 0 :named {symbol[1]})))\n(check-sat)")
+        )
+    if "(declare-fun |in view|" not in files[name]:
+        files[name] = files[name].replace("(set-logic ALL)\n", "(set-logic ALL)\n(declare-fun |in view| (Int) Bool)\n")
+    listed.append("mark")
+
+
 def begin_with_what_is_to_be_shown(manifest: Json, files: dict[str, str]) -> None:
     start = next(o for o in obligations(manifest) if o["kind"] == "preserved" and o["queries"])
     start["kind"] = "initial"
@@ -346,6 +366,7 @@ def begin_with_what_is_to_be_shown(manifest: Json, files: dict[str, str]) -> Non
         (require_more, "the step does not require of mine in these words"),
         (define_an_operator, "it says define-fun, which no query should"),
         (contradict, "a definition is none of the model's"),
+        (define_by_a_mark, "an attribute stands where none is a pattern"),
         (begin_with_what_is_to_be_shown, "is missing"),
     ],
 )
@@ -354,6 +375,44 @@ def test_tampering_is_noticed(
 ) -> None:
     assert certified(changed(proof, tmp_path, edit), "--solver", "z3") == 65
     assert says in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"smtlib2_log": "FILE"}, "smtlib2_log is no option of z3 that a proof has"),
+        ({"timeout": 0}, "timeout is no option"),
+        ({"max_memory": 4_000_000}, "max_memory is no option"),
+        ({"mbqi": "FILE"}, "mbqi cannot be"),
+        ({"mbqi": 1}, "mbqi cannot be 1"),
+        ({"arith.solver": 99}, "arith.solver cannot be 99"),
+        ({"qi.eager_threshold": float("nan")}, "qi.eager_threshold cannot be nan"),
+    ],
+)
+def test_a_file_gives_the_solver_no_orders(
+    proof: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: dict[str, bool | int | float | str],
+    says: str,
+) -> None:
+    """z3 empties the file that smtlib2_log names."""
+    precious = tmp_path / "precious"
+    precious.write_text("content")
+    value = {name: str(precious) if text == "FILE" else text for name, text in options.items()}
+
+    def order(manifest: Json, files: dict[str, str]) -> None:
+        first_part(manifest)["z3"] = value
+
+    assert certified(changed(proof, tmp_path, order), "--solver", "z3", "--file-alone") == 65
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert precious.read_text() == "content"
+
+
+def test_a_file_may_name_every_option_that_a_proof_is_made_with() -> None:
+    ways = [*strategy.WAYS, strategy.PLAIN, *(way for _, way in solver.WAYS)]
+    assert {name for way in ways for name in way} == set(OPTIONS)
+    assert all(isinstance(value, OPTIONS[name][0]) for way in ways for name, value in way.items())
 
 
 def test_a_contradiction_in_what_is_given_is_noticed_without_the_model(
@@ -403,16 +462,16 @@ def test_without_cvc5_it_says_how_to_get_it(
 
 
 def test_certify_needs_nothing_of_what_it_checks() -> None:
-    for module in ("certify", "opinions"):
+    for module in ("certify", "opinions", "smt_words"):
         source = (Path(opinions.__file__).parent / f"{module}.py").read_text(encoding="utf-8")
         ours = re.findall(r"^\s*(?:from|import) (isr_\S+)", source, re.MULTILINE)
-        assert set(ours) <= {"isr_check.certify"}
+        assert set(ours) <= {"isr_check.certify", "isr_check.smt_words"}
 
 
 def test_no_answer_in_time_is_no_agreement() -> None:
     hard = "(set-logic ALL)\n(declare-fun x () Int)\n(declare-fun y () Int)\n(declare-fun z () Int)\n"
     hard += "(assert (and (< 2 x) (< 2 y) (< 2 z)))\n"
     hard += "(assert (= (+ (* x x x x x) (* y y y y y)) (* z z z z z)))\n(check-sat)\n"
-    for solver in opinions.SOLVERS:
-        (opinion,) = opinions.opinions([StoredQuery("hard", hard, ())], solver, 0.3, 1)
+    for name in opinions.SOLVERS:
+        (opinion,) = opinions.opinions([StoredQuery("hard", hard, ())], name, 0.3, 1)
         assert opinion.answer == "unknown"
