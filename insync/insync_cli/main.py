@@ -6,7 +6,10 @@ import errno
 import importlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import cast
 
 from insync_cli.exits import MEANING, Exit, Inconclusive, InputError, UsageError, Vacuous, did_you_mean
@@ -69,6 +72,8 @@ VERBS = {verb: entry for group in GROUPS.values() for verb, entry in group.items
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """No room to write, which is not a bug in insync: it is said in a sentence."""
 
+MOMENT = 1.0
+"""Seconds for which a process may go on after its last line."""
 Run = Callable[[Sequence[str]], int]
 
 
@@ -150,5 +155,24 @@ def bug(problem: Exception) -> int:
     return int(Exit.INTERNAL)
 
 
+def command() -> None:
+    """What a shell starts: it ends with the exit code of `main`, at most a moment after the verdict.
+
+    Better machine code may still be in the making then (`isr_check.native.machine`). Whoever waits for the exit code does
+    not wait for that.
+    """
+    code = main()
+    until = time.monotonic() + MOMENT
+    others = [t for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
+    for thread in others:
+        thread.join(max(0.0, until - time.monotonic()))
+    if any(thread.is_alive() for thread in others):
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -68,3 +68,17 @@ def test_a_reader_that_goes_away_is_no_bug(tmp_path: Path) -> None:
     process.stdout.close()
     assert "Traceback" not in process.stderr.read()
     assert process.wait(timeout=60) in (0, 141)
+
+
+@pytest.mark.parametrize(("words", "code"), [("designs", 0), ("designs --no-such-option", 64)])
+def test_whoever_waits_for_the_exit_code_does_not_wait_for_better_machine_code(words: str, code: int) -> None:
+    """A thread of the native engine, which a busy machine lets go on for minutes."""
+    program = "import sys, threading, time\nthreading.Thread(target=time.sleep, args=(300,)).start()\n"
+    program += f"from insync_cli.main import command\nsys.argv = ['insync', *{words.split()!r}]\ncommand()\n"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(TOP / root) for root in ROOTS)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, cwd=TOP
+    )
+    assert ran.returncode == code, ran.stderr
+    assert (ran.stdout or ran.stderr).endswith("\n")
+    assert "kip-966" in ran.stdout or "no-such-option" in ran.stderr
