@@ -237,7 +237,9 @@ def read_description(text: str, source: str) -> Cluster | None:
     server.properties that does not tell its id. Contradiction where it tells of one thing twice, and not alike."""
     reader = _Reader(source)
     is_of_kafka_configs = any(_HEADING.match(line) or _OLD_HEADING.match(line) for line in text.splitlines())
-    plain = text if is_of_kafka_configs else plain_properties(text, _OF_A_BROKER)
+    plain = (
+        text if is_of_kafka_configs else plain_properties(text, _OF_A_BROKER, backslashes_only=speaks_of_topics(text))
+    )
     for line in spoken_lines(plain, _begins_otherwise):
         reader.take(line)
     own = reader.brokers.pop(source, {})
@@ -261,11 +263,12 @@ def read_description(text: str, source: str) -> Cluster | None:
 
 
 def _other_factors(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -> Iterator[str]:
-    """Headings whose ReplicationFactor is not that of the first partition, which is the one that kafka-topics.sh prints
-    (TopicCommand.TopicDescription.printDescription)."""
+    """Headings whose ReplicationFactor is not that of the first partition: kafka-topics.sh counts its replicas, but for
+    those to be added (TopicCommand.getReplicationFactor, trunk). What observers do to it is not known."""
     for p in partitions:
         factor = topics[p.topic].replicas if p.topic in topics else 0
-        if p.number == 0 and factor and "Replicas" not in p.unread_columns and len(p.replicas) not in (0, factor):
+        is_read = p.replicas and not p.observers and {"Replicas", "Adding Replicas"}.isdisjoint(p.unread_columns)
+        if p.number == 0 and factor and is_read and len(p.replicas) - len(p.adding) != factor:
             many = f"{len(p.replicas)} replica{'' if len(p.replicas) == 1 else 's'}"
             yield f"{p.topic}: its heading says ReplicationFactor {factor}, but {p.name} has {many}"
 

@@ -16,24 +16,25 @@ _END: Final = re.compile(r"(?<!\\)(?:\\\\)*\\$")
 """A backslash at the end of a line that is not escaped itself."""
 
 
-def plain_properties(text: str, names: Collection[str]) -> str:
+def plain_properties(text: str, names: Collection[str], *, backslashes_only: bool = False) -> str:
     """The same text, in which each property of one of these names stands in one line as `name=value`.
 
-    Lines keep their numbers: what continues a line is left empty. All other lines stay as they are.
+    Lines keep their numbers: what continues a line is left empty. All other lines stay as they are. `backslashes_only`:
+    so do those without a backslash, which may be the rest of a line that was wrapped.
     """
     lines = text.splitlines()
     for at, line in enumerate(lines):
-        if line.lstrip(" \t\f").startswith(("#", "!")):
+        if line.lstrip(" \t\f").startswith(("#", "!")) or (backslashes_only and "\\" not in line):
             continue
         whole, last = line, at
         while _END.search(whole) and last + 1 < len(lines):
             last += 1
             whole = whole[:-1] + lines[last].lstrip(" \t\f")
         match = _KEY.match(whole)
-        if match is not None and (name := _unescaped(match[1])) in names:
-            lines[at : last + 1] = [f"{name}={_unescaped(match[2])}", *[""] * (last - at)]
+        if match is not None and (name := _plain(match[1])) in names:
+            lines[at : last + 1] = [f"{name}={_plain(match[2])}", *[""] * (last - at)]
     return "\n".join(lines)
 
 
-def _unescaped(text: str) -> str:
+def _plain(text: str) -> str:
     return _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _LETTERS.get(m[2], m[2]), text)

@@ -158,7 +158,7 @@ def bug(problem: Exception) -> int:
 def command() -> None:
     """What a shell starts: it ends with the exit code of `main`, at most a moment after the verdict.
 
-    Better machine code may still be in the making then (`isr_check.native.machine`). Whoever waits for the exit code does
+    Better machine code may still be in the making then (`isr_check.native.machine`). Who waits for the exit code does
     not wait for that.
     """
     code = main()

@@ -4,7 +4,7 @@ Reading order: `disk` (the interface), `disk_files` (the real one), `disk_memory
 flushed).
 
 - Records: `segment` (one file), `log` (one partition's, and its recovery), `log_directory` (all of a broker).
-- Small files, replaced as a whole: `checkpoints`, `meta_properties`.
+- Small files, replaced as a whole: `owner` (whose they are), `checkpoints`, `meta_properties`.
 - The controller's records: `metadata_end`, `metadata_log`. What truncations took: `dropped_records`.
 - Consumers' committed offsets as records of a topic: `offsets_topic`.
 """

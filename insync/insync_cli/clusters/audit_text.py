@@ -203,7 +203,7 @@ def result_line(audit: Audit) -> str:
     stopped = sum(c.trouble <= Trouble.UNDER_MINIMUM for c in audit.now)
     behind = sum(c.trouble == Trouble.UNDER_REPLICATED for c in audit.now)
     topics = count(len(audit.cluster.topics), "topic")
-    left = omissions_text((len(audit.cluster.omissions), "other topic", ""))
+    omissions = omissions_text((len(audit.cluster.omissions), "other topic", ""))
     undecided = sum(len(row.topics) for row in audit.rows if row.is_undecided)
     unread = sum(c.trouble is Trouble.UNKNOWN for c in audit.now)
     doubts = [count(n, what) for n, what in ((undecided, "topic"), (unread, "partition")) if n]
@@ -211,7 +211,7 @@ def result_line(audit: Audit) -> str:
     return (
         f"insync audit: {risky} of {topics} may lose acks=all records by one failure; "
         f"{count(stopped, 'partition')} without leader or under the minimum, {behind} under-replicated"
-        f"{'; UNKNOWN: ' if doubts else ''}{', '.join(doubts)}{'; ' if left else ''}{left}"
+        f"{'; UNKNOWN: ' if doubts else ''}{', '.join(doubts)}{'; ' if omissions else ''}{omissions}"
     )
 
 

@@ -124,12 +124,12 @@ def with_moved_partitions(cluster: Cluster, steps: Sequence[RunbookStep]) -> Clu
     whole = {t.name: t for t in cluster.topics if not t.gap}
     gaps: list[str] = []
     for step in steps:
-        moved = [name for stage in step.stages for name, _ in stage.assignment.pairs if name not in described]
-        for name in moved:
+        names = [name for stage in step.stages for name, _ in stage.assignment.pairs if name not in described]
+        for name in names:
             topic = whole.get(name.rpartition("-")[0])
             if topic is not None:
                 raise InputError(f"{step.text}: there is no {name}; {topic.name} has {len(topic.partitions)} described")
-        strange = [name for name in moved if name.rpartition("-")[0] not in cluster.omissions]
+        strange = [name for name in names if name.rpartition("-")[0] not in cluster.omissions]
         if strange:
             more = f" and {len(strange) - 1:,} more" if strange[1:] else ""
             gaps.append(f"{step.text}: it moves {strange[0]}{more}, of which nothing was described")

@@ -22,67 +22,67 @@ from isr_protocol.state import Replica
 NEW_DIRECTORIES = switch("new_directories", "an empty disk has a directory id of its own", default=True)
 
 
-class Placed(Operations):
+class WithDirectories(Operations):
     """The state where the controller may not know in which directory a replica is."""
 
-    unplaced: Set[Replica] = var("replicas that the controller takes to be in a directory that their broker has not")
+    elsewhere: Set[Replica] = var("replicas that the controller takes to be in a directory that their broker has not")
 
 
 @initial
-def all_placed(new: Placed) -> Step:
+def everybody_is_at_home(new: WithDirectories) -> Step:
     """Every replica is where the controller takes it to be."""
-    return (new.unplaced == blank(new.unplaced),)
+    return (new.elsewhere == blank(new.elsewhere),)
 
 
 @action
-def is_in_new_directory(old: Placed, new: Placed, r: Replica) -> Step:
+def is_in_new_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
     """Taken where a broker gets an empty disk."""
-    return (new.unplaced == when(NEW_DIRECTORIES, old.unplaced.including(r), old.unplaced),)
+    return (new.elsewhere == when(NEW_DIRECTORIES, old.elsewhere.including(r), old.elsewhere),)
 
 
 @action
-def controller_learns_directory(old: Placed, new: Placed, r: Replica) -> Step:
+def controller_learns_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
     """A broker that has heard of its replica, and so has made a log, tells in which directory that is."""
     has_log = (old.leader[r] != NONE) | (old.leader_epoch[r] > 0)
     return (
-        old.unplaced.has(r),
+        old.elsewhere.has(r),
         old.alive.has(r),
         has_log,
         *metadata_changes(old, new, old.controller_isr, old.controller_elr),
-        new.unplaced == old.unplaced.excluding(r),
+        new.elsewhere == old.elsewhere.excluding(r),
     )
 
 
 @define
-def available_in_directory(s: Placed, r: Replica) -> Bool:
+def available_in_directory(s: WithDirectories, r: Replica) -> Bool:
     """The broker has a session and the directory that the controller takes its replica to be in."""
-    return ~(s.fenced | s.shutting_down | s.unplaced).has(r)
+    return ~(s.fenced | s.shutting_down | s.elsewhere).has(r)
 
 
 @define
-def awaited_in_directory(s: Placed, r: Replica) -> Bool:
+def awaited_in_directory(s: WithDirectories, r: Replica) -> Bool:
     """The partition has no leader, and this replica may lead where it is."""
     eligible = s.controller_isr.has(r) | (s.controller_isr.is_empty() & s.controller_elr.has(r))
-    return (s.controller_leader == NONE) & s.replicas.has(r) & eligible & ~s.unplaced.has(r)
+    return (s.controller_leader == NONE) & s.replicas.has(r) & eligible & ~s.elsewhere.has(r)
 
 
 @define
-def last_hope_in_directory(s: Placed, r: Replica) -> Bool:
+def last_hope_in_directory(s: WithDirectories, r: Replica) -> Bool:
     """ISR and ELR are empty, and this replica led last, and is where the controller takes it to be."""
     nobody = (s.controller_isr | s.controller_elr).is_empty()
-    return nobody & (s.last_known_leader == r) & ~s.unplaced.has(r)
+    return nobody & (s.last_known_leader == r) & ~s.elsewhere.has(r)
 
 
 @always
-def leader_is_placed(s: Placed) -> Bool:
+def leader_is_placed(s: WithDirectories) -> Bool:
     """Whoever is elected is where the controller takes it to be, or its broker is down."""
-    return forall(((s.controller_leader == r) & s.alive.has(r)).implies(~s.unplaced.has(r)) for r in Replica.all())
+    return forall(((s.controller_leader == r) & s.alive.has(r)).implies(~s.elsewhere.has(r)) for r in Replica.all())
 
 
 def with_new_directories(design: Design, name: str, summary: str) -> Design:
     """A design of releases, under a name of its own, where an empty disk may have another directory id."""
     return (
-        design.in_state(Placed, all_placed)
+        design.in_state(WithDirectories, everybody_is_at_home)
         .replacing(
             name,
             summary,

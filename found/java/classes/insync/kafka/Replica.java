@@ -33,7 +33,7 @@ public final class Replica {
     this.id = id;
     this.controller = controller;
     machine = new Machine(id, controller.clock);
-    broker = new Broker(id, controller.epoch(id), controller.clock, Disk.NEW);
+    broker = new Broker(id, controller.epoch(id), controller.clock, Disk.NEW, machine.directory());
     machine.process = broker;
     learn();
   }

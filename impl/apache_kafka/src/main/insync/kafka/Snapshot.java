@@ -184,7 +184,7 @@ final class Snapshot {
     }
     if (world.settings.newDirectories()) {
       state.put(
-          "unplaced",
+          "elsewhere",
           Steps.names(
               Arrays.stream(now.replicas)
                   .filter(r -> !now.directory(r).equals(world.look(r).directory()))
