@@ -410,7 +410,7 @@ def test_a_file_gives_the_solver_no_orders(
 
 
 def test_a_file_may_name_every_option_that_a_proof_is_made_with() -> None:
-    ways = [*strategy.WAYS, strategy.PLAIN, *(way for _, way in solver.WAYS)]
+    ways: list[Mapping[str, object]] = [*strategy.WAYS, strategy.PLAIN, *(way for _, way in solver.WAYS)]
     assert {name for way in ways for name in way} == set(OPTIONS)
     assert all(isinstance(value, OPTIONS[name][0]) for way in ways for name, value in way.items())
 
