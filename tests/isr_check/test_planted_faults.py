@@ -36,7 +36,7 @@ EARLY = ("steps are tested backwards", "states that differ in the last word are 
 
 def table(caught: dict[str, Catch]) -> str:
     rows = [f"| {f.layer} | {f.name} | {f.ways[0]} | {caught[f.name].designs} |\n" for f in FAULTS]
-    return "| layer | fault | subject of | designs until it was caught |\n|---|---|---|---|\n" + "".join(rows)
+    return "| layer | fault | asked of | designs until it was caught |\n|---|---|---|---|\n" + "".join(rows)
 
 
 @pytest.mark.slow

@@ -145,6 +145,12 @@ def _difference_of_itself(_: Instance, n: Node) -> Node | None:
     return literal(0, n.type) if n.args[0] is n.args[1] or n.args[1].op == "literal" else None
 
 
+def _one_above(instance: Instance, node: Node) -> Node | None:
+    """`a <= b` is true where the highest a is one above the lowest b."""
+    a, b = (instance.interval(x) for x in node.args)
+    return folding.TRUE if a and b and a[1] - 1 == b[0] else None
+
+
 def _parameters_everywhere(patch: Patch) -> None:
     def body(self: Instance, definition: object) -> Node:
         return self.fold(cast("Node", getattr(definition, "body")))  # noqa: B009 - whatever it is called with
@@ -422,6 +428,7 @@ FAULTS = (
 )
 
 CAUGHT_BY_CASES = (
+    (Fault("one above the least is at most", "folding", REFERENCE, _rule("at_most", _one_above)), "ranges_that_touch"),
     (Fault("all elements add nothing to a set", "folding", REFERENCE, _rule("union", _all_are_nothing_more)), OUTSIDE),
     (Fault("a definition's parameters are in range", "folding", REFERENCE, _parameters_everywhere), OUTSIDE),
     (Fault("a Maybe below its range is none", "reference", REFERENCE, _maybe_below_is_none), "maybe_below_its_range"),
