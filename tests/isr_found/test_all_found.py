@@ -172,6 +172,52 @@ def test_the_action_fails_where_a_verb_does(conform: int, found: int, code: int,
     assert summary.read_text() == "```\ninsync conform: done\ninsync found: done\n```\n"
 
 
+MAVEN = """#!/usr/bin/env bash
+# A Maven whose test ends as SIMULATION says.
+folder=$3/target/released/surefire-reports
+mkdir -p "$folder"
+case $SIMULATION in
+lost) echo "<failure>" >"$folder/TEST-ReplicationSimulationTest.xml" && exit 1 ;;
+broken) exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("simulation", "expect", "code", "says"),
+    [
+        ("fixed", "fixed", 0, "fixed"),
+        ("lost", "lost", 0, "lost"),
+        ("lost", "fixed", 1, "lost"),
+        ("fixed", "lost", 1, "fixed"),
+        ("broken", "fixed", 1, "could not be tried"),
+        ("broken", "lost", 1, "could not be tried"),
+    ],
+)
+def test_the_action_knows_a_simulation_that_fails_from_one_that_does_not_run(
+    simulation: str, expect: str, code: int, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "kafka" / "libs").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    for name, text in (("insync", STAND_IN), ("mvn", MAVEN)):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    environment = os.environ | {
+        "INSYNC": str(tmp_path / "bin" / "insync"),
+        "CONFORM": "0",
+        "FOUND": "0",
+        "SIMULATION": simulation,
+        "KAFKA_VERSION": "4.3.1",
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    words = [str(SCRIPT), str(tmp_path / "kafka"), "pull-request", expect, str(tmp_path / "out")]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert ran.stdout.splitlines()[-1] == f"simulation of replication: {says}"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
