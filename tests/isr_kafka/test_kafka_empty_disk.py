@@ -1,4 +1,4 @@
-"""A story of three replicas on Apache Kafka's classes: the ELR is emptied, and who led last has an empty disk."""
+"""Stories of disks on Apache Kafka's classes: an empty one leads where the ELR was emptied, and a stray log goes."""
 
 from __future__ import annotations
 
@@ -32,3 +32,26 @@ def test_kafka_elects_the_empty_disk(design: Design, steps: Sequence[Named], isr
     done = conform(instance, newest.command(), Limits(schedule=schedule), patience=120.0)
     assert done.conforms, done.differences
     assert done.steps == len(steps)
+
+
+STRAY: tuple[Named, ...] = (
+    ("leader_appends", {"leader": 0}),
+    ("leader_answers_fetch", {"leader": 0, "follower": 1}),
+    ("follower_appends", {"follower": 1}),
+    ("broker_crashes", {"r": 1, "checkpoint": 0}),
+    ("controller_fences_follower", {"r": 1}),
+    ("broker_restarts", {"r": 1}),
+    ("controller_reassigns_at_once", {"target": 0b01, "leader": 0}),
+    ("replica_is_deleted", {"r": 1}),
+)
+"""A broker starts with a log, and the first metadata that it reads have no replica of it."""
+
+
+def test_a_log_without_a_replica_is_a_stray_to_a_process_that_starts(newest: Kafka) -> None:
+    """The adapter had the log loaded before, and Kafka then deletes nothing."""
+    bounds = {"replicas": 2, "min_insync": 1, "crashes": 1, "sessions_lost": 0, "reassignments": 1, "epochs": 1}
+    instance = Instance(KAFKA_4_4, {**bounds, "isr_changes": 3, "log": 1, "records": 1})
+    schedule = Schedule(initial={"first": 0, "spares": 0}, steps=tuple((n, dict(p)) for n, p in STRAY))
+    done = conform(instance, newest.command(), Limits(schedule=schedule), patience=120.0)
+    assert done.conforms, done.differences
+    assert done.steps == len(STRAY)
