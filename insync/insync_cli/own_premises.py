@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from insync_cli.families import family_of
+from insync_cli import registry
 from isr_check.worth import antecedent_of
 
 if TYPE_CHECKING:
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def own_premises(design: Design, names: Iterable[str]) -> dict[str, Property]:
-    """By promise the probe of its antecedent; of designs that a file brings only, for ours have premises."""
+    """By promise the probe of its antecedent, of promises that no design of ours makes: of ours somebody looked."""
     if not design.file:
         return {}
-    family, promises = family_of(design), {p.name: p for p in design.properties}
-    probes = {name: antecedent_of(promises[name]) for name in names if name in promises and not family.premises([name])}
+    ours = {p.name for d in registry.designs().values() if not d.file for p in d.properties}
+    promises = {p.name: p for p in design.properties if p.name not in ours}
+    probes = {name: antecedent_of(promises[name]) for name in names if name in promises}
     return {name: probe for name, probe in probes.items() if probe is not None}
