@@ -137,11 +137,11 @@ class Log:
     def _differs(self, epochs: Epochs) -> bool:
         """Whether epochs as a file has them are not those of the records: one of the two is older, or another's.
 
-        The file may have epochs that have no records yet, and begin where the log has been told to start.
+        The file may have epochs that have no records yet. Where the log starts another file says: it is not compared.
         """
-        end, entries = self.view.end, epochs.cut(self.view.end).entries
-        start = entries[0].start if entries else 0
-        return Epochs(entries) != self.view.epochs.cut(end).from_start(start)
+        of_file, of_records = epochs.cut(self.view.end), self.view.epochs.cut(self.view.end)
+        start = max([self.view.start, *(entry.start for entry in of_file.entries[:1])])
+        return of_file.from_start(start) != of_records.from_start(start)
 
     def _scan(self, bases: list[Offset], recovery_point: Offset) -> None:
         """Read segments, each of which continues the one before."""
