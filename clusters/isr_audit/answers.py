@@ -16,7 +16,7 @@ from typing import Final, NotRequired, TypedDict, cast
 
 import attrs
 
-from isr_audit.questions import DECISIVE_VERDICTS, Question, constants_of
+from isr_audit.questions import DECISIVE_VERDICTS, LOSS, Question, constants_of
 from isr_check.engine import Limits, Path, Progress, Verdict
 from isr_check.native import explore
 from isr_check.reference import Evaluator
@@ -93,19 +93,36 @@ class Answer:
 
 
 def implies(ran: Answer, question: Question) -> bool:
-    """Whether the run answers the question. Bounds and budgets are "at most", and unclean election adds behaviours; so
-    what happens within less happens within more."""
+    """Whether the run answers the question. Bounds and budgets are "at most", and unclean election and reads from
+    followers add behaviours; so what happens within less happens within more.
+
+    Before eligible leader replicas a larger minimum does nothing but refuse writes and acknowledgements
+    (`isr_protocol.replication`: `leader_appends`, `acknowledged`). So there a smaller one adds behaviours.
+    """
     of = ran.question
     if (of.design, of.promise) != (question.design, question.promise) or ran.verdict not in DECISIVE_VERDICTS:
         return False
     less, more = (of, question) if ran.verdict == Verdict.VIOLATED else (question, of)
     growing = {c.name for c in constants_of(of.design) if not c.names and c.name not in _PARTITION_CONSTANTS} | {
-        "unclean"
+        "unclean",
+        "follower_reads",
     }
+    shrinking = {"min_insync"} if of.design in REFUSES_ONLY and of.promise == LOSS else set[str]()
     return all(
-        n in ran.open or (cast("int", v) <= cast("int", more.constants[n]) if n in growing else v == more.constants[n])
+        n in ran.open
+        or (
+            cast("int", v) <= cast("int", more.constants[n])
+            if n in growing
+            else cast("int", v) >= cast("int", more.constants[n])
+            if n in shrinking
+            else v == more.constants[n]
+        )
         for n, v in less.constants.items()
     )
+
+
+REFUSES_ONLY: Final = ("kraft-3.5", "kip-841", "kip-497", "kip-320", "kip-279", "kip-101", "zookeeper", "kafka-0.8")
+"""Designs whose min.insync.replicas decides on writes and acknowledgements, and on nothing else."""
 
 
 _PARTITION_CONSTANTS: Final = ("replicas", "min_insync")
@@ -142,7 +159,21 @@ def loss_of_fewer(answers: Iterable[Answer], question: Question) -> Answer | Non
     return None
 
 
-FAILS: Final = ("broker_crashes", "broker_loses_power")
+def is_of_whole_disks(run: Answer) -> bool:
+    """Whether whoever loses power in this loss has nothing left of its log, as after the loss of its disk."""
+    steps = run.path.steps if run.path is not None else ()
+    return all(parameters[1] == 0 for action, parameters in steps if action == POWER_LOSS)
+
+
+def loss_of_disk(answers: Iterable[Answer], question: Question) -> Answer | None:
+    """A loss among the known in which who loses power has nothing left of its log."""
+    runs = [a for a in answers if a.path is not None and is_of_whole_disks(a)]
+    same = next((a for a in runs if implies(a, question)), None)
+    return same or loss_of_fewer(runs, question)
+
+
+POWER_LOSS: Final = "broker_loses_power"
+FAILS: Final = ("broker_crashes", POWER_LOSS)
 RETURNS: Final = ("broker_restarts", "broker_restarts_unnoticed")
 
 

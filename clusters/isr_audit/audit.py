@@ -11,7 +11,8 @@ from typing import Final
 
 import attrs
 
-from isr_audit.answers import Answer, answer_among, loss_in_rack, loss_of_fewer
+from isr_audit.answers import Answer, answer_among, is_of_whole_disks, loss_in_rack, loss_of_disk, loss_of_fewer
+from isr_audit.changes import changes, spread
 from isr_audit.cluster import (
     CLEANUP,
     FLUSH,
@@ -26,9 +27,11 @@ from isr_audit.cluster import (
     ids_text,
     number_of,
 )
+from isr_audit.kinds import Kind
 from isr_audit.questions import (
     CRASH,
     DECISIVE_VERDICTS,
+    DISK,
     FAULTS,
     MOST_REPLICAS,
     NOTHING,
@@ -37,57 +40,27 @@ from isr_audit.questions import (
     Question,
     Settings,
     loss_question,
-    rack_outage,
     refusal_question,
 )
-from isr_audit.releases import TODAY, Running
+from isr_audit.releases import Running
 from isr_check.engine import Verdict
 
 SURVIVES: Final = "survives"
 MAY_BE_LOST: Final = "MAY BE LOST"
 UNKNOWN: Final = "UNKNOWN"
 ACKS: Final = ("all", "1")
-SINGLE: Final = (NOTHING, CRASH, POWER)
+SINGLE: Final = (NOTHING, CRASH, POWER, DISK)
 """One failure, or none: a loss under these puts a topic at risk."""
 
 
 @attrs.frozen
-class Kind:
-    """What topics have in common that answers depend on.
-
-    `flushed`: each record is on disk before it is acknowledged. `in_rack`: of a partition's replicas, the most that are
-    in one of the `racks`; 0 where racks were not told. `open`: the settings that were not told, which have the weakest
-    value here and may have any. `doubt` and `also` are those of `isr_audit.releases.Running`.
-    """
-
-    design: str
-    settings: Settings
-    flushed: bool = False
-    in_rack: int = 0
-    racks: int = 0
-    open: tuple[str, ...] = ()
-    doubt: str = ""
-    also: tuple[str, ...] = ()
-
-    @property
-    def faults(self) -> tuple[Fault, ...]:
-        """What may fail: a rack only where racks were told."""
-        return (*FAULTS, rack_outage(self.in_rack, self.settings.replicas)) if self.in_rack else FAULTS
-
-    @property
-    def stops(self) -> str:
-        """When writes with acks=all stop: in words, so many replicas that are down or lag."""
-        out = self.settings.replicas - self.settings.min_insync + 1
-        return f"{out} of {self.settings.replicas} replicas {'is down or lags' if out == 1 else 'are down or lag'}"
-
-
-@attrs.frozen
 class Change:
-    """Settings that would prevent a loss, what they cost, and the run that says so."""
+    """Settings that would prevent a loss, what they cost, and the run that says so. `to`: what the topics would be."""
 
     settings: tuple[str, ...]
     costs: tuple[str, ...]
     answer: Answer
+    to: Kind
 
 
 @attrs.frozen
@@ -116,7 +89,7 @@ class RackLoss:
 @attrs.frozen
 class Row:
     """One kind of topic. `refusal`: the run behind what is said of writes that stop. `racks`: those whose loss stops
-    writes."""
+    writes. `plan`: the smallest change that keeps what acks=all loses by any one failure, if one is known."""
 
     kind: Kind
     topics: tuple[Topic, ...]
@@ -124,10 +97,11 @@ class Row:
     refusal: Answer | None
     notes: tuple[str, ...] = ()
     racks: tuple[RackLoss, ...] = ()
+    plan: Change | None = None
 
     @property
     def partitions(self) -> int:
-        return sum(len(t.partitions) for t in self.topics)
+        return sum(len(t.partitions) or t.count or 0 for t in self.topics)
 
     def line(self, acks: str, fault: Fault) -> Line:
         return next(x for x in self.lines if x.acks == acks and x.fault is fault)
@@ -142,7 +116,23 @@ class Row:
 
     @property
     def at_risk(self) -> bool:
-        return any(x.verdict == MAY_BE_LOST for x in self.lines if x.acks == "all" and x.fault in SINGLE)
+        return bool(self.lost_singly)
+
+    @property
+    def lost_singly(self) -> tuple[Line, ...]:
+        """What acks=all loses by one failure, or by none."""
+        return tuple(x for x in self.lines if x.acks == "all" and x.fault in SINGLE and x.verdict == MAY_BE_LOST)
+
+    @property
+    def plans(self) -> tuple[tuple[str, Change], ...]:
+        """What to change, and against what: the smallest change for each fault, then the one that is enough for all."""
+        faults: dict[tuple[str, ...], list[str]] = {}
+        by_settings = {x.change.settings: x.change for x in self.lost_singly if x.change is not None}
+        for line in self.lost_singly:
+            if line.change is not None:
+                faults.setdefault(line.change.settings, []).append(line.fault.says)
+        some = [(", ".join(faults[s]), c) for s, c in by_settings.items() if not self.plan or s != self.plan.settings]
+        return (*some, ("all of it" if some else "", self.plan)) if self.plan is not None else tuple(some)
 
     @property
     def is_undecided(self) -> bool:
@@ -171,6 +161,14 @@ class AnswerSource:
     def lost_by_fewer(self, question: Question) -> Answer | None:
         return loss_of_fewer(self.runs, question)
 
+    def proof(self, question: Question) -> Answer | None:
+        """A proof of any number of replicas, and of any minimum."""
+        whole = (a for a in self.runs if {"replicas", "min_insync"} <= set(a.open))
+        return answer_among(whole, question)
+
+    def lost_with_disk(self, question: Question) -> Answer | None:
+        return loss_of_disk(self.runs, question)
+
     def lost_in_rack(self, question: Question, kind: Kind) -> Answer | None:
         return loss_in_rack(self.runs, question, kind.settings.replicas, kind.in_rack)
 
@@ -182,8 +180,9 @@ def no_exploration(_: Question) -> None:
 def kinds_of(cluster: Cluster, runs: Running) -> dict[Kind, list[Topic]]:
     """The topics by their kind."""
     kinds: dict[Kind, list[Topic]] = {}
+    brokers = len(cluster.broker_ids)
     for topic in (t for t in cluster.topics if t.replicas):
-        kinds.setdefault(kind_of(topic, cluster, runs), []).append(topic)
+        kinds.setdefault(kind_of(topic, cluster, runs, brokers), []).append(topic)
     return kinds
 
 
@@ -207,8 +206,8 @@ def audit_rows(cluster: Cluster, runs: Running, answers: AnswerSource) -> list[R
     return sorted(rows, key=lambda row: (*row.worst, row.topics[0].name))
 
 
-def kind_of(topic: Topic, cluster: Cluster, runs: Running) -> Kind:
-    """What of a topic the answers depend on."""
+def kind_of(topic: Topic, cluster: Cluster, runs: Running, brokers: int = 0) -> Kind:
+    """What of a topic the answers depend on; `brokers`: how many were told of, 0 where nobody knows."""
     minimum, replicas = cluster.min_insync(topic), max(1, topic.replicas)
     unclean = cluster.unclean(topic, default=runs.unclean_by_default)
     settings = Settings(replicas, min(minimum, replicas), unclean, "all")
@@ -217,7 +216,18 @@ def kind_of(topic: Topic, cluster: Cluster, runs: Running) -> Kind:
     settings = attrs.evolve(settings, unclean=settings.unclean or UNCLEAN in unknown)
     settings = attrs.evolve(settings, min_insync=1) if MIN_INSYNC in unknown else settings
     flushed = cluster.flushed(topic) and FLUSH not in unknown
-    return Kind(runs.design, settings, flushed, in_rack, racks if in_rack else 0, unknown, runs.doubt, runs.also)
+    return Kind(
+        runs.design,
+        settings,
+        flushed,
+        in_rack,
+        racks if in_rack else 0,
+        unknown,
+        runs.doubt,
+        runs.also,
+        runs.release,
+        brokers,
+    )
 
 
 def open_notes(kind: Kind) -> Iterator[str]:
@@ -292,7 +302,7 @@ def row_of(kind: Kind, topics: tuple[Topic, ...], notes: tuple[str, ...], answer
     few = kind.settings.min_insync <= MOST_REPLICAS
     is_settled = MIN_INSYNC not in kind.open and not kind.doubt
     refusal = answers.ask(refusal_question(kind.design, kind.settings)) if few and is_settled else None
-    return Row(kind, topics, tuple(changed), refusal, notes)
+    return Row(kind, topics, tuple(changed), refusal, notes, plan=plan_of(kind, changed, answers))
 
 
 def line_of(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
@@ -335,15 +345,23 @@ def _closed(kind: Kind) -> list[Kind]:
 def _line_of_one(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
     """What becomes of it where every setting is told."""
     settings = attrs.evolve(kind.settings, acks=acks)
+    happens = fault.flushed() if kind.flushed else fault
+    because = FLUSHED if happens != fault else ""
     if settings.min_insync > MOST_REPLICAS:
-        why = f"min.insync.replicas above {MOST_REPLICAS} is not explored"
-        return Line(acks, fault, UNKNOWN, None, why)
+        proof = answers.proof(loss_question(kind.design, settings, happens)) if fault in FAULTS else None
+        if proof is not None:
+            return line_for_answer(settings, fault, proof, because)
+        return Line(acks, fault, UNKNOWN, None, f"min.insync.replicas above {MOST_REPLICAS} is not explored")
     if fault not in FAULTS:
         return rack_line(kind, settings, fault, answers)
-    happens = fault.flushed() if kind.flushed else fault
     question = loss_question(kind.design, settings, happens)
     answer = answers.recall(question) or answers.lost_by_fewer(question) or answers.ask(question)
-    return line_for_answer(settings, fault, answer, FLUSHED if happens != fault else "")
+    if fault.takes_disk and answer is not None and answer.verdict == Verdict.VIOLATED and not is_of_whole_disks(answer):
+        whole = answers.lost_with_disk(question)
+        if whole is None:
+            return Line(acks, fault, UNKNOWN, answer, "a part of a log may be lost; of a whole one no run is known")
+        answer = whole
+    return line_for_answer(settings, fault, answer, because)
 
 
 def rack_line(kind: Kind, settings: Settings, fault: Fault, answers: AnswerSource) -> Line:
@@ -383,7 +401,7 @@ def line_for_answer(settings: Settings, fault: Fault, answer: Answer | None, bec
     if answer.verdict in (Verdict.HOLDS, Verdict.PROVED):
         if settings.replicas <= MOST_REPLICAS or "replicas" in answer.open:
             return Line(acks, fault, SURVIVES, answer, "; ".join(filter(None, (because, proved(answer)))))
-        return Line(acks, fault, UNKNOWN, answer, f"it survives with {MOST_REPLICAS} replicas; more were not explored")
+        return Line(acks, fault, UNKNOWN, answer, f"it survives with {MOST_REPLICAS} replicas; {PROOF_GAP}")
     millions = answer.states // 1_000_000
     reasons = {
         Verdict.UNKNOWN.value: f"more than {f'{millions} million' if millions else f'{answer.states:,}'} states",
@@ -399,6 +417,8 @@ def proved(answer: Answer) -> str:
     return f"proved for any number of {' and '.join(filter(None, (', '.join(many[:-1]), *many[-1:])))}" if many else ""
 
 
+PROOF_GAP: Final = "with more it takes a proof, and of these faults none is known"
+"""What would decide the answer for more replicas than are explored."""
 MANY: Final = {"replicas": "replicas", "crashes": "crashes", "shutdowns": "restarts in order"}
 
 
@@ -410,82 +430,29 @@ def with_change(kind: Kind, line: Line, answers: AnswerSource) -> Line:
     made says so of any change, and of some no run was made, the line says that instead of an advice."""
     made = AnswerSource(answers.runs, no_exploration)
     tries = list(_tries(kind, line, made))
-    change = next((Change(settings, costs, x.answer) for settings, costs, x in tries if _keeps(x) and x.answer), None)
-    return attrs.evolve(line, change=change, advice_is_whole=all(x.verdict != UNKNOWN for _, _, x in tries))
+    kept = ((to, settings, costs, x.answer) for to, settings, costs, x in tries if x.verdict == SURVIVES)
+    change = next((Change(settings, costs, answer, to) for to, settings, costs, answer in kept if answer), None)
+    return attrs.evolve(line, change=change, advice_is_whole=all(x.verdict != UNKNOWN for *_, x in tries))
 
 
-def _keeps(line: Line) -> bool:
-    return line.verdict == SURVIVES
+def plan_of(kind: Kind, lines: Sequence[Line], answers: AnswerSource) -> Change | None:
+    """The smallest change that keeps what acks=all loses by any one failure; None where nothing is lost, or where of no
+    change it is known."""
+    lost = [x for x in lines if x.acks == "all" and x.fault in SINGLE and x.verdict == MAY_BE_LOST]
+    made = AnswerSource(answers.runs, no_exploration)
+    for to, settings, costs in changes(kind) if lost else ():
+        after = [line_of(to, "all", fault, made) for fault in SINGLE]
+        if all(x.verdict == SURVIVES for x in after) and (answer := after[-1].answer) is not None:
+            return Change(settings, costs, answer, to)
+    return None
 
 
-def _tries(kind: Kind, line: Line, answers: AnswerSource) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], Line]]:
+def _tries(
+    kind: Kind, line: Line, answers: AnswerSource
+) -> Iterator[tuple[Kind, tuple[str, ...], tuple[str, ...], Line]]:
     """Each change with its costs and what becomes of the line, cheapest first."""
     if line.acks != "all":
         better = line_of(kind, "all", line.fault, answers)
-        yield ("acks=all in the producer",), ("a write waits for all in-sync replicas",), better
-    for changed, settings, costs in (*(_spread(kind) if line.fault not in FAULTS else ()), *changes(kind)):
-        yield settings, costs, line_of(changed, line.acks, line.fault, answers)
-
-
-Alternative = tuple[Kind, tuple[str, ...], tuple[str, ...]]
-
-
-def changes(kind: Kind) -> Iterator[Alternative]:
-    """Other settings, those that cost least first: one setting, then two, then another design, then another replica."""
-    alone = [*_minimum(kind), *_clean(kind)]
-    yield from alone
-    yield from _both(alone, _clean)
-    yield from _flushing(kind)
-    yield from _both(alone, _flushing)
-    newer = [*_eligible(kind)]
-    yield from newer
-    yield from _both(newer, _minimum)
-    yield from _both([*_both(newer, _minimum)], _clean)
-    more = [*_replica(kind)]
-    yield from _both(more, _minimum)
-    yield from _both([*_both(more, _minimum)], _clean)
-
-
-def _both(first: list[Alternative], then: Callable[[Kind], Iterator[Alternative]]) -> Iterator[Alternative]:
-    for kind, settings, costs in first:
-        for changed, more, and_more in then(kind):
-            yield changed, (*settings, *more), (*costs, *and_more)
-
-
-def _minimum(kind: Kind) -> Iterator[Alternative]:
-    for minimum in range(kind.settings.min_insync + 1, kind.settings.replicas + 1):
-        changed = attrs.evolve(kind, settings=attrs.evolve(kind.settings, min_insync=minimum))
-        yield changed, (f"min.insync.replicas={minimum}",), (f"writes with acks=all stop when {changed.stops}",)
-
-
-def _clean(kind: Kind) -> Iterator[Alternative]:
-    if kind.settings.unclean:
-        changed = attrs.evolve(kind, settings=attrs.evolve(kind.settings, unclean=False))
-        cost = "a partition stays without a leader until an in-sync replica is back"
-        yield changed, ("unclean.leader.election.enable=false",), (cost,)
-
-
-def _flushing(kind: Kind) -> Iterator[Alternative]:
-    if not kind.flushed:
-        cost = "every write waits for the disks of all in-sync replicas"
-        yield attrs.evolve(kind, flushed=True), ("flush.messages=1",), (cost,)
-
-
-def _eligible(kind: Kind) -> Iterator[Alternative]:
-    if kind.design != TODAY:
-        cost = "Kafka 4.1 or later with the feature turned on"
-        yield attrs.evolve(kind, design=TODAY, doubt="", also=()), ("eligible.leader.replicas.version=1",), (cost,)
-
-
-def _spread(kind: Kind) -> Iterator[Alternative]:
-    least = -(-kind.settings.replicas // kind.racks)
-    if least < kind.in_rack:
-        cost = "a reassignment copies data once, and more followers fetch from another rack"
-        yield attrs.evolve(kind, in_rack=least), (f"at most {least} of the replicas in one rack",), (cost,)
-
-
-def _replica(kind: Kind) -> Iterator[Alternative]:
-    replicas = kind.settings.replicas + 1
-    if replicas <= MOST_REPLICAS:
-        changed = attrs.evolve(kind, settings=attrs.evolve(kind.settings, replicas=replicas))
-        yield changed, (f"replication factor {replicas}",), ("another copy of all data",)
+        yield kind, ("acks=all in the producer",), ("a write waits for all in-sync replicas",), better
+    for changed, settings, costs in (*(spread(kind) if line.fault not in FAULTS else ()), *changes(kind)):
+        yield changed, settings, costs, line_of(changed, line.acks, line.fault, answers)

@@ -37,6 +37,8 @@ class Contradiction(ValueError):
     """Two descriptions of one thing that cannot both be of now: one sentence with the places of both."""
 
 
+EVERY: Final = "every broker"
+"""The name of settings that every broker has which tells none of its own: those of a resource that makes them all."""
 ONE_SNAPSHOT: Final = "give one snapshot of one cluster"
 
 
@@ -117,7 +119,7 @@ class Topic:
     not.
     `has_heading`: whether whoever described it told its settings that are not Kafka's defaults. `count`: how many
     partitions it has by its heading, None where all are told. `topic_id` is "" where it was not told. `source`: the
-    place of its heading, for messages.
+    place of its heading, for messages. `resource`: the KafkaTopic that describes it, "" where none does.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Topic:
     topic_id: str = ""
     source: str = attrs.field(default="", eq=False)
     inheritance: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    resource: str = ""
 
     @property
     def holders(self) -> tuple[int, ...]:
@@ -141,9 +144,11 @@ class Topic:
         """What of its partitions was not told, or cannot be; nothing where it has all that its heading says, from 0
         on, and nobody told of another."""
         number = sum(p.is_described for p in self.partitions)
+        if self.resource and not number:
+            return "how its partitions are now was not told (kafka-topics.sh tells it)"
         if not self.has_heading and not number:
             return "only its settings, or the sizes of its logs, were told (kafka-topics.sh tells its partitions)"
-        if not self.has_heading:
+        if not self.has_heading and not self.resource:
             return "its heading was not told, so neither its settings nor how many partitions it has"
         if self.count == 0:
             return "how many partitions it has was not told"
@@ -169,6 +174,8 @@ class Cluster:
 
     `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told,
     `missing` what may tell of partitions and was not understood, `omissions` the topics that nobody asked about.
+    `partial`: those of `brokers` of whom single settings were told, so that what is not there is not told.
+    `has_quorum`: somebody saw controllers with a quorum, so no ZooKeeper.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -181,6 +188,8 @@ class Cluster:
     dynamic: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict[str, Mapping[str, str]])
     missing: tuple[str, ...] = ()
     omissions: tuple[str, ...] = ()
+    partial: frozenset[str] = frozenset()
+    has_quorum: bool = False
 
     def find_topic(self, topic: str) -> Topic | None:
         return next((t for t in self.topics if t.name == topic), None)
@@ -188,6 +197,11 @@ class Cluster:
     @property
     def partitions(self) -> tuple[Partition, ...]:
         return tuple(p for t in self.topics for p in t.partitions)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The brokers that were told of, alive or by what they hold."""
+        return tuple(sorted({*(self.living or ()), *(b for t in self.topics for b in t.holders)}))
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -210,12 +224,13 @@ class Cluster:
     def _has_default(self, setting: str) -> bool:
         """Whether a broker has Kafka's default, for its file has no value. A file of controllers alone says nothing."""
         default = self.defaults.get(setting)
-        brokers = (b for b, c in self.brokers.items() if c.get("process.roles", "broker") != "controller")
+        whole = ((b, c) for b, c in self.brokers.items() if b not in self.partial)
+        brokers = (b for b, c in whole if c.get("process.roles", "broker") != "controller")
         return any(self._broker_value(b, setting, default) is None for b in brokers)
 
     def _broker_value(self, broker: str, setting: str, default: str | None) -> str | None:
         own = self.dynamic.get(broker, {}).get(setting, default)
-        return self.brokers.get(broker, {}).get(setting) if own is None else own
+        return self.brokers.get(broker, self.brokers.get(EVERY, {})).get(setting) if own is None else own
 
     def values(self, topic: Topic, setting: str) -> tuple[str, ...]:
         """What is told of a topic's setting: its own value, else those of the brokers."""
@@ -237,11 +252,15 @@ class Cluster:
         values = self.values(topic, setting)
         if any(_is_weakest(setting, v) for v in values) or (not values and topic.has_heading):
             return ()
-        return tuple(b for b in self._living(topic.holders) if str(b) not in self.brokers and not self._tells(b, name))
+        return tuple(b for b in self._living(topic.holders) if not self._is_whole(b) and not self._tells(b, name))
 
     def _living(self, brokers: Iterable[int]) -> list[int]:
         """Those of whom something may be told: of a running cluster those that live."""
         return [b for b in brokers if self.living is None or b in self.living]
+
+    def _is_whole(self, broker: int) -> bool:
+        """Whether all settings of a broker's file were told, so that what is not there is Kafka's default."""
+        return EVERY in self.brokers or (str(broker) in self.brokers and str(broker) not in self.partial)
 
     def _tells(self, broker: int, setting: str) -> bool:
         """Whether a value of a broker's own was told."""
@@ -260,7 +279,7 @@ class Cluster:
         values = self.values(topic, setting)
         if values:
             return all(_is_value(setting, v) for v in values)
-        return topic.has_heading or bool(self.brokers)
+        return topic.has_heading or bool(self.brokers.keys() - self.partial)
 
     def min_insync(self, topic: Topic) -> int:
         """The least that is told and can be; Kafka's default is 1."""
@@ -349,8 +368,17 @@ def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
             (*whole.notes, *part.notes),
             _merge_settings("broker", whole.dynamic, part.dynamic),
             (*whole.missing, *part.missing),
+            partial=_partial(whole, part),
+            has_quorum=whole.has_quorum or part.has_quorum,
         )
     return whole
+
+
+def _partial(one: Cluster, other: Cluster) -> frozenset[str]:
+    """Who is partial in both, or in the one that tells of it."""
+    return frozenset(
+        b for b in one.partial | other.partial if all(b in c.partial for c in (one, other) if b in c.brokers)
+    )
 
 
 def _merge_settings(
@@ -399,6 +427,7 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
         one.topic_id or other.topic_id,
         one.source or other.source,
         {**one.inheritance, **other.inheritance},
+        one.resource or other.resource,
     )
 
 

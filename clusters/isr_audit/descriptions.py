@@ -7,6 +7,9 @@
     kafka-features.sh describe        Feature: metadata.version  ...  FinalizedVersionLevel: 4.1-IV1  Epoch: 7
     server.properties                 min.insync.replicas=2
     kafka-log-dirs.sh --describe      {"version":1,"brokers":[{"broker":1,"logDirs":[{"partitions":[...
+    kafka-metadata-quorum.sh          LeaderId: 1
+    grep of several files             /etc/kafka/1.properties:min.insync.replicas=2
+    the environment of a container    KAFKA_MIN_INSYNC_REPLICAS=2
 
 A file may hold several of these one after the other, quoted with `>` or wrapped by a terminal (`topic_lines`). What is
 none of them is passed over. A line that speaks of partitions or settings and is not understood is a note.
@@ -33,6 +36,8 @@ from isr_audit.cluster import (
     merge_topics,
     number_of,
 )
+from isr_audit.deployments import VARIABLE, read_deployment, setting_name
+from isr_audit.json_texts import Plan, on_one_line, plan_of
 from isr_audit.properties import plain_properties
 from isr_audit.topic_lines import SpokenLine, speaks_of_topics, spoken_lines
 
@@ -42,6 +47,11 @@ _HEADING: Final = re.compile(
 )
 _OLD_HEADING: Final = re.compile(r"^\s*Configs for (topic|broker) '([^']+)' are (\S*)")
 _ENTRY: Final = re.compile(r"^\s*([a-z][\w.-]*)=(.*?) sensitive=")
+_GREP_LINE: Final = re.compile(
+    r"^\s*([^\s:=,{}\"]*[./][^\s:=,{}\"]*):(?:\d+:)?\s*([a-z][\w-]*(?:\.[\w-]+)+)\s*=\s*(.*?)\s*$"
+)
+"""A line that grep found in a file: its name, perhaps a number, and the setting."""
+_QUORUM: Final = re.compile(r"^\s*(?:LeaderEpoch|CurrentVoters|MaxFollowerLag):|^NodeId\s.*\bLogEndOffset\b")
 _CUT_ENTRY: Final = re.compile(r"^\s+([a-z][\w.-]*)=")
 _PROPERTY: Final = re.compile(r"^([a-z][\w-]*(?:\.[\w-]+)+)\s*[=:]\s*(.*?)\s*$")
 _OF_A_BROKER: Final = frozenset(
@@ -71,6 +81,7 @@ _COLUMNS: Final = frozenset(
 class _Reader:
     """What the lines so far have told. `about`: whom the entries that follow are about. `remarks`: of each thing that
     was read otherwise than it stands there, the lines; `losses`: the same of what may be a partition and was not read.
+    `single`: settings that were told one by one, by the file or the environment that has them.
     """
 
     source: str
@@ -83,6 +94,9 @@ class _Reader:
     about: tuple[str, str] = ("", "")
     remarks: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
     losses: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
+    single: dict[str, dict[str, str]] = attrs.field(factory=dict[str, dict[str, str]])
+    plans: list[Plan] = attrs.field(factory=list[Plan])
+    has_quorum: bool = False
 
     def take(self, line: SpokenLine) -> None:
         if self.understands(line):
@@ -94,7 +108,13 @@ class _Reader:
     def understands(self, line: SpokenLine) -> bool:
         text = line.text
         if text.startswith('{"'):
-            self.take_logs(line)
+            self.take_json(line)
+        elif _QUORUM.match(text):
+            self.has_quorum = True
+        elif grep_line := _GREP_LINE.match(text):
+            self.take_single(grep_line[1], grep_line[2], grep_line[3], line)
+        elif variable := VARIABLE.match(text):
+            self.take_single(self.source, setting_name(variable[1]), variable[2].strip("\"'"), line)
         elif feature := _FEATURE.match(text):
             self.features[feature[1]] = self.one_value(self.features, feature[1], feature[2], line)
         elif line.fields:
@@ -184,6 +204,23 @@ class _Reader:
 
     # The other tools
 
+    def take_json(self, line: SpokenLine) -> None:
+        """What kafka-log-dirs.sh prints, or a reassignment."""
+        try:
+            plan = plan_of(json.loads(line.text))
+        except (ValueError, RecursionError):
+            plan = None
+        if plan is None:
+            self.take_logs(line)
+        else:
+            self.plans.append(plan)
+
+    def take_single(self, whose: str, name: str, value: str, line: SpokenLine) -> None:
+        """A setting of which nobody told what stands beside it."""
+        own = self.single.setdefault(whose, {})
+        if name in _OF_A_BROKER:
+            own[name] = self.one_value(own, name, value, line)
+
     def take_logs(self, line: SpokenLine) -> None:
         """The bytes of each replica's log."""
         try:
@@ -234,19 +271,29 @@ MOST_LINES: Final = 4
 
 def read_description(text: str, source: str) -> Cluster | None:
     """What a text tells of a cluster; None where nothing in it is recognised. `source` names the broker of a
-    server.properties that does not tell its id. Contradiction where it tells of one thing twice, and not alike."""
+    server.properties that does not tell its id. Contradiction where it tells of one thing twice, and not alike;
+    Unreadable where it looks like YAML, and is none."""
+    deployment = read_deployment(text, source, _OF_A_BROKER)
+    if deployment is not None:
+        return deployment
     reader = _Reader(source)
     is_of_kafka_configs = any(_HEADING.match(line) or _OLD_HEADING.match(line) for line in text.splitlines())
+    whole = on_one_line(text)
     plain = (
-        text if is_of_kafka_configs else plain_properties(text, _OF_A_BROKER, backslashes_only=speaks_of_topics(text))
+        whole if is_of_kafka_configs else plain_properties(whole, _OF_A_BROKER, backslashes_only=speaks_of_topics(text))
     )
     for line in spoken_lines(plain, _begins_otherwise):
         reader.take(line)
     own = reader.brokers.pop(source, {})
     if not _OF_A_BROKER.isdisjoint(own):
-        reader.brokers[next((own[n] for n in _IDS if own.get(n)), source)] = own
+        reader.brokers[_id_in(own, source)] = own
+    partial = {_id_in(settings, whose): settings for whose, settings in reader.single.items() if settings}
+    if len(partial) < len([s for s in reader.single.values() if s]) or partial.keys() & reader.brokers.keys():
+        raise Contradiction(f"{source} tells of one broker twice: {ONE_SNAPSHOT}")
+    reader.brokers |= partial
     topics = tuple(_topics_with(reader.topics, reader.partitions.values()))
-    if not (topics or reader.brokers or reader.dynamic or reader.defaults or reader.features):
+    told = (topics, reader.brokers, reader.dynamic, reader.defaults, reader.features, reader.plans, reader.has_quorum)
+    if not any(told):
         return None
     rack_by_broker = {number_of(b): c.get("broker.rack") for b, c in (*reader.brokers.items(), *reader.dynamic.items())}
     racks = {b: rack for b, rack in rack_by_broker.items() if b is not None and rack}
@@ -256,9 +303,26 @@ def read_description(text: str, source: str) -> Cluster | None:
         reader.defaults,
         reader.features,
         racks,
-        notes=reader.sentences(reader.remarks),
+        notes=(*reader.sentences(reader.remarks), *(plan_note(plan, source) for plan in reader.plans)),
         dynamic=reader.dynamic,
         missing=(*reader.sentences(reader.losses), *_other_factors(reader.topics, reader.partitions.values())),
+        partial=frozenset(partial),
+        has_quorum=reader.has_quorum,
+    )
+
+
+def _id_in(settings: Mapping[str, str], otherwise: str) -> str:
+    return next((settings[n] for n in _IDS if settings.get(n)), otherwise)
+
+
+def plan_note(plan: Plan, source: str) -> str:
+    """That a reassignment is not how the cluster is, and what asks about it."""
+    more = f" and {len(plan.topics) - MOST_LINES} more" if plan.topics[MOST_LINES:] else ""
+    topics = f"{', '.join(plan.topics[:MOST_LINES])}{more}"
+    size = f"{plan.partitions} partition{'' if plan.partitions == 1 else 's'}"
+    return (
+        f"{source} is a reassignment of {size} ({topics}), which is a plan, and was not judged: "
+        f'insync drill "reassign {source}" asks what it may lose'
     )
 
 

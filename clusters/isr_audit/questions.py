@@ -28,13 +28,14 @@ class Fault:
     """What may fail, at most: `each` is spent once for every replica, `budget` once in all.
 
     A crash keeps the disk, a power loss loses what was not flushed, a restart is in order. In every case replicas may
-    lag and leadership may move.
+    lag and leadership may move. `takes_disk`: whoever loses power has an empty log afterwards, flushed or not.
     """
 
     name: str
     says: str
     budget: Mapping[str, int] = attrs.field(factory=dict[str, int])
     each: str = ""
+    takes_disk: bool = False
 
     def budgets_for(self, replicas: int) -> dict[str, int]:
         """The budgets at so many replicas."""
@@ -43,7 +44,7 @@ class Fault:
     def flushed(self) -> Fault:
         """The same where every record is on disk before it is acknowledged: a power loss is a crash that keeps it."""
         lost = self.budget.get("lossy_crashes", 0)
-        if not lost:
+        if not lost or self.takes_disk:
             return self
         kept = {n: v for n, v in self.budget.items() if n != "lossy_crashes"}
         return attrs.evolve(self, budget={**kept, "crashes": kept.get("crashes", 0) + lost})
@@ -52,10 +53,12 @@ class Fault:
 NOTHING: Final = Fault("nothing", "nothing")
 CRASH: Final = Fault("one-crash", "one crash", {"crashes": 1})
 POWER: Final = Fault("one-power-loss", "one power loss", {"lossy_crashes": 1})
+DISK: Final = Fault("one-disk-lost", "one disk lost", {"lossy_crashes": 1}, takes_disk=True)
+"""The worst power loss of one broker: nothing of its log is left (`broker_loses_power` with no survivors)."""
 CRASH_AND_POWER: Final = Fault("crash-and-power-loss", "a crash and a power loss", {"crashes": 1, "lossy_crashes": 1})
 TWO_POWER: Final = Fault("two-power-losses", "two power losses", {"lossy_crashes": 2})
 RESTART: Final = Fault("restart-of-all", "a restart of all", each="shutdowns")
-FAULTS: Final = (NOTHING, CRASH, POWER, CRASH_AND_POWER, TWO_POWER, RESTART)
+FAULTS: Final = (NOTHING, CRASH, POWER, DISK, CRASH_AND_POWER, TWO_POWER, RESTART)
 
 
 def rack_outage(in_rack: int, replicas: int) -> Fault:
@@ -166,6 +169,8 @@ def _make_question(design: str, settings: Settings, promise: str, fault: Fault) 
 
 STORED_DESIGNS: Final = {"kip-966": 3, "kraft-3.5": 3, "kip-841": 2, "kip-497": 2}
 """Designs whose answers are stored, and up to how many replicas. Others are explored when somebody asks."""
+OLDER_DESIGNS: Final = {"kip-497": (3,), "kip-841": (3,), "kip-320": (1, 2, 3), "kip-279": (1, 2, 3), "kip-101": (1, 2)}
+"""Designs of which what one failure does is stored, too, at so many replicas: they tell which upgrade helps."""
 
 
 def stored_questions() -> Iterator[Question]:
@@ -177,6 +182,18 @@ def stored_questions() -> Iterator[Question]:
         for design in (d for d, most in STORED_DESIGNS.items() if replicas <= most):
             for fault in FAULTS[replicas == 1 :]:  # nothing happens to a single replica of which nothing fails
                 yield from _with_fault(design, replicas, fault)
+    for design, numbers in OLDER_DESIGNS.items():
+        for replicas in numbers:
+            for minimum in range(1, replicas + 1):
+                yield from _of_one_failure(design, Settings(replicas, minimum, False, "all"))
+
+
+def _of_one_failure(design: str, settings: Settings) -> Iterator[Question]:
+    """With three replicas only the default is tried, with acks=all and unclean election off."""
+    all_of = [(acks, unclean) for acks in ("1", "all") for unclean in (True, False)]
+    for acks, unclean in [("all", False)] if settings.replicas == MOST_REPLICAS else all_of:
+        for fault in (NOTHING, CRASH, POWER)[settings.replicas == 1 :]:
+            yield loss_question(design, attrs.evolve(settings, acks=acks, unclean=unclean), fault)
 
 
 def _with_fault(design: str, replicas: int, fault: Fault) -> Iterator[Question]:

@@ -273,7 +273,7 @@ def _kraft(cluster: Cluster, release: Release | None) -> bool | None:
     settings: Mapping[str, str] = {
         n: v for c in (cluster.defaults, *cluster.brokers.values(), *cluster.dynamic.values()) for n, v in c.items()
     }
-    if METADATA_FEATURE in cluster.features or settings.get("process.roles"):
+    if METADATA_FEATURE in cluster.features or settings.get("process.roles") or cluster.has_quorum:
         return True
     if release is not None and (release >= WITHOUT_ZOOKEEPER or release < (3, 3)):
         return release >= WITHOUT_ZOOKEEPER

@@ -32,6 +32,15 @@ COLOURS = {
     "PERMITTED": "yellow",
     "VIOLATED": "bold red",
     "ERROR": "bold red",
+    "survives": "green",
+    "FINE": "bold green",
+    "MAY BE LOST": "bold red",
+    "AT RISK": "bold red",
+    "BROKEN NOW": "bold red",
+    "OFFLINE": "bold red",
+    "UNDER MINIMUM": "bold red",
+    "UNDER-REPLICATED": "yellow",
+    "NOT NOW": "yellow",
 }
 WIDTH_OF_A_LOG = 110
 
@@ -131,6 +140,20 @@ def print_wrapped(out: Console, text: str, indent: int) -> None:
 
     for line in textwrap.wrap(text, out.width - indent):
         out.print(" " * indent + line, soft_wrap=True)
+
+
+def print_marked(out: Console, text: str, indent: int) -> None:
+    """One paragraph as by `print_wrapped`; the verdict word that it begins with has its colour."""
+    import textwrap
+
+    from rich.text import Text
+
+    word = max((w for w in COLOURS if text.startswith(w)), key=len, default="")
+    for n, line in enumerate(textwrap.wrap(text, out.width - indent)):
+        shown = Text(" " * indent + line)
+        if word and not n:
+            shown.stylize(COLOURS[word], indent, indent + len(word))
+        out.print(shown, soft_wrap=True)
 
 
 def paragraphs(doc: str) -> str:

@@ -15,13 +15,26 @@ import pytest
 from insync_cli import options
 from insync_cli.proof import prove
 from insync_cli.proof.question import question as proof_question
-from isr_audit.answers import TABLE, Answer, answer_among, explored, fewer, implies, loss_of_fewer, read_table
-from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, AnswerSource, Kind, Line, line_of, with_change
+from isr_audit.answers import (
+    REFUSES_ONLY,
+    TABLE,
+    Answer,
+    answer_among,
+    explored,
+    fewer,
+    implies,
+    loss_of_fewer,
+    read_table,
+)
+from isr_audit.audit import MAY_BE_LOST, SURVIVES, UNKNOWN, AnswerSource, Line, line_of, with_change
 from isr_audit.bugs import Bug, bugs, elsewhere
+from isr_audit.kinds import Kind
 from isr_audit.questions import (
     CRASH,
     DECISIVE_VERDICTS,
+    DISK,
     FAULTS,
+    LOSS,
     NOTHING,
     POWER,
     RESTART,
@@ -148,6 +161,44 @@ def test_a_loss_with_fewer_replicas_is_never_kept_with_more() -> None:
     both = [(a, b) for a, b in pairs if b is not None and {a.verdict, b.verdict} <= set(DECISIVE_VERDICTS)]
     assert len(both) > 5
     assert not [a.command for a, b in both if a.verdict != "VIOLATED" and b.verdict == "VIOLATED"]
+
+
+def test_before_eligible_leader_replicas_a_larger_minimum_only_refuses() -> None:
+    """The argument of `REFUSES_ONLY`, held against every pair of runs that were made, and against today's design."""
+    assert set(REFUSES_ONLY) == {d for _, d in (*KRAFT, *ZOOKEEPER)}
+    for design in ("kraft-3.5", "kip-966"):
+        small, large = (loss_question(design, Settings(3, m, False, "all"), POWER) for m in (1, 2))
+        assert implies(ran(small, "HOLDS"), large) is (design == "kraft-3.5")
+        assert implies(ran(large, "VIOLATED"), small) is (design == "kraft-3.5")
+        assert not implies(ran(large, "HOLDS"), small)
+        assert not implies(ran(small, "VIOLATED"), large)
+        refusal = refusal_question(design, Settings(3, 1, False, "all"))
+        assert not implies(ran(refusal, "HOLDS"), refusal_question(design, Settings(3, 2, False, "all")))
+    runs = {json.dumps([a.question.design, dict(a.question.constants)]): a for a in STORED if not a.open}
+    pairs = 0
+    for a in runs.values():
+        if a.question.design not in REFUSES_ONLY or a.question.promise != LOSS or a.verdict not in DECISIVE_VERDICTS:
+            continue
+        larger = {**a.question.constants, "min_insync": int(a.question.constants["min_insync"]) + 1}
+        other = runs.get(json.dumps([a.question.design, larger]))
+        if other is not None and other.verdict in DECISIVE_VERDICTS:
+            pairs += 1
+            assert (a.verdict, other.verdict) not in (("HOLDS", "VIOLATED"), ("PROVED", "VIOLATED"))
+    assert pairs > 20
+
+
+def test_a_lost_disk_is_a_power_loss_after_which_nothing_is_left() -> None:
+    part = Answer(question(FAULTS.index(POWER)), "VIOLATED", 1, Path((0,), ((DOWN, (0, 1, 0)),)))
+    whole = attrs.evolve(part, path=Path((0,), ((DOWN, (0, 0, 0)),)))
+    settings = Settings(2, 1, False, "all")
+    assert told(settings, FAULTS.index(DISK), part).verdict == UNKNOWN
+    assert told(settings, FAULTS.index(DISK), whole).verdict == MAY_BE_LOST
+    assert told(settings, FAULTS.index(DISK), whole, flushed=True).verdict == MAY_BE_LOST
+    assert told(settings, FAULTS.index(DISK), ran(question(FAULTS.index(POWER)), "HOLDS")).verdict == SURVIVES
+    held = ran(question(FAULTS.index(CRASH)), "HOLDS")
+    assert told(settings, FAULTS.index(DISK), held, flushed=True).verdict == UNKNOWN, (
+        "that the record was flushed is no help"
+    )
 
 
 # What an operator is told
@@ -285,7 +336,9 @@ def test_the_recommended_settings_lose_with_a_rack_that_has_two_of_three() -> No
     spread = with_change(kind, lost, AnswerSource(list(STORED), lambda _: None)).change
     assert spread is not None
     assert spread.settings == ("at most 1 of the replicas in one rack",)
-    assert with_change(attrs.evolve(kind, racks=1), lost, AnswerSource(list(STORED), lambda _: None)).change is None
+    flushed = with_change(attrs.evolve(kind, racks=1), lost, AnswerSource(list(STORED), lambda _: None)).change
+    assert flushed is not None
+    assert (flushed.settings, flushed.answer.verdict) == (("flush.messages=1",), "PROVED"), "of any number of crashes"
 
 
 # Bugs

@@ -19,8 +19,8 @@ TOP = Path(__file__).parents[2]
 EXAMPLE = [str(TOP / "docs/examples/audit" / name) for name in ("topics.txt", "features.txt", "server.properties")]
 NOTHING_LOST = """\
 Feature: eligible.leader.replicas.version\tFinalizedVersionLevel: 1\tEpoch: 1
-Topic: <b>\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: flush.messages=1
-\tTopic: <b>\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1
+Topic: <b>\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2
+\tTopic: <b>\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3
 """
 
 
@@ -36,7 +36,7 @@ def test_every_answer_and_the_way_to_every_loss(browser: Browser, file: Path) ->
         assert tab.texts("#overview h1") == ["What can this cluster lose?"]
         summary = tab.page.locator("#overview table").first
         answers = summary.locator("tbody tr").nth(1).locator(".answer").all_text_contents()
-        assert answers == ["survives", "survives", "survives", "MAY BE LOST", "MAY BE LOST", "survives"]
+        assert answers == ["survives"] * 4 + ["MAY BE LOST"] * 2 + ["survives"]
         ways = tab.page.locator("#overview .way")
         assert ways.count() == 5
         assert all(0 < len(way.locator("li").all()) <= 5 for way in ways.all())
@@ -59,11 +59,40 @@ def test_whoever_sees_little_or_has_a_telephone_can_read_it(browser: Browser, fi
         assert tab.check("nameless()") == []
 
 
-def test_a_page_without_any_loss_has_its_answers(browser: Browser, tmp_path: Path) -> None:
+CUT_OFF = """() => [...document.querySelectorAll("#overview *")].filter((node) => {
+  const box = node.getBoundingClientRect();
+  return box.width && (box.right > innerWidth || box.left < 0 || node.scrollWidth > Math.max(node.clientWidth, 1) + 1)
+    && getComputedStyle(node).display !== "inline";
+}).map((node) => `${node.tagName}.${node.className} ${node.textContent.slice(0, 40)}`)"""
+
+
+def test_no_column_is_cut_off_on_a_telephone(browser: Browser, file: Path) -> None:
+    """Every cell is within 390 px without scrolling sideways, and says of which column it is."""
+    with opened(browser, file, size=NARROW) as tab:
+        assert tab.page.evaluate(CUT_OFF) == []
+        cells = tab.page.locator("#overview table").first.locator("tbody tr").first.locator("td")
+        heads = [cell.get_attribute("data-head") for cell in cells.all()]
+        assert heads == ["topics", "nothing", "one crash", "one power loss", "one disk lost",
+                         "a crash and a power loss", "two power losses", "a restart of all"]  # fmt: skip
+        shown = [cell.evaluate("c => getComputedStyle(c, '::before').content") for cell in cells.all()]
+        assert all(head in text for head, text in zip(heads, shown, strict=True))
+    with opened(browser, file) as tab:
+        assert tab.page.locator("#overview thead").first.is_visible()
+
+
+def test_the_decision_and_what_to_type_are_on_the_page(browser: Browser, file: Path) -> None:
+    with opened(browser, file, size=NARROW) as tab:
+        assert tab.texts("#overview .result")[0].startswith("BROKEN NOW: 1 partition")
+        assert any("--add-config min.insync.replicas=2" in text for text in tab.texts("#overview code"))
+        assert "Not judged: clients" in tab.page.locator("#overview").inner_text()
+
+
+def test_a_page_on_which_one_failure_loses_nothing(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text(NOTHING_LOST, encoding="utf-8")
     html = tmp_path / "audit.html"
     assert main(["audit", "--describe", str(tmp_path / "t.txt"), "--html", str(html), "--plain"]) == 0
     with opened(browser, html) as tab:
-        assert tab.page.locator("#app").count() == 0
-        assert "<b>: 1 replica" in tab.texts("#overview h2")[2]
-        assert set(tab.texts("#overview .answer")) == {"survives"}
+        assert tab.texts("#overview .result")[0].startswith("FINE: ")
+        assert any(text.startswith("<b>: 3 replicas") for text in tab.texts("#overview h2"))
+        answers = tab.page.locator("#overview table").first.locator(".answer").all_text_contents()
+        assert answers == ["survives"] * 4 + ["MAY BE LOST"] * 2 + ["survives"]

@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import audit_metrics, audit_text
+from insync_cli.clusters import audit_metrics, audit_short, audit_text
+from insync_cli.clusters.audit_server import Board, address, http_server
+from insync_cli.clusters.audit_short import exit_code
 from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.options import Usage, group, option, repeated_option, seconds, several, switch
+from insync_cli.options import Usage, flag, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
-from isr_audit.audit import AnswerSource, audit_rows
+from isr_audit.audit import AnswerSource
 from isr_audit.cluster import Release
-from isr_audit.condition import Ends, Trouble, conditions, ends_of
+from isr_audit.condition import Ends, ends_of
 from isr_audit.questions import DECISIVE_VERDICTS
 from isr_audit.releases import running
+from isr_audit.report import Audit, audit_now, with_rows
 from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from isr_audit.questions import Question
 
 EXAMPLE = """\
@@ -49,7 +54,12 @@ class Options:
     topics: tuple[str, ...] = repeated_option("T", "only this topic", str, name="topic")
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
+    commands: bool = flag("what to type for each change, in which order, and when not")
+    details: bool = flag("each way to a loss, every note, and every run")
     watch: float | None = option("S", "again every S seconds, until Ctrl-C; the terminal gets what changed", seconds)
+    serve: tuple[str, int] | None = option(
+        "HOST:PORT", "with --watch: the page at /, metrics at /metrics, JSON at /audit.json", address
+    )
     seconds: float | None = option(
         "S",
         f"explore what is not stored for S seconds each (without it, {SECONDS:g}, and stored answers stand)",
@@ -63,17 +73,30 @@ class Options:
 
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
-    check(invocation)
     if invocation.watch is not None:
+        check(invocation)
         return watch_cluster(invocation, invocation.watch)
-    out, seen = invocation.output.console(), looked_at(invocation)
-    if invocation.output.for_people:
-        audit_text.show_now(out, seen)
-    report = with_rows(seen, asking(invocation))
+    report = answer_of(invocation)
     tell(report, invocation)
     if invocation.output.for_people:
-        audit_text.show_rows(out, report)
+        show(invocation.output.console(), report, commands=invocation.commands, details=invocation.details)
     return exit_code(report)
+
+
+def answer_of(invocation: Options) -> Audit:
+    """The cluster as it is now, and what its topics may lose; nothing is printed but progress."""
+    check(invocation)
+    return with_rows(looked_at(invocation), asking(invocation))
+
+
+def show(out: Console, report: Audit, *, commands: bool = False, details: bool = False) -> None:
+    """What matters of an audit, in words, what else was asked for, and the line that ends it."""
+    audit_short.show(out, report)
+    if commands:
+        audit_short.show_commands(out, report)
+    if details:
+        audit_text.show_details(out, report)
+    out.print(audit_text.result_line(report), soft_wrap=True)
 
 
 def asking(invocation: Options) -> AnswerSource:
@@ -82,22 +105,16 @@ def asking(invocation: Options) -> AnswerSource:
     return AnswerSource(stored_answers(invocation.seconds), lambda asked: explored_now(asked, most, invocation.output))
 
 
-def looked_at(invocation: Options, before: Ends | None = None) -> audit_text.Audit:
+def looked_at(invocation: Options, before: Ends | None = None) -> Audit:
     """The cluster as it is now, its topics not yet judged; `before`: where logs ended at earlier looks."""
     cluster = cluster_with_topics(
         described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
     )
-    return audit_text.Audit(
-        cluster, running(cluster, invocation.kafka, invocation.elr), tuple(conditions(cluster, before))
-    )
+    runs = running(cluster, invocation.kafka, invocation.elr)
+    return audit_now(cluster, runs, before, invocation.bootstrap or "")
 
 
-def with_rows(audit: audit_text.Audit, answers: AnswerSource) -> audit_text.Audit:
-    """The same with what its topics may lose, which may have to be explored."""
-    return attrs.evolve(audit, rows=tuple(audit_rows(audit.cluster, audit.runs, answers)))
-
-
-def tell(report: audit_text.Audit, invocation: Options) -> None:
+def tell(report: Audit, invocation: Options) -> None:
     """Write what files were asked for."""
     invocation.output.write(audit_text.document(report))
     if invocation.markdown is not None:
@@ -112,6 +129,17 @@ def tell(report: audit_text.Audit, invocation: Options) -> None:
 
 def watch_cluster(invocation: Options, every: float) -> int:
     """Audit again and again; the exit code is that of the last one."""
+    board = Board()
+    if invocation.serve is None:
+        return look_again(invocation, every, board)
+    with http_server(board, invocation.serve) as url:
+        if invocation.output.for_people:
+            invocation.output.console().print(f"serving {url}, {url}metrics and {url}audit.json", soft_wrap=True)
+        return look_again(invocation, every, board)
+
+
+def look_again(invocation: Options, every: float, board: Board) -> int:
+    """The loop of it. What is http_server is put on the board."""
     out, before, code = invocation.output.console(), list[str](), Exit.INCONCLUSIVE
     ends: Ends = {}
     answers = asking(invocation)
@@ -122,8 +150,11 @@ def watch_cluster(invocation: Options, every: float) -> int:
                 ends = ends_of(report.cluster, ends)
                 tell(report, invocation)
                 lines, code = audit_text.brief(report), exit_code(report)
+                if invocation.serve is not None:
+                    board.publish(report)
             except (UsageError, InputError) as problem:  # it may be there again the next time
                 lines, code = [str(problem)], Exit.UNAVAILABLE
+                board.fail(str(problem), code)
                 if invocation.metrics is not None:
                     audit_metrics.write_metrics(invocation.metrics, audit_metrics.outcome(code))
             if invocation.output.for_people and lines != before:
@@ -143,6 +174,8 @@ def check(invocation: Options) -> None:
         raise UsageError("insync audit: give --describe FILE or --bootstrap HOST:PORT (see insync audit --help)")
     if invocation.client is not None and invocation.bootstrap is None:
         raise UsageError("--client is for --bootstrap")
+    if invocation.serve is not None and invocation.watch is None:
+        raise UsageError("--serve goes with --watch S, which says how often to look")
     for file in (invocation.markdown, invocation.html, invocation.metrics):
         if file is not None:
             terminal.check_apart(file, invocation.describe)
@@ -163,14 +196,3 @@ def explored_now(question: Question, most: float, output: Output) -> Answer | No
             return explored(question, Limits(None, most), ticker)
     except Unsound:
         return None
-
-
-def exit_code(report: audit_text.Audit) -> Exit:
-    """For cron: what is broken now counts most, then what one failure may lose, then what was not decided or told."""
-    rows, troubles = report.rows, {c.trouble for c in report.now}
-    if troubles & {Trouble.OFFLINE, Trouble.UNDER_MINIMUM}:
-        return Exit.UNAVAILABLE
-    if Trouble.UNDER_REPLICATED in troubles or any(row.at_risk for row in rows):
-        return Exit.AT_RISK
-    undecided = Trouble.UNKNOWN in troubles or report.cluster.gaps or any(row.is_undecided for row in rows)
-    return Exit.INCONCLUSIVE if undecided else Exit.HOLDS

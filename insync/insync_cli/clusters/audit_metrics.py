@@ -1,9 +1,10 @@
-"""An audit as metrics, in the text format of Prometheus, for node_exporter's textfile collector."""
+"""An audit as metrics, in the text format of Prometheus: for node_exporter's textfile collector, or to be scraped."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -12,8 +13,9 @@ from insync_cli import terminal
 from isr_audit.condition import Trouble
 
 if TYPE_CHECKING:
-    from insync_cli.clusters.audit_text import Audit
     from insync_cli.exits import Exit
+    from isr_audit.condition import Condition
+    from isr_audit.report import Audit
 
 Sample: TypeAlias = "tuple[Mapping[str, str], int]"
 """The labels of a value, and the value."""
@@ -34,8 +36,18 @@ def metrics(audit: Audit, code: Exit) -> str:
                 [({"trouble": word}, now.count(trouble)) for trouble, word in TROUBLES.items()],
             ),
             _gauge(
+                "partition_trouble",
+                "A partition with which this is the worst that is wrong now.",
+                [({**_labels_of(c), "trouble": TROUBLES[c.trouble]}, 1) for c in audit.now],
+            ),
+            _gauge(
+                "broker_missing_from_partitions",
+                "Partitions of whose in-sync set this broker ought to be a member, and is not.",
+                [({"broker": str(b)}, n) for b, n in _absences(audit)],
+            ),
+            _gauge(
                 "topic_at_risk",
-                "Whether one crash, one power loss, or nothing at all may lose a record acknowledged with acks=all.",
+                "Whether one crash, power loss or lost disk, or nothing, may lose a record acknowledged with acks=all.",
                 [({"topic": name}, row.at_risk) for row, name in topics],
             ),
             _gauge(
@@ -47,7 +59,7 @@ def metrics(audit: Audit, code: Exit) -> str:
                 "unclean_election_loses",
                 "Records behind the longest log that was told: what an unclean election of this replica would drop.",
                 [
-                    ({"partition": c.partition.name, "replica": str(x.replica)}, x.lacks)
+                    ({**_labels_of(c), "broker": str(x.replica)}, x.lacks)
                     for c in audit.now
                     for x in c.candidates
                     if x.lacks is not None
@@ -57,6 +69,16 @@ def metrics(audit: Audit, code: Exit) -> str:
             outcome(code),
         )
     )
+
+
+def _labels_of(condition: Condition) -> dict[str, str]:
+    return {"topic": condition.partition.topic, "partition": str(condition.partition.number)}
+
+
+def _absences(audit: Audit) -> list[tuple[int, int]]:
+    """Every broker that was told of, and from how many partitions it is missing."""
+    missing = Counter(r for p in audit.cluster.partitions for r in p.members if r not in p.isr)
+    return [(b, missing[b]) for b in audit.cluster.broker_ids]
 
 
 def write_metrics(file: Path, text: str) -> None:

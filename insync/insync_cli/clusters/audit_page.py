@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from insync_cli.clusters import audit_text
-from insync_cli.clusters.audit_text import Audit, losses, title
+from insync_cli.clusters import audit_short, audit_text
+from insync_cli.clusters.audit_text import losses, title
 from insync_cli.terminal import write_text
 from insync_cli.view.pages import roomier
 from insync_cli.view.remedy import mender, remedy
@@ -19,15 +19,24 @@ from isr_visual.document import Model, document
 from isr_visual.page import page
 
 if TYPE_CHECKING:
+    from isr_audit.advice import AdviceStep
     from isr_audit.answers import Answer
-    from isr_audit.audit import Line
+    from isr_audit.audit import Change, Line
+    from isr_audit.report import Audit
     from isr_visual.document import Document
 
+TIME_MARK: Final = "<!-- when this was seen -->"
+"""Where a page that is served says when."""
 KINDS: Final = {SURVIVES: "survives", MAY_BE_LOST: "lost"}
 """How an answer is shown; any other is open."""
 
 
 def write_page(audit: Audit, file: Path) -> None:
+    """The page as a file; UsageError where it cannot be written."""
+    write_text(file, page_of(audit))
+
+
+def page_of(audit: Audit) -> str:
     """One page with every row, and every loss of every row once."""
     lost = [(line.answer, f"{title(row)}: {line.fault.says}") for row in audit.rows for line, _ in losses(row)]
     documents: dict[str, tuple[Document, str]] = {}
@@ -38,9 +47,7 @@ def write_page(audit: Audit, file: Path) -> None:
         command: f"#t={document['story']['breaks'] or 0}&trace={document['digest']}"
         for command, (document, _) in documents.items()
     }
-    write_text(
-        file, page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links))
-    )
+    return page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links))
 
 
 def _document_of(answer: Answer, name: str) -> tuple[Document, str]:
@@ -61,19 +68,33 @@ def _document_of(answer: Answer, name: str) -> tuple[Document, str]:
 def _overview(audit: Audit, links: dict[str, str]) -> str:
     parts = [
         "<h1>What can this cluster lose?</h1>",
+        TIME_MARK,
+        f'<p class="result">{escape(audit_short.decision(audit))}</p>',
         f'<p class="quiet">{escape(audit_text.about(audit))}</p>',
-        f'<p class="result">{escape(audit_text.result_line(audit))}</p>',
-        _items(f"note: {note}" for note in audit_text.notes(audit)),
+        _summary(audit.rows),
+        f'<p class="quiet">{escape(audit_text.LEGEND)} Not judged: {audit_text.NOT_JUDGED}.</p>',
         "<h2>Now</h2>",
         _items(audit_text.now_lines(audit)),
-        "<h2>What survives, of what was acknowledged with acks=all</h2>",
-        _summary(audit.rows),
-        f'<p class="quiet">{escape(audit_text.LEGEND)}</p>',
+        *(_plan(*plan) for plan in audit_text.plans(audit)),
+        _items(f"note: {note}" for note in audit_text.notes(audit)),
         *(_row(row, n, links) for n, row in enumerate(audit.rows)),
     ]
     known = list(audit_text.bug_lines(audit))
     parts += [f"<h2>{audit_text.BUGS}</h2>", _items(known)] if known else []
     return "\n".join(parts)
+
+
+def _plan(topics: str, change: Change, steps: Sequence[AdviceStep]) -> str:
+    """What to do, in order, with what to type."""
+    items = "".join(
+        f"<li>{escape(step.says)}"
+        + "".join(f"<br><code>{escape(line)}</code>" for line in audit_text.lines_to_type(step))
+        + "</li>"
+        for step in steps
+    )
+    price = escape(", and ".join(change.costs))
+    title = escape(f"{topics}: {' and '.join(change.settings)}")
+    return f'<h2>What to change of {title}</h2><ol>{items}</ol><p class="advice">The price: {price}</p>'
 
 
 def _summary(rows: Sequence[Row]) -> str:
@@ -95,22 +116,24 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
     parts = [
         f'<h2 id="row-{n}">{escape(title(row))}</h2>',
         _items(f"note: {note}" for note in row.notes),
-        _table(["", "what was acknowledged", "when this fails"], cells),
+        _table(audit_text.TABLE, cells),
         f"<p>{escape(audit_text.stopping(row))}</p>",
-        *(_loss(first, same, links) for first, same in losses(row)),
+        *(_loss(row, first, same, links) for first, same in losses(row)),
     ]
     runs = _items((f"<code>{escape(command)}</code>" for command in audit_text.commands_without_loss(row)), text=False)
     parts.append(f"<details><summary>Runs in which nothing is lost, or nothing was decided</summary>{runs}</details>")
     return "\n".join(parts)
 
 
-def _loss(line: Line, same: Sequence[Line], links: dict[str, str]) -> str:
+def _loss(row: Row, line: Line, same: Sequence[Line], links: dict[str, str]) -> str:
     assert line.answer is not None, "a loss has a run"
     command = line.answer.command
-    steps = "".join(f"<li>{escape(sentence)}</li>" for sentence in audit_text.steps_told(line.answer))
+    steps = "".join(
+        f"<li>{escape(sentence)}</li>" for sentence in audit_text.steps_told(line.answer, audit_text.example_of(row))
+    )
     advice = "".join(f'<p class="advice">{escape(said)}</p>' for said in audit_text.advice_for(same))
     return (
-        f'<section class="way"><h3>acks={line.acks}, what fails: {escape(line.fault.says)}</h3>'
+        f'<section class="way"><h3>{escape(audit_text.loss_title(row, line))}</h3>'
         f"<ol>{steps}</ol>{advice}"
         f'<p><a href="{escape(links[command])}">Walk through it</a>, or run it again: '
         f"<code>{escape(command)}</code></p></section>"
@@ -127,8 +150,12 @@ def _items(lines: Iterable[str], *, text: bool = True) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells of the body are HTML."""
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    """Cells of the body are HTML. Each knows the head of its column, which a telephone shows beside it."""
+
+    def cell_text(title: str, cell: str) -> str:
+        return f'<td data-head="{escape(title)}">{cell}</td>'
+
+    body = "".join(f"<tr>{''.join(map(cell_text, head, row))}</tr>" for row in rows)
     return (
         f'<div class="wide"><table><thead><tr>{"".join(f"<th>{escape(h)}</th>" for h in head)}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,44 +11,36 @@ import attrs
 from insync_cli import terminal
 from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
+from isr_audit.advice import ADDRESS, REASSIGNMENT_FILE, AdviceStep, steps_of
 from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
-from isr_audit.bugs import Listing, listings, worlds_text
+from isr_audit.bugs import worlds_text
+from isr_audit.changes import ELR
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN
 from isr_audit.condition import WORDS, Condition, Trouble
-from isr_audit.questions import CRASH, POWER
+from isr_audit.questions import CRASH, DISK, NOTHING, POWER
+from isr_audit.report import Audit
+from isr_trace.scene import View
 from isr_trace.story import story
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_audit.answers import Answer
-    from isr_audit.cluster import Cluster
-    from isr_audit.releases import Running
-    from isr_trace.story import Sentence
+    from isr_audit.audit import Change
+    from isr_audit.cluster import Partition
+    from isr_trace.trace import Trace
 
 SCHEMA = "insync/audit/1"
 LEGEND = (
-    "A crash keeps the disk; a power loss loses what was not flushed; a restart is in order. Replicas may lag, and "
-    "leadership may move, in every case."
+    "A crash keeps the disk; a power loss loses what was not flushed; whoever loses its disk stops, and comes back "
+    "empty or not at all; a restart is in order. Replicas may lag, and leadership may move, in every case."
 )
+NOT_JUDGED = "clients, transactions, tiered storage, compaction, controllers"
+"""What no line of an audit is about."""
 BUGS = "Known bugs of this release, each of which loses acknowledged records"
+NO_RACKS = "the loss of a rack is not judged: broker.rack was not told of every broker"
 MOST_NAMES = 6
 """So many topics of a row, or partitions of a trouble, are named; the rest are counted."""
-
-
-@attrs.frozen
-class Audit:
-    """Everything that was found of a cluster; no `rows` until its topics are judged."""
-
-    cluster: Cluster
-    runs: Running
-    now: tuple[Condition, ...]
-    rows: tuple[Row, ...] = ()
-
-    @property
-    def bugs(self) -> tuple[Listing, ...]:
-        """Those of whatever may run for what was told."""
-        return listings(self.runs.worlds)
 
 
 def about(audit: Audit) -> str:
@@ -70,15 +63,24 @@ def notes(audit: Audit) -> list[str]:
     split = audit.cluster.disagreeing()
     said = [f"brokers disagree on {name}, and the weakest value is taken" for name in split]
     said += audit.cluster.notes
-    if audit.cluster.partitions and not any(kind.in_rack for kind in kinds_of(audit.cluster, audit.runs)):
-        said.append("the loss of a rack is not judged: broker.rack was not told of every broker")
+    if audit.cluster.partitions and not judges_racks(audit):
+        said.append(NO_RACKS)
     return [*audit.runs.notes, *said]
+
+
+def judges_racks(audit: Audit) -> bool:
+    """Whether the racks of all replicas of some topic were told."""
+    return any(kind.in_rack for kind in kinds_of(audit.cluster, audit.runs))
 
 
 def topic_names(*rows: Row) -> str:
     """The topics of these rows, the first of them by name."""
-    names = [t.name for row in rows for t in row.topics]
-    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+    return some_names([t.name for row in rows for t in row.topics])
+
+
+def some_names(names: Sequence[str], most: int = MOST_NAMES) -> str:
+    """The first, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if names[most:] else "")
 
 
 def title(row: Row) -> str:
@@ -110,18 +112,31 @@ def writes(row: Row) -> str:
     return said if row.refusal is None else f"{said} The model: {row.refusal.question.promise} {row.refusal.verdict}."
 
 
-SHORT = ("one crash", "one power loss", "topics, and what would prevent the loss")
+SHORT = ("topics", "replicas", "minimum", "one crash", "power loss", "disk lost", "what prevents it")
+SHORT_FAULTS = (CRASH, POWER, DISK)
 
 
-def in_short(audit: Audit) -> Iterator[tuple[str, str, str]]:
-    """What one failure does to each kind of topic; kinds of which the same is said are one."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
+def in_short(audit: Audit) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+    """The topics, and what one failure does to them; kinds of which the same is said are one."""
+    groups: dict[tuple[str, ...], list[str]] = {}
     for row in audit.rows:
-        both = [row.line("all", fault) for fault in (CRASH, POWER)]
-        changes = [" and ".join(line.change.settings) for line in both if line.change is not None]
-        groups.setdefault((both[0].verdict, both[1].verdict, "; ".join(dict.fromkeys(changes))), []).append(row)
-    for (crash, power, advice), rows in groups.items():
-        yield crash, power, f"{topic_names(*rows)}: {advice}" if advice else topic_names(*rows)
+        s, minimum = row.kind.settings, "not told" if MIN_INSYNC in row.kind.open else row.kind.settings.min_insync
+        verdicts = (row.line("all", fault).verdict for fault in SHORT_FAULTS)
+        cells = (str(s.replicas), str(minimum), *verdicts, plan_text(row))
+        groups.setdefault(cells, []).extend(t.name for t in row.topics)
+    yield from ((names, cells) for cells, names in groups.items())
+
+
+def plan_text(row: Row) -> str:
+    """What prevents every loss by one failure, in a few words."""
+    if not row.at_risk:
+        return "undecided (--details)" if row.is_undecided else ""
+    if row.plans:
+        against = ((f"{faults}: " if faults else "", " and ".join(change.settings)) for faults, change in row.plans)
+        text = "; ".join(f"{faults}{settings}" for faults, settings in against)
+        return text.replace(ELR, "eligible leader replicas")
+    whole = all(line.advice_is_whole for line in row.lost_singly)
+    return "no change that was explored" if whole else "not known: not every change was explored"
 
 
 def stopping(row: Row) -> str:
@@ -149,16 +164,24 @@ def _stopped(loss: RackLoss) -> str:
 def table(row: Row) -> Iterator[tuple[str, str, str]]:
     """acks, what becomes of acknowledged records, and when what fails, with why that is said.
 
-    Faults with one answer are one line.
+    Faults with one answer are one line, and lines with one verdict stand together.
     """
-    found: dict[tuple[str, str, str], list[str]] = {}
+    faults_by_answer: dict[tuple[str, str, str], list[str]] = {}
     for line in row.lines:
-        found.setdefault((line.acks, line.verdict, because(line)), []).append(line.fault.says)
+        faults_by_answer.setdefault((line.acks, line.verdict, because(line)), []).append(fault_text(line))
+    order = list(dict.fromkeys((acks, verdict) for acks, verdict, _ in faults_by_answer))
     before = ""
-    for (acks, verdict, why), faults in found.items():
+    for (acks, verdict, why), faults in sorted(faults_by_answer.items(), key=lambda item: order.index(item[0][:2])):
         said = ", ".join(faults)
         yield "" if acks == before else f"acks={acks}", verdict, f"{said} ({why})" if why else said
         before = acks
+
+
+def fault_text(line: Line) -> str:
+    """What fails; where nothing does, that it is lost even so."""
+    if line.fault is not NOTHING:
+        return line.fault.says
+    return "even if nothing fails" if line.verdict == MAY_BE_LOST else "if nothing fails"
 
 
 def because(line: Line) -> str:
@@ -177,16 +200,48 @@ def losses(row: Row) -> list[tuple[Line, list[Line]]]:
     return list(found.values())
 
 
-def loss_story(answer: Answer) -> tuple[str, Sequence[Sentence]]:
-    """The shortest way to a loss: its headline, and at most five sentences."""
+def example_of(row: Row) -> Partition | None:
+    """A partition of the row that a story can be told of, one that is well before others; None where none was told."""
+    partitions = [p for t in row.topics for p in t.partitions if p.replicas]
+    return next((p for p in partitions if p.whole), partitions[0] if partitions else None)
+
+
+def steps_told(answer: Answer, example: Partition | None = None) -> list[str]:
+    """The story's sentences with their steps; what is left out between two is marked. The brokers are those of an
+    example, where there is one."""
     trace = answer.trace()
     assert trace is not None, "only losses are told"
-    whole = story(trace)
-    return whole.headline, whole.sentences
+    ids = broker_names(trace, example)
+    sentences: list[str] = []
+    last = 0
+    for sentence in story(trace).sentences:
+        text = "".join(ids.get(word, word) for word in re.split(r"\b(r\d+)\b", sentence.text))
+        text = text[:1].upper() + text[1:] if ids else text
+        if sentence.step is None:
+            sentences.append(text)
+            continue
+        sentences.append(f"T{sentence.step}: {left_out(last + 1, sentence.step - 1)}{text}")
+        last = sentence.step
+    return sentences
 
 
-def steps_told(answer: Answer) -> list[str]:
-    return [f"T{s.step}: {s.text}" if s.step is not None else s.text for s in loss_story(answer)[1]]
+def left_out(first: int, last: int) -> str:
+    """That steps are not told."""
+    if first > last:
+        return ""
+    return f"(T{first} is left out) " if first == last else f"(T{first} to T{last} are left out) "
+
+
+def broker_names(trace: Trace, example: Partition | None) -> dict[str, str]:
+    """The brokers of a partition in place of the model's replicas: who leads first is the leader, or the preferred."""
+    if example is None:
+        return {}
+    start = View(trace, 0)
+    leader = start.values_by_role.get("leader")
+    first = example.leader if example.leader in example.replicas else example.replicas[0]
+    rest = sorted((b for b in example.replicas if b != first), key=lambda b: b not in example.isr)
+    names = sorted(start.replicas, key=lambda r: (r != leader, r))
+    return {name: f"broker {b}" for name, b in zip(names, (first, *rest), strict=False)}
 
 
 def prevention(line: Line) -> str:
@@ -199,9 +254,6 @@ def prevention(line: Line) -> str:
 
 def result_line(audit: Audit) -> str:
     """One line for a log."""
-    risky = sum(len(row.topics) for row in audit.rows if row.at_risk)
-    stopped = sum(c.trouble <= Trouble.UNDER_MINIMUM for c in audit.now)
-    behind = sum(c.trouble == Trouble.UNDER_REPLICATED for c in audit.now)
     topics = count(len(audit.cluster.topics), "topic")
     omissions = omissions_text((len(audit.cluster.omissions), "other topic", ""))
     undecided = sum(len(row.topics) for row in audit.rows if row.is_undecided)
@@ -209,9 +261,9 @@ def result_line(audit: Audit) -> str:
     doubts = [count(n, what) for n, what in ((undecided, "topic"), (unread, "partition")) if n]
     doubts += ["what was not told"] if audit.cluster.gaps else []
     return (
-        f"insync audit: {risky} of {topics} may lose acks=all records by one failure; "
-        f"{count(stopped, 'partition')} without leader or under the minimum, {behind} under-replicated"
-        f"{'; UNKNOWN: ' if doubts else ''}{', '.join(doubts)}{'; ' if omissions else ''}{omissions}"
+        f"insync audit: {len(audit.topics_at_risk)} of {topics} may lose acks=all records by one failure; "
+        f"{count(len(audit.stopped), 'partition')} without leader or under the minimum, {len(audit.lacking)} "
+        f"under-replicated{'; UNKNOWN: ' if doubts else ''}{', '.join(doubts)}{'; ' if omissions else ''}{omissions}"
     )
 
 
@@ -224,35 +276,30 @@ def brief(audit: Audit) -> list[str]:
     return [*now_lines(audit), *(f"one failure may lose records of {text}" for text in risky), result_line(audit)]
 
 
-def show_now(out: Console, audit: Audit) -> None:
-    """What is known before anything is explored."""
-    out.print(about(audit), style="bold", soft_wrap=True)
+def show_details(out: Console, audit: Audit) -> None:
+    """What each kind of topic may lose and how, the runs, and the known bugs."""
     for note in notes(audit):
         terminal.print_wrapped(out, f"note: {note}", 2)
     out.print("\nNow", style="bold")
     for line in now_lines(audit):
-        terminal.print_wrapped(out, line, 2)
-
-
-def show_rows(out: Console, audit: Audit) -> None:
-    """What each kind of topic may lose, and the known bugs."""
-    out.print("\nIn short, of what was acknowledged with acks=all", style="bold")
-    terminal.print_table(out, SHORT, list(in_short(audit)))
+        terminal.print_marked(out, line, 2)
     for row in audit.rows:
         out.print()
         out.print(title(row), style="bold", soft_wrap=True)
         for note in row.notes:
             terminal.print_wrapped(out, f"note: {note}", 2)
-        terminal.print_table(out, ("", "what was acknowledged", "when this fails"), list(table(row)))
+        terminal.print_table(out, TABLE, list(table(row)))
         terminal.print_wrapped(out, stopping(row), 2)
         for first, same in shown_losses(row):
-            show_loss(out, first, same)
+            show_loss(out, row, first, same)
         out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
         for line in commands_without_loss(row):
             out.print(f"  $ {line}", style="dim", soft_wrap=True)
     terminal.print_lines(out, BUGS, bug_lines(audit))
     out.print(f"\n{LEGEND}", style="dim", soft_wrap=True)
-    out.print(result_line(audit), soft_wrap=True)
+
+
+TABLE = ("", "what was acknowledged", "when")
 
 
 def shown_losses(row: Row) -> list[tuple[Line, list[Line]]]:
@@ -263,10 +310,17 @@ def shown_losses(row: Row) -> list[tuple[Line, list[Line]]]:
     return list(found.values())
 
 
-def show_loss(out: Console, line: Line, same: Sequence[Line]) -> None:
+def loss_title(row: Row, line: Line) -> str:
+    """Which loss it is, and of which partition it is told."""
+    example = example_of(row)
+    whose = f", told of {example.name}" if example is not None else ""
+    return f"acks={line.acks}, {fault_text(line)}. The shortest way to a loss{whose}:"
+
+
+def show_loss(out: Console, row: Row, line: Line, same: Sequence[Line]) -> None:
     assert line.answer is not None, "a loss has a run"
-    out.print(f"  acks={line.acks}, what fails: {line.fault.says}. The shortest way to a loss:", soft_wrap=True)
-    for sentence in steps_told(line.answer):
+    out.print(f"  {loss_title(row, line)}", soft_wrap=True)
+    for sentence in steps_told(line.answer, example_of(row)):
         terminal.print_wrapped(out, sentence, 4)
     for other in advice_for(same):
         terminal.print_wrapped(out, other, 2)
@@ -278,7 +332,7 @@ def advice_for(lines: Sequence[Line]) -> list[str]:
     worth advice: with acks=all the others are told there."""
     faults_by_advice: dict[str, list[str]] = {}
     for line in lines if lines[0].acks == "all" else lines[:1]:
-        faults_by_advice.setdefault(prevention(line), []).append(line.fault.says)
+        faults_by_advice.setdefault(prevention(line), []).append(fault_text(line))
     if len(faults_by_advice) == 1:
         return [advice[0].upper() + advice[1:] for advice in faults_by_advice]
     return [f"{', '.join(faults)}: {advice}" for advice, faults in faults_by_advice.items()]
@@ -341,16 +395,18 @@ def markdown(audit: Audit) -> str:
     lines += [f"- note: {note}" for note in notes(audit)] + ["", "## Now", ""]
     lines += [f"- {line}" for line in now_lines(audit)]
     lines += ["", "## In short, of what was acknowledged with acks=all", ""]
-    lines += [f"| {' | '.join(SHORT)} |", "|---|---|---|", *(f"| {' | '.join(cells)} |" for cells in in_short(audit))]
+    lines += [f"| {' | '.join(SHORT)} |", f"{'|---' * len(SHORT)}|"]
+    lines += [f"| {' | '.join((some_names(names), *cells))} |" for names, cells in in_short(audit)]
+    lines += ["", f"Not judged: {NOT_JUDGED}.", *markdown_steps(audit)]
     for row in audit.rows:
         lines += ["", f"## {title(row)}", "", *(f"- note: {note}" for note in row.notes), ""]
-        lines += ["| | what was acknowledged | when this fails |", "|---|---|---|"]
+        lines += [f"| {' | '.join(TABLE)} |", "|---|---|---|"]
         lines += [f"| {' | '.join(cells)} |" for cells in table(row)]
         lines += ["", stopping(row)]
         for first, same in losses(row):
             assert first.answer is not None, "a loss has a run"
-            lines += ["", f"acks={first.acks}, what fails: {first.fault.says}. The shortest way to a loss:", ""]
-            lines += [f"- {sentence}" for sentence in steps_told(first.answer)]
+            lines += ["", loss_title(row, first), ""]
+            lines += [f"- {sentence}" for sentence in steps_told(first.answer, example_of(row))]
             lines += ["", *(f"- {advice}" for advice in advice_for(same)), "", f"    {first.answer.command}"]
         lines += ["", "Runs in which nothing is lost, or nothing was decided:", ""]
         lines += [f"    {command}" for command in commands_without_loss(row)]
@@ -367,6 +423,36 @@ def markdown(audit: Audit) -> str:
     )
     lines += ["", LEGEND]
     return "\n".join([*lines, "", result_line(audit), ""])
+
+
+def markdown_steps(audit: Audit) -> Iterator[str]:
+    """What to do, with what to type."""
+    for names, change, steps in plans(audit):
+        yield from ("", f"## {names}: {' and '.join(change.settings)}", "")
+        for n, step in enumerate(steps, 1):
+            yield from (f"{n}. {step.says}", "", *(f"        {line}" for line in lines_to_type(step)), "")
+
+
+def plans(audit: Audit) -> Iterator[tuple[str, Change, list[AdviceStep]]]:
+    """Of each row that one failure may hurt, its topics and against what, a change that is known to help, its steps."""
+    for row in audit.rows:
+        for faults, change in row.plans:
+            steps = steps_of(row, change, audit.cluster, audit.runs, audit.bootstrap or ADDRESS)
+            yield f"{topic_names(row)}{f', against {faults}' if faults else ''}", change, steps
+
+
+def lines_to_type(step: AdviceStep) -> list[str]:
+    """What to type in a step, its file first, as lines of a shell; of many commands the first, and a remark."""
+    lines = [f"echo '{step.file}' > {REASSIGNMENT_FILE}"] if 0 < len(step.file) <= LONGEST_FILE else []
+    lines += [f"# {REASSIGNMENT_FILE} is in the JSON of --json"] if len(step.file) > LONGEST_FILE else []
+    lines += step.commands[:MOST_COMMANDS]
+    more = len(step.commands) - MOST_COMMANDS
+    return [*lines, f"# and {count(more, 'command')} more, which --json has"] if more > 0 else lines
+
+
+MOST_COMMANDS = 6
+LONGEST_FILE = 2_000
+"""A file of so many characters can be typed."""
 
 
 # JSON
@@ -395,7 +481,17 @@ def document(audit: Audit) -> dict[str, object]:
             }
             for c in audit.now
         ],
+        "not_judged": NOT_JUDGED,
         "rows": [row_entry(row) for row in audit.rows],
+        "plans": [
+            {
+                "topics": names,
+                "settings": list(change.settings),
+                "costs": list(change.costs),
+                "steps": [attrs.asdict(step) for step in steps],
+            }
+            for names, change, steps in plans(audit)
+        ],
         "bugs": [
             {
                 "name": listing.bug.name,
@@ -427,11 +523,11 @@ def row_entry(row: Row) -> dict[str, object]:
         "writes": writes(row),
         "racks": [attrs.asdict(loss) for loss in row.racks],
         "refusal": run_entry(row.refusal),
-        "answers": [line_entry(line) for line in row.lines],
+        "answers": [line_entry(line, example_of(row)) for line in row.lines],
     }
 
 
-def line_entry(line: Line) -> dict[str, object]:
+def line_entry(line: Line, example: Partition | None) -> dict[str, object]:
     change = line.change
     return {
         "acks": line.acks,
@@ -440,7 +536,7 @@ def line_entry(line: Line) -> dict[str, object]:
         "because": line.because,
         "advice_is_whole": line.advice_is_whole,
         "run": run_entry(line.answer),
-        "story": steps_told(line.answer) if line.verdict == MAY_BE_LOST and line.answer is not None else [],
+        "story": steps_told(line.answer, example) if line.verdict == MAY_BE_LOST and line.answer is not None else [],
         "change": None
         if change is None
         else {"settings": list(change.settings), "costs": list(change.costs), "run": run_entry(change.answer)},

@@ -11,6 +11,7 @@ import attrs
 from insync_cli import terminal
 from insync_cli.exits import InputError, UsageError, did_you_mean
 from isr_audit.cluster import Cluster, Contradiction, Release, merge_clusters
+from isr_audit.deployments import Unreadable
 from isr_audit.descriptions import read_description
 from isr_audit.live import Unreachable, client_settings, read_cluster
 from isr_audit.live_replicas import with_replicas
@@ -26,7 +27,10 @@ def kafka_release(text: str) -> Release:
 
 
 def described_cluster(bootstrap: str | None, client_file: Path | None, describe: Iterable[Path]) -> Cluster:
-    """What the cluster, or the files, tell; files add to what the cluster tells."""
+    """What the cluster, or the files, tell; files add to what the cluster tells.
+
+    A file that cannot be read does not stop the rest, where there is any: it is a gap, for it may tell of partitions.
+    """
     parts: list[Cluster] = []
     if bootstrap is not None:
         try:
@@ -36,21 +40,40 @@ def described_cluster(bootstrap: str | None, client_file: Path | None, describe:
             raise UsageError(f"no answer from the cluster: {problem}") from None
         except ValueError as problem:
             raise InputError(f"{client_file}: {problem}") from None
+    problems: list[str] = []
     for file in describe:
         try:
-            description = read_description(text_of(file), str(file))
+            parts.append(description_in(file))
+        except InputError as problem:
+            problems.append(str(problem))
         except Contradiction as problem:
             raise InputError(str(problem)) from None
-        if description is None:
-            raise InputError(
-                f"{file}: nothing in it is recognised; give what kafka-topics.sh --describe, kafka-configs.sh "
-                "--describe, kafka-features.sh describe or kafka-log-dirs.sh --describe print, or a server.properties"
-            )
-        parts.append(description)
+    if problems and not parts:
+        raise InputError(problems[0])
     try:
-        return merge_clusters(parts)
+        whole = merge_clusters(parts)
     except Contradiction as problem:
         raise InputError(str(problem)) from None
+    return attrs.evolve(whole, missing=(*whole.missing, *(f"left out: {problem}" for problem in problems)))
+
+
+def description_in(file: Path) -> Cluster:
+    """What a file tells; InputError where it cannot be read, or nothing in it is recognised. A contradiction within it
+    ends the audit, for there is no telling what else in it is of now."""
+    try:
+        description = read_description(text_of(file), str(file))
+    except Unreadable as problem:
+        raise InputError(str(problem)) from None
+    if description is None:
+        raise InputError(f"{file}: nothing in it is recognised; give {WHAT_IS_READ}")
+    return description
+
+
+WHAT_IS_READ = (
+    "what kafka-topics.sh --describe, kafka-configs.sh --describe, kafka-features.sh describe, kafka-log-dirs.sh "
+    "--describe or kafka-metadata-quorum.sh describe print, a server.properties, a compose file, the KAFKA_... "
+    "environment of a broker, or Strimzi's Kafka and KafkaTopic"
+)
 
 
 def text_of(file: Path) -> str:
