@@ -205,7 +205,7 @@ public class ReplicationSimulationTest {
     /** What has been sent on a connection which is closed by now may still arrive for so long. */
     private static final long STALE_REQUEST_MS = 120_000;
 
-    private static final int EVENTS_PER_RUN = Integer.getInteger("simulation.events", 250);
+    private static final int EVENTS_PER_RUN = Integer.getInteger("simulation.events", 80);
     private static final long PROCESSOR_SECONDS = Long.getLong("simulation.seconds", 60);
     /** With this only the loss of a record is a violation, and not yet what makes one possible. */
     private static final boolean ONLY_LOSS = Boolean.getBoolean("simulation.loss");
