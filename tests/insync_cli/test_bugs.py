@@ -5,13 +5,14 @@ from typing import cast
 
 import pytest
 
-from insync_cli.clusters.audit_text import Audit, bug_lines
+from insync_cli.clusters.audit_text import bug_lines
 from insync_cli.clusters.bugs import BugLine
 from insync_cli.main import main
 from insync_cli.tracefiles import tickets
 from isr_audit.bugs import bugs, elsewhere
 from isr_audit.descriptions import read_description
 from isr_audit.releases import release_of, running
+from isr_audit.report import Audit
 
 
 def lines(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, BugLine]:

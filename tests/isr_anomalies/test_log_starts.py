@@ -115,7 +115,8 @@ def test_a_log_that_retention_cut_is_not_accused_by_who_goes_back(seed: int) -> 
         story.assign("t-0", by="last", seek="beginning")
         size = random.randint(1, count)
         for at in range(0, len(seen), size):
-            story.poll(*([offset, value] for offset, value in seen[at : at + size]), by="last")
+            records: list[list[object]] = [[offset, value] for offset, value in seen[at : at + size]]
+            story.poll(*records, by="last")
         answer = words(judged(story.lines))
         is_lost = len(seen) < count - cut
         if is_lost or (cut and not retention):
