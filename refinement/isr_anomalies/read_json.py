@@ -40,6 +40,8 @@ PLAIN: Final = frozenset(
 )
 """Fields of lines that need no Extra."""
 _SEEKS: Final = ("beginning", "end")
+FORMAT: Final = 1
+"""What a header says under `history`."""
 SETTINGS: Final = {field.name: field for field in attrs.fields(Claims)}
 
 
@@ -60,6 +62,8 @@ def header_claims(line: int, table: Object) -> Claims:
     """The claims of a header; Malformed if it is not the first line, for they hold of all operations."""
     if line > 1:
         raise MalformedHistory(line, "a header with settings is the first line of a file, or there is none")
+    if table.get("history", FORMAT) != FORMAT:
+        raise MalformedHistory(line, f"history is {_name(table['history'])}, and only format {FORMAT} is known")
     return claims_of(line, table["settings"])
 
 

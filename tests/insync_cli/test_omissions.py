@@ -106,6 +106,15 @@ def test_a_promise_that_the_settings_switch_off_is_not_judged_unless_it_is_named
     assert (f"not judged: {len(left)} other promise" in line) is (code == 0)
 
 
+def test_a_promise_that_was_asked_for_is_not_left_out_of_a_part(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was dropped without a word."""
+    with_invariant(monkeypatch, SAFE)
+    assert main(["prove", "careful", "--property", "never-back", "--only", "never-ahead"]) == 64
+    assert "--only leaves out never-back, which --property asks for" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("lines", "options", "code", "says"),
     [

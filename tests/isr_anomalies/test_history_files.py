@@ -177,6 +177,7 @@ def test_a_line_that_is_no_operation_is_refused_in_one_sentence(
         ('{"settings": {"acks": 3}}', 'acks is one of 0, 1, all, not "3"'),
         ('{"settings": {"idempotence": 1}}', "idempotence is true or false, not 1"),
         ('{"settings": 7}', "settings is an object, not 7"),
+        ('{"history": 2, "settings": {}}', "history is 2, and only format 1 is known"),
     ],
 )
 def test_a_header_that_claims_nothing_known_is_refused(header: str, says: str) -> None:

@@ -90,6 +90,9 @@ def read_question(argv: Sequence[str]) -> Options:
     """The options; UsageError for those that contradict each other."""
     invocation = options.read_options(Options, USAGE, argv)
     partial = bool(invocation.part.only or invocation.part.action)
+    left = [name for name in invocation.properties if invocation.part.only and name not in invocation.part.only]
+    if left:
+        raise UsageError(f"--only leaves out {left[0]}, which --property asks for; name it with --only, too")
     if invocation.running.cross_check and partial:
         raise UsageError("--cross-check compares the whole proof; leave out --only and --action")
     if invocation.proof and partial:
