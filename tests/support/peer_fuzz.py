@@ -34,7 +34,8 @@ from isr_broker.wire.protocol import Answer
 OF_BROKERS: Final = sorted({protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT})
 STRANGER: Final = 77
 _NOBODY: Final = TopicPartition("nobody", 0)
-_OTHER_KINDS: Final[Sequence[object]] = (None, "x", [], {}, -1, 1.5, 10**30, True, [[]], "ä" * 1_000)
+_EMPTY: Final[tuple[list[object], dict[str, object]]] = ([], {})
+_OTHER_KINDS: Final[Sequence[object]] = (None, "x", *_EMPTY, -1, 1.5, 10**30, True, [_EMPTY[0]], "ä" * 1_000)
 _IDS: Final = (STRANGER, -1, 0, 2**31 - 1)
 
 

@@ -72,7 +72,7 @@ def lines_of(file: Path) -> Iterator[str]:
         report = cast("object", json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError) as problem:
         raise InputError(f"{file}: {problem}") from None
-    schema = report.get("schema") if isinstance(report, dict) else None
+    schema = cast("Report", report).get("schema") if isinstance(report, dict) else None
     if schema not in LINES:
         raise InputError(f"{file} is no report of {' or '.join(LINES)}")
     yield from LINES[cast("str", schema)](cast("Report", report))
