@@ -1348,7 +1348,7 @@ public class ReplicationSimulationTest {
                         after("The reassignment is cancelled");
                 case MIN_ISR:
                     isPowerLossAllowed &= number % 2 != 0;
-                    return controller.setMinInSyncReplicas(1 + number % 2) &&
+                    return brokersWithLoss.isEmpty() && controller.setMinInSyncReplicas(1 + number % 2) &&
                         after("min.insync.replicas becomes %d", 1 + number % 2);
                 case SHUTDOWN:
                     return isReady && !process.wantShutDown && (process.wantShutDown = true) && heartbeat(process);
