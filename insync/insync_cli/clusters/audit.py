@@ -24,6 +24,8 @@ from isr_audit.releases import running
 from isr_check.engine import Limits, Unsound
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from isr_audit.questions import Question
 
 EXAMPLE = """\
@@ -74,6 +76,18 @@ def run(argv: Sequence[str]) -> int:
     if invocation.output.for_people:
         audit_text.show_rows(out, report)
     return exit_code(report)
+
+
+def answer_of(invocation: Options) -> audit_text.Audit:
+    """The cluster as it is now, and what its topics may lose; nothing is printed but progress."""
+    check(invocation)
+    return with_rows(looked_at(invocation), asking(invocation))
+
+
+def show(out: Console, report: audit_text.Audit) -> None:
+    """All of an audit in words."""
+    audit_text.show_now(out, report)
+    audit_text.show_rows(out, report)
 
 
 def asking(invocation: Options) -> AnswerSource:

@@ -28,6 +28,11 @@ KINDS: Final = {SURVIVES: "survives", MAY_BE_LOST: "lost"}
 
 
 def write_page(audit: Audit, file: Path) -> None:
+    """The page as a file; UsageError where it cannot be written."""
+    write_text(file, page_of(audit))
+
+
+def page_of(audit: Audit) -> str:
     """One page with every row, and every loss of every row once."""
     lost = [(line.answer, f"{title(row)}: {line.fault.says}") for row in audit.rows for line, _ in losses(row)]
     documents: dict[str, tuple[Document, str]] = {}
@@ -38,9 +43,7 @@ def write_page(audit: Audit, file: Path) -> None:
         command: f"#t={document['story']['breaks'] or 0}&trace={document['digest']}"
         for command, (document, _) in documents.items()
     }
-    write_text(
-        file, page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links))
-    )
+    return page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links))
 
 
 def _document_of(answer: Answer, name: str) -> tuple[Document, str]:
