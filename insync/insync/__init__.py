@@ -24,26 +24,60 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from insync.answers import (
+        ActionReplay,
+        AnomalyVerdict,
         Answer,
         AuditAnswer,
         CheckAnswer,
         DrillAnswer,
+        FaultAnswer,
         HistoryAnswer,
+        KnownBug,
+        Obligation,
+        Outcome,
+        PartitionOutcomes,
+        PartitionTrouble,
+        PromiseVerdict,
         ProofAnswer,
+        PropertyVerdict,
+        Quote,
         ReplayAnswer,
+        SaferRunbook,
+        SettingChange,
+        TopicRow,
+        TopicSettings,
+        Witness,
+        WorstPartition,
     )
     from insync.errors import InsyncError
     from insync.questions import audit, check, drill, history, prove, replay
 
 __all__ = [
+    "ActionReplay",
+    "AnomalyVerdict",
     "Answer",
     "AuditAnswer",
     "CheckAnswer",
     "DrillAnswer",
+    "FaultAnswer",
     "HistoryAnswer",
     "InsyncError",
+    "KnownBug",
+    "Obligation",
+    "Outcome",
+    "PartitionOutcomes",
+    "PartitionTrouble",
+    "PromiseVerdict",
     "ProofAnswer",
+    "PropertyVerdict",
+    "Quote",
     "ReplayAnswer",
+    "SaferRunbook",
+    "SettingChange",
+    "TopicRow",
+    "TopicSettings",
+    "Witness",
+    "WorstPartition",
     "audit",
     "check",
     "drill",
@@ -55,20 +89,13 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
 
     def __getattr__(name: str) -> object:
-        """A public name, whose module is imported now."""
+        """A public name. Its module is imported now, and the modules are tried from the lightest on."""
         if name not in __all__:
-            raise AttributeError(f"module 'insync' has no attribute '{name}'")
-        import insync.questions as questions
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        from importlib import import_module
 
-        value = vars(questions).get(name)
-        if value is None:
-            import insync.answers as answers
-
-            value = vars(answers).get(name)
-        if value is None:
-            import insync.errors as errors
-
-            value = vars(errors)[name]
+        modules = (import_module(f"{__name__}.{module}") for module in ("questions", "errors", "answers"))
+        value = next(vars(module)[name] for module in modules if name in vars(module))
         globals()[name] = value
         return value
 

@@ -336,7 +336,8 @@ class DrillAnswer(Answer):
 
 @attrs.frozen(kw_only=True)
 class Quote:
-    """A line of a history. `line`: its number, from 1. `text`: as it stands there."""
+    """A line of a history. `line`: its number, from 1. `text`: as it stands there. Source: `operations` of a
+    witness."""
 
     line: int
     text: str

@@ -12,7 +12,8 @@ HEIGHT = 640
 def frame(page: str, title: str) -> str:
     """A page as a frame that a click opens, whose text is its address: nothing is asked for, and `#...` stays in it.
 
-    The frame may run the page's own script and no more: it sees neither the notebook nor what a browser keeps.
+    The frame may run the page's own script and no more: it sees neither the notebook nor what a browser keeps. A frame
+    with `srcdoc` will not do, for its address is the notebook's: the page could not note there which step is shown.
     """
     data = base64.b64encode(page.encode()).decode()
     return (

@@ -80,9 +80,9 @@ def check(
         from insync_cli.model import check as verb
         from insync_cli.options import read_options
 
+        check_bounds(bounds, verb.Options, verb.USAGE)
         words = words_of([design], options, {"deadlock": deadlock})
         invocation = attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT)
-        check_bounds(bounds, invocation.world.constants, verb.USAGE)
         found = verb.answer_of(invocation)
         traces = [file for _, file in verb.violations(found.run)]
         page = _page_of_traces(traces, registry.own_files()) if traces else None
@@ -140,9 +140,9 @@ def prove(
         from insync_cli.proof.prove_text import RunText
         from insync_cli.proof.question import question
 
+        check_bounds(bounds, verb.Options, verb.USAGE)
         words = words_of([design], options, {"core": core, "cross_check": cross_check})
         invocation = verb.check_question(attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT))
-        check_bounds(bounds, invocation.world.constants, verb.USAGE)
         silent = RunText(invocation.output.console(), core=core, quiet=True)
         found = verb.answer_of(invocation, question(invocation), silent)
         view = _view(
@@ -305,9 +305,9 @@ def replay(
         from insync_cli.options import read_options
 
         options = {"design_file": design_file, "max_states": max_states, **bounds}
+        check_bounds(bounds, verb.Options, verb.USAGE)
         words = words_of([design], options, {"own_look": own_look})
         invocation = attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT)
-        check_bounds(bounds, invocation.world.constants, verb.USAGE)
         found = verb.answer_of(invocation)
         actions = [
             {"action": name, "count": count, "edges": edges}

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from insync_cli.exits import UsageError
-from insync_cli.options import Usage, without_secret
+from insync_cli.options import Usage, own_options, without_secret
 from insync_cli.terminal import QuietOutput
 
 Word = str | int | float | Path
 """One word of a command. True and False are on and off."""
 SILENT = QuietOutput(result_only=True)
 """No progress is told."""
-HELP = "help"
-"""An option that every command has, and that would print and end."""
 
 
 def words_of(
     arguments: Sequence[Word], options: Mapping[str, Word | Sequence[Word] | None], flags: Mapping[str, bool]
 ) -> tuple[str, ...]:
-    """The words. An option that is None is not given, and one with several values is given as often.
-
-    UsageError for an option of the name of help, which is no question.
-    """
-    if HELP in options:
-        raise UsageError(f"'{HELP}' is no bound or setting")
+    """The words. An option that is None is not given, and one with several values is given as often."""
     plain = [str(argument) for argument in arguments]
     named = [word for name, value in options.items() for word in _option(name, value)]
     named += [_dashed(name) for name, on in flags.items() if on]
@@ -55,8 +48,9 @@ def command_of(usage: Usage, words: Sequence[str]) -> str:
     return shlex.join(["insync", usage.verb, *map(without_secret, words)])
 
 
-def check_bounds(bounds: Iterable[str], constants: Container[str], usage: Usage) -> None:
-    """UsageError for a bound or setting that was read as another option of the command."""
+def check_bounds(bounds: Iterable[str], shape: type[object], usage: Usage) -> None:
+    """UsageError for a bound or setting that the command would read as another of its options."""
+    others = {"help", *own_options(shape)}
     for name in bounds:
-        if name not in constants:
+        if name in others:
             raise UsageError(f"insync {usage.verb}: '{name}' is no bound or setting (see insync {usage.verb} --help)")
