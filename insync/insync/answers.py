@@ -276,7 +276,7 @@ class AuditAnswer(Answer):
 class Outcome:
     """A partition after a step. Source: `outcomes` of the drill's JSON.
 
-    `records`: may be lost, unknown or safe. `service`: leaderless, refuses, at minimum, unknown or full. `because`: why
+    `records`: may be lost, unknown or safe. `service`: leaderless, refuses, at minimum, unknown or well. `because`: why
     it is unknown, in words.
     """
 

@@ -22,7 +22,7 @@ def words_of(
     """The words. An option that is None is not given, and one with several values is given as often."""
     plain = [str(argument) for argument in arguments]
     named = [word for name, value in options.items() for word in _option(name, value)]
-    named += [_dashed(name) for name, on in flags.items() if on]
+    named += [_option_name(name) for name, on in flags.items() if on]
     return (*named, "--", *plain) if any(word.startswith("-") for word in plain) else (*plain, *named)
 
 
@@ -31,7 +31,7 @@ def _option(name: str, value: Word | Sequence[Word] | None) -> Iterator[str]:
         return
     for one in several(value):
         word = ("off", "on")[one] if isinstance(one, bool) else str(one)
-        yield from (f"{_dashed(name)}={word}",) if word.startswith("-") else (_dashed(name), word)
+        yield from (f"{_option_name(name)}={word}",) if word.startswith("-") else (_option_name(name), word)
 
 
 def several(value: Word | Sequence[Word]) -> Sequence[Word]:
@@ -39,7 +39,7 @@ def several(value: Word | Sequence[Word]) -> Sequence[Word]:
     return (value,) if isinstance(value, Word) else value
 
 
-def _dashed(name: str) -> str:
+def _option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 

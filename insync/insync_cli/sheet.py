@@ -14,7 +14,7 @@ from rich.terminal_theme import TerminalTheme
 RED, GREEN, YELLOW, GREY = (190, 50, 40), (20, 130, 90), (170, 110, 0), (128, 128, 128)
 THEME = TerminalTheme((255, 255, 255), GREY, [GREY, RED, GREEN, YELLOW, GREY, GREY, GREY, GREY])
 """Colours that can be read on white and on black. What has none of these has the colour of the page around it."""
-PRINTED = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.4;margin:0.4em 0"
+LINES = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.4;margin:0.4em 0"
 TABLE = "border-collapse:collapse;margin:0.4em 0"
 CELL = "text-align:left;vertical-align:top;padding:0.15em 0.8em 0.15em 0;white-space:pre-line"
 
@@ -57,7 +57,7 @@ class Sheet(Console):
         """What was printed since the last table."""
         lines = self.export_html(theme=THEME, code_format="{code}", inline_styles=True).strip("\n")
         if lines.strip():
-            self._parts.append(f'<pre style="{PRINTED}">{lines}</pre>')
+            self._parts.append(f'<pre style="{LINES}">{lines}</pre>')
 
 
 def _row(cells: Sequence[str], colours: Mapping[str, str]) -> str:

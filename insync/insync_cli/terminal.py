@@ -118,12 +118,12 @@ def print_table(out: Console, header: Sequence[str], rows: Iterable[Sequence[str
     """Columns of text below a faint header; the last column wraps, a verdict word has its colour."""
     from insync_cli.sheet import Sheet
 
-    kept = list(rows)
+    lines = list(rows)
     if isinstance(out, Sheet):
-        with out.table(header, kept, COLOURS):
-            _print_columns(out, header, kept, indent)
+        with out.table(header, lines, COLOURS):
+            _print_columns(out, header, lines, indent)
     else:
-        _print_columns(out, header, kept, indent)
+        _print_columns(out, header, lines, indent)
 
 
 def _print_columns(out: Console, header: Sequence[str], rows: Sequence[Sequence[str]], indent: int) -> None:

@@ -135,6 +135,14 @@ print(time.process_time() - began, *sorted(set(sys.modules) - before))
     assert float(seconds) < 0.1
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("options", [(), ("-P",)])
+def test_at_the_top_of_a_checkout_it_is_the_package_and_not_the_source_root(options: tuple[str, ...]) -> None:
+    command = [sys.executable, *options, "-c", "import insync; print(insync.__file__)"]
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()) == TOP / "insync" / "insync" / "__init__.py"
+
+
 # The checks can fail
 
 
