@@ -83,18 +83,18 @@ def check(
         check_bounds(bounds, verb.Options, verb.USAGE)
         words = words_of([design], options, {"deadlock": deadlock})
         invocation = attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT)
-        result = verb.answer_of(invocation)
-        traces = [file for _, file in verb.violations(result.run)]
+        answer = verb.answer_of(invocation)
+        traces = [file for _, file in verb.violations(answer.run)]
         page = _page_of_traces(traces, registry.own_files()) if traces else None
-        stats = result.run["stats"]
+        stats = answer.run["stats"]
         more: dict[str, object] = {
             "states": stats["distinct"],
             "transitions": stats["generated"],
             "depth": stats["depth"],
         }
-        more |= {"seconds": stats["seconds"], "folder": result.folder, "exit_code": int(result.code)}
-        view = _view(result.run, lambda out: verb.show(out, result), page)
-        return answer_from(CheckAnswer, {**result.run}, **more, view=view, command=command_of(verb.USAGE, words))
+        more |= {"seconds": stats["seconds"], "folder": answer.folder, "exit_code": int(answer.code)}
+        view = _view(answer.run, lambda out: verb.show(out, answer), page)
+        return answer_from(CheckAnswer, {**answer.run}, **more, view=view, command=command_of(verb.USAGE, words))
 
 
 def prove(
@@ -120,7 +120,7 @@ def prove(
     `design`: its name. `properties`: these promises only. `only`, `actions`: a part of the proof, by conjunct and
     action. `without`: actions that are left out. `design_file`: Python with more designs. `seconds`: at most for one
     question. `workers`: processes. `core`: say which conjuncts each proof uses. `look`: seconds to look for the state
-    of a counterexample. `cross_check`: explore, too. `learn`: a file of what earlier proofs result. `proof`: store it in
+    of a counterexample. `cross_check`: explore, too. `learn`: a file of what earlier proofs found. `proof`: store it in
     this file. `out`: the folder for `prove.json` and the traces, else one below `runs/`. `bounds`: by name; "any"
     leaves one open. Exit codes: 0 proved, 12 violated, 14 a counterexample to induction, 20 not decided. Raises:
     InsyncError. Source: docs/proof.md.
@@ -144,16 +144,16 @@ def prove(
         words = words_of([design], options, {"core": core, "cross_check": cross_check})
         invocation = verb.check_question(attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT))
         silent = RunText(invocation.output.console(), core=core, quiet=True)
-        result = verb.answer_of(invocation, question(invocation), silent)
+        answer = verb.answer_of(invocation, question(invocation), silent)
         view = _view(
-            result.report, lambda out: RunText(out, core=core).whole(result.question, result.report, result.folder)
+            answer.report, lambda out: RunText(out, core=core).whole(answer.question, answer.report, answer.folder)
         )
         more: dict[str, object] = {
-            "seconds": result.report["stats"]["seconds"],
-            "folder": result.folder,
-            "exit_code": int(result.code),
+            "seconds": answer.report["stats"]["seconds"],
+            "folder": answer.folder,
+            "exit_code": int(answer.code),
         }
-        return answer_from(ProofAnswer, {**result.report}, **more, view=view, command=command_of(verb.USAGE, words))
+        return answer_from(ProofAnswer, {**answer.report}, **more, view=view, command=command_of(verb.USAGE, words))
 
 
 def audit(
@@ -230,9 +230,9 @@ def drill(
         from insync_cli.options import read_options
 
         words = words_of(["; ".join(map(str, several(steps)))], options, {})
-        result = verb.answer_of(attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT))
-        view = _view(document(result), lambda out: verb.show(out, result))
-        return answer_from(DrillAnswer, document(result), view=view, command=command_of(verb.USAGE, words))
+        answer = verb.answer_of(attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT))
+        view = _view(document(answer), lambda out: verb.show(out, answer))
+        return answer_from(DrillAnswer, document(answer), view=view, command=command_of(verb.USAGE, words))
 
 
 def history(
@@ -308,15 +308,15 @@ def replay(
         check_bounds(bounds, verb.Options, verb.USAGE)
         words = words_of([design], options, {"own_look": own_look})
         invocation = attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT)
-        result = verb.answer_of(invocation)
+        answer = verb.answer_of(invocation)
         actions = [
             {"action": name, "count": count, "edges": edges}
-            for name, (count, edges) in result.result.edges_by_action.items()
+            for name, (count, edges) in answer.result.edges_by_action.items()
         ]
-        mismatches = {kind.value: n for kind, n in result.result.count.items() if n}
-        more: dict[str, object] = {"exit_code": int(result.code), "command": command_of(verb.USAGE, words)}
-        view = _view(result.report, lambda out: verb.show(out, result))
-        return answer_from(ReplayAnswer, result.report, **more, actions=actions, mismatches=mismatches, view=view)
+        mismatches = {kind.value: n for kind, n in answer.result.count.items() if n}
+        more: dict[str, object] = {"exit_code": int(answer.code), "command": command_of(verb.USAGE, words)}
+        view = _view(answer.report, lambda out: verb.show(out, answer))
+        return answer_from(ReplayAnswer, answer.report, **more, actions=actions, mismatches=mismatches, view=view)
 
 
 def _view(report: object, show: Callable[[Console], None], page: Callable[[], str] | None = None) -> View:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 AUDIT = Path(__file__).resolve().parents[2] / "docs" / "examples" / "audit"
 TOPICS = AUDIT / "topics.txt"
 FILES = [TOPICS, AUDIT / "features.txt", AUDIT / "server.properties"]
-BOUNDS = {"replicas": 2, "crashes": 0, "isr_changes": 0}
 MEASURED = re.compile(r" *[\d.,]+ (?:s|GB|MB|KB)\b|[\d.,]+ states/s|[\d,]+ edges per second")
 VOLATILE = (
     "seconds",
@@ -82,6 +82,7 @@ def test_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert (answer.verdict, answer.exit_code) == ("VIOLATED", 12)
     verdict = answer.property_named("never-ahead")
     assert (verdict.verdict, verdict.steps, verdict.kind) == ("VIOLATED", 1, "always")
+    assert verdict.trace is not None
     assert verdict.trace == answer.folder / "never-ahead.itf.json"
     assert verdict.trace.is_file()
     report = json.loads(answer.to_json())
@@ -95,11 +96,21 @@ def test_check(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("desk")
 def test_every_argument_of_check_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
-    ask = {"deadlock": True, "calls": 1, "max_states": 50, "expect": {"never-ahead": "VIOLATED"}}
-    answer = answer_like_its_command(
-        lambda: insync.check("hasty", properties=["never-ahead"], engine="reference", out="out", **ask), capsys
-    )
-    for part in ("--deadlock", "--calls 1", "--max-states 50", "--expect never-ahead=VIOLATED", "--engine reference"):
+    def ask() -> Answer:
+        return insync.check(
+            "hasty",
+            properties=["never-ahead"],
+            expect={"never-ahead": "VIOLATED"},
+            deadlock=True,
+            strict=True,
+            engine="reference",
+            max_states=50,
+            out="out",
+            calls=1,
+        )
+
+    answer = answer_like_its_command(ask, capsys)
+    for part in ("--deadlock", "--calls 1", "--max-states 50", "--expect never-ahead=VIOLATED", "--coverage strict"):
         assert part in answer.command
 
 
@@ -159,7 +170,9 @@ def test_history(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
 
 
 def test_replay(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = answer_like_its_command(lambda: insync.replay("kip-966", own_look=True, **BOUNDS), capsys)
+    answer = answer_like_its_command(
+        lambda: insync.replay("kip-966", own_look=True, replicas=2, crashes=0, isr_changes=0), capsys
+    )
     assert isinstance(answer, insync.ReplayAnswer)
     assert answer.complete
     assert answer.exit_code == 0
@@ -181,7 +194,7 @@ WRONG: dict[str, Callable[[], object]] = {
         "kip-966", cross_check=True, only="logs-match"
     ),
     "prove kip-966 --only log-matches": lambda: insync.prove("kip-966", only="log-matches"),
-    "audit": lambda: insync.audit(),
+    "audit": insync.audit,
     "audit --describe none.txt": lambda: insync.audit("none.txt"),
     f"audit --describe {TOPICS} --kafka new": lambda: insync.audit(TOPICS, kafka="new"),
     f"drill hop --describe {TOPICS}": lambda: insync.drill("hop", describe=TOPICS),
@@ -202,14 +215,29 @@ def test_a_mistake_is_the_sentence_and_the_exit_code_of_the_command(
     assert capsys.readouterr().err == f"insync: {caught.value}\n"
 
 
-@pytest.mark.parametrize("name", ["help", "resume", "json", "quiet", "master"])
+NO_BOUNDS: dict[str, Callable[[], object]] = {
+    "help": lambda: insync.check("kip-966", help=True),
+    "resume": lambda: insync.check("kip-966", resume="x"),
+    "json": lambda: insync.prove("kip-966", json="x"),
+    "quiet": lambda: insync.replay("kip-966", quiet=True),
+    "master": lambda: insync.check("kip-966", master="x"),
+    "property": lambda: insync.check("kip-966", property="x"),
+}
+
+
+@pytest.mark.parametrize("name", NO_BOUNDS)
 def test_what_is_no_bound_is_no_way_to_other_options(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InsyncError, match=f"'{name}' is no bound or setting"):
-        insync.check("kip-966", **{name: "x"})
+        NO_BOUNDS[name]()
     assert capsys.readouterr() == ("", "")
 
 
 # In a notebook
+
+
+def notebook_html(answer: Answer) -> str:
+    """What a notebook asks for, by the name that IPython gave it."""
+    return str(methodcaller("_repr_html_")(answer))
 
 
 class Loads(HTMLParser):
@@ -229,7 +257,7 @@ class Loads(HTMLParser):
 @pytest.mark.usefixtures("desk")
 def test_tables_are_tables_and_text_is_escaped() -> None:
     answer = insync.check("careful")
-    html = answer._repr_html_()
+    html = notebook_html(answer)
     loads = Loads(html)
     assert loads.addresses == []
     assert loads.tags.count("table") > 1
@@ -249,7 +277,7 @@ def insync_sheet(cell: str) -> str:
 def test_an_answer_without_a_page_of_its_own_is_a_page() -> None:
     answer = insync.drill("stop 2", describe=TOPICS)
     page = answer.page()
-    assert answer._repr_html_() in page
+    assert notebook_html(answer) in page
     assert "default-src 'none'" in page
     assert Loads(page).addresses == []
 
@@ -257,7 +285,7 @@ def test_an_answer_without_a_page_of_its_own_is_a_page() -> None:
 @pytest.mark.usefixtures("desk")
 def test_a_violation_has_its_page_in_a_frame_while_its_trace_is_there() -> None:
     answer = insync.check("hasty", properties="never-ahead")
-    (address,) = Loads(answer._repr_html_()).addresses
+    (address,) = Loads(notebook_html(answer)).addresses
     assert address.startswith("data:text/html;charset=utf-8;base64,")
     trace = answer.property_named("never-ahead").trace
     assert trace is not None
@@ -265,7 +293,7 @@ def test_a_violation_has_its_page_in_a_frame_while_its_trace_is_there() -> None:
     with pytest.raises(InsyncError) as caught:
         answer.page()
     assert caught.value.exit_code == 65
-    assert Loads(answer._repr_html_()).addresses == []
+    assert Loads(notebook_html(answer)).addresses == []
 
 
 @pytest.mark.browser
@@ -276,7 +304,7 @@ def test_in_a_browser_the_frame_opens_walks_through_the_trace_and_asks_for_nothi
     from tests.support.pages import opened
 
     notebook = folder / "notebook.html"
-    part = insync.check("hasty", properties="never-ahead")._repr_html_()
+    part = notebook_html(insync.check("hasty", properties="never-ahead"))
     notebook.write_text(f"<!doctype html><title>notebook</title>{part}", encoding="utf-8")
     with opened(browser, notebook) as tab:
         tab.page.locator("summary").first.click()

@@ -22,7 +22,7 @@ TOP = Path(__file__).resolve().parents[2]
 NAMES = {name: cast("object", getattr(insync, name)) for name in insync.__all__}
 FUNCTIONS = {name: cast("Callable[..., object]", f) for name, f in NAMES.items() if inspect.isfunction(f)}
 CLASSES = {name: c for name, c in NAMES.items() if isinstance(c, type)}
-VALUES = {name: cast("type[attrs.AttrsInstance]", c) for name, c in CLASSES.items() if attrs.has(c)}
+VALUES = {name: c for name, c in CLASSES.items() if attrs.has(c)}
 
 
 def quoted(text: str) -> set[str]:
