@@ -26,7 +26,14 @@ class Sheet(Console):
         self._out = StringIO()
         self._parts: list[str] = []
         super().__init__(
-            file=self._out, width=width, color_system=None, highlight=False, markup=False, emoji=False, record=True
+            file=self._out,
+            width=width,
+            color_system=None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            record=True,
+            force_jupyter=False,  # rich would show each line in the notebook, and keep none here
         )
 
     @property

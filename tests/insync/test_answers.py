@@ -268,6 +268,19 @@ def test_tables_are_tables_and_text_is_escaped() -> None:
     assert "<b>" not in insync_sheet("<b>bold</b>")
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_kernel_of_a_notebook_shows_an_answer_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There rich shows what is printed on any console but one that is told not to."""
+    elsewhere = insync.check("careful")
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    answer = insync.check("careful")
+    assert steady(str(answer)) == steady(str(elsewhere)) != []
+    assert re.sub(r"[\d.,]+", "", notebook_html(answer)) == re.sub(r"[\d.,]+", "", notebook_html(elsewhere))
+    assert capsys.readouterr() == ("", "")
+
+
 def insync_sheet(cell: str) -> str:
     from insync_cli.terminal import print_table, sheet_of
 
