@@ -44,6 +44,13 @@ files += [SOURCES / (t.partition('#')[0].replace('.', '/') + '.java') for u in U
 missing = [str(file) for file in files if not file.is_file()]
 raise SystemExit(f'not there: {missing}' if missing else 0)
 """
+PYTHON = """
+import insync
+answer = insync.check('kafka-0.8', properties='acked-survives')
+assert (answer.exit_code, answer.verdict) == (12, 'VIOLATED'), answer
+assert 'data:text/html' in answer._repr_html_()
+assert insync.history('history.jsonl').exit_code == 12
+"""
 
 
 def run(*command: str | Path, cwd: Path) -> tuple[int, str]:
@@ -134,6 +141,6 @@ def test_what_works_in_a_checkout_works_from_the_wheel(tmp_path: Path) -> None:
         if answer != code or says not in told or "there is no docs/" in told:
             wrong.append(f"insync {command}: {answer}, {told[-300:]}")
     assert not wrong, "\n".join(wrong)
-    for program in (HELP, JAVA):
+    for program in (HELP, JAVA, PYTHON):
         code, text = run(bin_folder / "python", "-c", program, cwd=here)
         assert code == 0, text

@@ -7,6 +7,7 @@ FOLDER = PurePosixPath("api")
 CORE = "isr_broker.core"
 CORE_MODULES = ("messages", "inputs", "effects", "record_batch", "replica_state", "replica", "node", "controller")
 PACKAGES = {
+    "insync": ("ask what the command line asks, from Python or in a notebook", ("insync",)),
     "isr_lang": ("write a model of your own", ("isr_lang",)),
     "isr_model": ("begin with today's design, and vary it", ("isr_model",)),
     "isr_protocol": (

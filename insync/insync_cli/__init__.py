@@ -37,7 +37,7 @@ Reading order: `main` (finds the verb), `options` (makes options of fields, and 
 - The verbs: `model/` (check and its kin), `view/` (show), `proof/`, `conformance/`, `clusters/`, `review/` (report).
 - What they find by name: `registry` (designs, instances, properties, engines), `families` (of which model a design is),
   `own_designs`, `places` (where they read and write), `tracefiles`, `runfile`, `version`.
-- What they print with: `terminal`, `progress`.
+- What they print with: `terminal`, `progress`; `sheet` (as HTML, for notebooks).
 - What they share beside: `room_line` (what room the bounds leave), `own_premises`, `omissions` (what a verdict is
   not about), `workers` (processes), `on_spark`.
 """

@@ -52,25 +52,31 @@ MEANING = {
 """The table of `insync --help` (141 is what a shell reports when the reader of a pipe went away)."""
 
 
-class UsageError(Exception):
+class Problem(Exception):
+    """What ends a command without an answer: a sentence, and its exit code."""
+
+    exit: Exit
+
+
+class UsageError(Problem):
     """The command cannot be carried out as given: exit 64."""
 
     exit = Exit.USAGE
 
 
-class InputError(Exception):
+class InputError(Problem):
     """A file is not what it should be: exit 65."""
 
     exit = Exit.INPUT
 
 
-class Inconclusive(Exception):
+class Inconclusive(Problem):
     """Too little was explored for any answer: exit 20."""
 
     exit = Exit.INCONCLUSIVE
 
 
-class Vacuous(Exception):
+class Vacuous(Problem):
     """The answer would be true of nothing: exit 21."""
 
     exit = Exit.UNCOVERED

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import cast
 
-from insync_cli.exits import MEANING, Exit, Inconclusive, InputError, UsageError, Vacuous, did_you_mean
+from insync_cli.exits import MEANING, Exit, Problem, UsageError, did_you_mean
 
 FIRST = "start here"
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return int(code)
-    except (UsageError, InputError, Inconclusive, Vacuous) as problem:
+    except Problem as problem:
         print(f"insync: {problem}", file=sys.stderr)
         return int(problem.exit)
     except SystemExit as done:  # argparse has printed its help

@@ -493,6 +493,17 @@ def _is_given(constant: str, words: Mapping[str, object]) -> bool:
     return CONSTANT + constant in words
 
 
+def own_options(shape: type[object]) -> set[str]:
+    """The names of the options of a class, and of those that it holds, but for the bounds and settings of designs."""
+    names = set[str]()
+    for spec, name in _specs(shape):
+        if spec.group_shape is not None:
+            names |= own_options(spec.group_shape)
+        elif not (spec.positional or spec.command or spec.constants is not None):
+            names.add(spec.name or name)
+    return names
+
+
 def _specs(shape: type[object]) -> list[tuple[_Spec, str]]:
     fields = attrs.fields(cast("type[attrs.AttrsInstance]", shape))
     return [(cast("_Spec", f.metadata[SPEC]), f.name) for f in fields]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from insync_cli.progress import Ticker
+    from insync_cli.sheet import Sheet
 
 COLOURS = {
     "PROVED": "bold green",
@@ -113,16 +114,35 @@ def console(*, plain: bool) -> Console:
     return Ours(width=width, color_system=None if plain else "auto", highlight=False, markup=False, emoji=False)
 
 
+def sheet_of(show: Callable[[Console], None]) -> Sheet:
+    """What is printed, as in a log, and as HTML."""
+    from insync_cli.sheet import Sheet
+
+    sheet = Sheet(WIDTH_OF_A_LOG)
+    show(sheet)
+    return sheet
+
+
 def print_table(out: Console, header: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 2) -> None:
     """Columns of text below a faint header; the last column wraps, a verdict word has its colour."""
+    from insync_cli.sheet import Sheet
+
+    lines = list(rows)
+    if isinstance(out, Sheet):
+        with out.table(header, lines, COLOURS):
+            _print_columns(out, header, lines, indent)
+    else:
+        _print_columns(out, header, lines, indent)
+
+
+def _print_columns(out: Console, header: Sequence[str], rows: Sequence[Sequence[str]], indent: int) -> None:
     import textwrap
 
     from rich.text import Text
 
-    kept = list(rows)
-    widths = [max(map(len, column)) for column in zip(header, *kept, strict=True)][:-1]
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)][:-1]
     room = max(24, out.width - indent - sum(w + 2 for w in widths))
-    for n, row in enumerate((header, *kept)):
+    for n, row in enumerate((header, *rows)):
         if not any(row):
             continue
         wrapped = [line for part in row[-1].split("\n") for line in textwrap.wrap(part, room) or [""]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -20,6 +21,9 @@ from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
 from isr_drill.quorum import voters_of
 from isr_drill.reassignments import BadAssignment, BadRunbook
 from isr_drill.runbook import RunbookStep, Surroundings, read_runbook
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLE = """\
 insync drill --describe topics.txt stop 3
@@ -54,6 +58,21 @@ class Options:
 
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
+    answer = answer_of(invocation)
+    invocation.output.answer(
+        drill_text.document(answer), lambda out: drill_text.show(out, answer), drill_text.last_line(answer)
+    )
+    return answer.code
+
+
+def show(out: Console, answer: drill_text.Answer) -> None:
+    """All of a drill in words."""
+    drill_text.show(out, answer)
+    out.print(drill_text.last_line(answer), soft_wrap=True)
+
+
+def answer_of(invocation: Options) -> drill_text.Answer:
+    """What the steps do to the cluster; nothing is printed."""
     invocation.output.check()
     if invocation.bootstrap is None and not invocation.describe:
         raise UsageError("insync drill: give --describe FILE or --bootstrap HOST:PORT (see insync drill --help)")
@@ -71,11 +90,7 @@ def run(argv: Sequence[str]) -> int:
     whole = drill(cluster, runs, steps, explorations)
     code = exit_code(whole, cluster)
     other = None if code is Exit.HOLDS else mend(cluster, runs, whole, explorations)
-    answer = drill_text.Answer(cluster, runs, whole, other, int(code))
-    invocation.output.answer(
-        drill_text.document(answer), lambda out: drill_text.show(out, answer), drill_text.last_line(answer)
-    )
-    return code
+    return drill_text.Answer(cluster, runs, whole, other, int(code))
 
 
 def exit_code(whole: Drill, cluster: Cluster) -> Exit:

@@ -126,17 +126,25 @@ def run(argv: Sequence[str]) -> int:
     check_free(invocation.files, output.json)
     reports: list[history_text.Report] = []
     codes: list[Exit] = []
-    for path, answer, claims, quotes in answers(anomalies, invocation):
-        report = history_text.report(path, answer, claims, quotes, invocation.command)
+    for path, report, code in judgements(anomalies, invocation):
         reports.append(report)
         if output.json is None:
             places.write_json(beside(path), report)
         if output.for_people:
             written = None if output.json else beside(path)
             history_text.render(output.console(), report, written, quiet=output.quiet)
-        codes.append(exit_code(answer, by_name=bool(invocation.anomaly)))
+        codes.append(code)
     output.write(reports[0] if len(reports) == 1 else reports)
     return next(code for code in WORST_FIRST if code in codes)
+
+
+def judgements(
+    anomalies: tuple[Anomaly, ...], invocation: Options
+) -> Iterator[tuple[Path | Location, history_text.Report, Exit]]:
+    """Each file with the report on it, and the exit code of that."""
+    for path, answer, claims, quotes in answers(anomalies, invocation):
+        report = history_text.report(path, answer, claims, quotes, invocation.command)
+        yield path, report, exit_code(answer, by_name=bool(invocation.anomaly))
 
 
 def answers(

@@ -31,8 +31,43 @@ class Options:
     output: QuietOutput = group(QuietOutput)
 
 
+@attrs.frozen(eq=False)
+class Answer:
+    """What was replayed within which bounds; `stopped_by`: what ended it early, if anything did."""
+
+    result: ReplayResult
+    constants: Mapping[str, object]
+    stopped_by: str | None
+
+    @property
+    def code(self) -> Exit:
+        return exit_code(self.result)
+
+    @property
+    def report(self) -> dict[str, object]:
+        return report(self.result, self.constants)
+
+    @property
+    def line(self) -> str:
+        """The one line to grep for."""
+        return result_line(self.result) + (f" (stopped by {self.stopped_by})" if self.stopped_by else "")
+
+
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
+    answer = answer_of(invocation)
+    invocation.output.answer(answer.report, lambda out: print_details(out, answer.result), answer.line)
+    return answer.code
+
+
+def show(out: Console, answer: Answer) -> None:
+    """All of a replay in words."""
+    print_details(out, answer.result)
+    out.print(answer.line, soft_wrap=True)
+
+
+def answer_of(invocation: Options) -> Answer:
+    """Replay what is asked; nothing is printed but progress."""
     from isr_replay import NoSuchCores, replay
 
     constants, output = invocation.world.constants, invocation.output
@@ -50,9 +85,7 @@ def run(argv: Sequence[str]) -> int:
             )
         except NoSuchCores as problem:
             raise InputError(str(problem)) from None
-    line = result_line(result) + (f" (stopped by {brake.reason})" if brake.reason else "")
-    output.answer(report(result, constants), lambda out: print_details(out, result), line)
-    return exit_code(result)
+    return Answer(result, constants, brake.reason)
 
 
 def exit_code(result: ReplayResult) -> Exit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -26,6 +27,9 @@ from isr_check.reference import Evaluator
 from isr_check.worth import without_premises
 from isr_lang import Design, Instance, Value
 from isr_lang.instance import check_constants
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLE = """\
 insync check kafka-0.8 --property acked-survives
@@ -105,8 +109,29 @@ class Question:
         return [] if self.named_properties else [n for n in names if n not in self.property_names]
 
 
+@attrs.frozen(eq=False)
+class Answer:
+    """What was asked, by which options, and what was found; `run` and the traces that it names are in `folder`."""
+
+    invocation: Options
+    question: Question
+    explored: Explored
+    run: runfile.Run
+    folder: Path
+    code: Exit
+
+
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read_options(Options, USAGE, argv)
+    answer = answer_of(options.read_options(Options, USAGE, argv))
+    output = answer.invocation.output
+    output.write(answer.run)
+    if output.for_people:
+        show(output.console(), answer, quiet=output.quiet)
+    return answer.code
+
+
+def answer_of(invocation: Options) -> Answer:
+    """Explore what is asked, and write run.json and the traces; nothing is printed but progress."""
     question, output = question_of(invocation), invocation.output
     exploring = exploring_for(question, invocation.exploring)
     exploring.check(question.instance, question.requested_properties)
@@ -115,11 +140,8 @@ def run(argv: Sequence[str]) -> int:
     explored = explore(question, exploring, output, folder)
     answer = make_run_file(question, explored, attrs.evolve(invocation, exploring=exploring), folder)
     terminal.write_json(str(folder / "run.json"), answer)
-    output.write(answer)
     code = exit_code(question, explored, answer, strict=invocation.coverage == "strict")
-    if output.for_people:
-        show(invocation, question, explored, answer, folder, code)
-    return code
+    return Answer(invocation, question, explored, answer, folder, code)
 
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
@@ -263,10 +285,18 @@ def expectations(design: Design, words: Sequence[str]) -> dict[str, str]:
     return table
 
 
-def show(
-    invocation: Options, question: Question, explored: Explored, answer: runfile.Run, folder: Path, code: Exit
-) -> None:
-    out = invocation.output.console()
+def violations(run: runfile.Run) -> list[tuple[str, Path]]:
+    """The properties that are violated, each with the file of its trace."""
+    return [
+        (line["name"], Path(line["trace"]))
+        for line in run["properties"]
+        if line["verdict"] == Verdict.VIOLATED and line["trace"]
+    ]
+
+
+def show(out: Console, whole: Answer, *, quiet: bool = False) -> None:
+    """The answer in words, the first counterexample, what to do about it, and one line at the end."""
+    invocation, question, explored, answer = whole.invocation, whole.question, whole.explored, whole.run
     about = check_text.notes(
         question.instance,
         complete=explored.result.complete,
@@ -279,25 +309,24 @@ def show(
                 answer["properties"], question.named_properties, strict=invocation.coverage == "strict"
             )
         ],
-        has_gaps=code is Exit.UNCOVERED and answer["verdict"] != Verdict.VACUOUS,
+        has_gaps=whole.code is Exit.UNCOVERED and answer["verdict"] != Verdict.VACUOUS,
         is_by_name=bool(question.named_properties),
     )
     own = registry.own_option(question.instance.design)
-    if not invocation.output.quiet:
+    if not quiet:
         check_text.render(out, answer, question.instance.design, about)
-        violated = [line for line in answer["properties"] if line["verdict"] == Verdict.VIOLATED and line["trace"]]
-        for i, line in enumerate(violated):
+        for i, (name, path) in enumerate(violations(answer)):
             if i == 0:
-                path, evaluator = Path(str(line["trace"])), Evaluator(question.instance)
+                evaluator = Evaluator(question.instance)
                 print_short(out, path, evaluator)
                 for text in remedy_lines(pages.what_to_do(path, load(path), evaluator), str(path), own):
                     out.print(text, soft_wrap=True)
-            out.print(f"whole trace of {line['name']}: insync show {line['trace']}{own}", soft_wrap=True)
+            out.print(f"whole trace of {name}: insync show {path}{own}", soft_wrap=True)
         if answer["verdict"] == Verdict.HOLDS and explored.result.complete:
             out.print(f"\nwhat it looks like when it works: {samples(question.instance)}", soft_wrap=True)
-        out.print(f"\nwritten to {folder}/run.json", soft_wrap=True)
-        if about.stopped_by and exploration.resumable(folder, invocation.exploring):
-            out.print(f"to go on from here, add: --resume {folder}", soft_wrap=True)
+        out.print(f"\nwritten to {whole.folder}/run.json", soft_wrap=True)
+        if about.stopped_by and exploration.resumable(whole.folder, invocation.exploring):
+            out.print(f"to go on from here, add: --resume {whole.folder}", soft_wrap=True)
     for name, word in expected_otherwise(answer, invocation.expect):
         out.print(f"expected {name}, but it is {word}", soft_wrap=True)
     out.print(check_text.result_line(answer, about), soft_wrap=True)

@@ -86,9 +86,8 @@ class Options(question.ProofRequest):
     command: tuple[str, ...] = command()
 
 
-def read_question(argv: Sequence[str]) -> Options:
+def check_question(invocation: Options) -> Options:
     """The options; UsageError for those that contradict each other."""
-    invocation = options.read_options(Options, USAGE, argv)
     partial = bool(invocation.part.only or invocation.part.action)
     left = [name for name in invocation.properties if invocation.part.only and name not in invocation.part.only]
     if left:
@@ -100,14 +99,44 @@ def read_question(argv: Sequence[str]) -> Options:
     return invocation
 
 
+@attrs.frozen(eq=False)
+class Answer:
+    """What was asked and what came of it; `report` and the traces that it names are in `folder`.
+
+    `remarks`: of the stored proof, and of what was learnt, a sentence each.
+    """
+
+    question: Question
+    report: Report
+    folder: Path
+    remarks: tuple[str, ...]
+    core: bool
+    code: Exit
+
+
 def run(argv: Sequence[str]) -> int:
-    invocation = read_question(argv)
+    invocation = check_question(options.read_options(Options, USAGE, argv))
     proof_question = question.question(invocation)
     if invocation.in_place.graph is not None:
         return draw_graph(invocation, proof_question, invocation.in_place.graph)
+    output = invocation.output
+    quiet = output.quiet or not output.for_people
+    reporter = prove_text.RunText(
+        output.console(), core=invocation.running.core, quiet=quiet, plain=output.plain, tells_progress=not quiet
+    )
+    answer = answer_of(invocation, proof_question, reporter)
+    output.write(answer.report)
+    if output.for_people:
+        reporter.report(answer.report, answer.folder)
+    for sentence in answer.remarks:
+        print(f"insync: {sentence}", file=sys.stderr)
+    return answer.code
+
+
+def answer_of(invocation: Options, proof_question: Question, reporter: prove_text.RunText) -> Answer:
+    """Prove what is asked, and write prove.json and the traces; the reporter is told how it goes."""
     invocation.output.check()
     folder = terminal.make_folder(invocation.out or Path(proof_question.folder()))
-    reporter = prove_text.RunText(invocation.output, core=invocation.running.core)
     learner = Learner(invocation.learn, family_of(proof_question.design).proof_plan().cores)
     with Brake() as brake, Keeper(invocation.proof) as keeper:
         proof = Proof(proof_question, invocation, reporter, brake)
@@ -118,12 +147,9 @@ def run(argv: Sequence[str]) -> int:
         proof.examine(decided, lines, folder)
         answer = proof.report(lines, folder)
     terminal.write_json(str(folder / "prove.json"), answer)
-    invocation.output.write(answer)
-    if invocation.output.for_people:
-        reporter.report(answer, folder)
-    for sentence in filter(None, (about_it, learnt)):
-        print(f"insync: {sentence}", file=sys.stderr)
-    return question.exit_code(answer) or (Exit.HOLDS if is_stored else Exit.INCONCLUSIVE)
+    code = question.exit_code(answer) or (Exit.HOLDS if is_stored else Exit.INCONCLUSIVE)
+    remarks = tuple(filter(None, (about_it, learnt)))
+    return Answer(proof_question, answer, folder, remarks, invocation.running.core, code)
 
 
 def draw_graph(invocation: Options, proof_question: Question, file: Path) -> int:

@@ -19,7 +19,8 @@ from insync_cli.tracefiles import print_short
 from isr_check.engine import Verdict
 
 if TYPE_CHECKING:
-    from insync_cli.terminal import Output
+    from rich.console import Console
+
     from isr_lang import Design, Value
 
 NOTHING, PROVED = ".", "+"
@@ -35,16 +36,17 @@ ADVICE = {
 
 
 class RunText:
-    """What a run says while it goes on, and at its end."""
+    """What a run says while it goes on, and at its end. `quiet`: only the line at the end."""
 
-    def __init__(self, output: Output, *, core: bool) -> None:
-        self.out, self.plain, self.core = output.console(), output.plain, core
-        self.quiet = output.quiet or not output.for_people
+    def __init__(
+        self, out: Console, *, core: bool, quiet: bool = False, plain: bool = False, tells_progress: bool = False
+    ) -> None:
+        self.out, self.core, self.quiet, self.plain, self.tells_progress = out, core, quiet, plain, tells_progress
         self.own = ""
         self._ticker = self.ticker()
 
     def ticker(self) -> Ticker:
-        return Ticker(quiet=self.quiet, plain=self.plain)
+        return Ticker(quiet=not self.tells_progress, plain=self.plain)
 
     def begin(self, proof_question: Question, obligations: int, queries: int) -> None:
         self.own = registry.own_option(proof_question.design)
@@ -74,6 +76,15 @@ class RunText:
     def close(self) -> None:
         """Make room for a line."""
         self._ticker.close()
+
+    def whole(self, proof_question: Question, report: Report, folder: Path) -> None:
+        """All of it, for who was not told while it went on."""
+        lines = report["obligations"]
+        if lines:
+            self.begin(proof_question, len(lines), report["stats"]["queries"])
+        for line in lines:
+            self.obligation(line, 0, len(lines))
+        self.report(report, folder)
 
     def report(self, report: Report, folder: Path) -> None:
         if not self.quiet:

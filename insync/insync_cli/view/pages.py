@@ -34,6 +34,17 @@ def write_page(
 ) -> str:
     """Write the page of traces, each with its file and why the model of today cannot vouch for it, if so; says what
     was written. `tell`: how many of several are made, or how far the one is."""
+    try:
+        text = page_of(traces, against, tell)
+        write_text(target, text)
+    except TraceError as problem:
+        raise UsageError(str(problem)) from None
+    size = len(text.encode()) // 1000
+    return f"{target}: {count(len(traces), 'trace')}, {size} KB; any browser opens it, offline"
+
+
+def page_of(traces: Sequence[tuple[Path, Trace, str]], against: str | None = None, tell: Tell = silent) -> str:
+    """The page of traces as text, which loads nothing; TraceError where one cannot be shown."""
     each, within = (silent, tell) if len(traces) == 1 else (tell, silent)
     documents = [
         (trace_document(path, trace, mismatch, against, tell=within), itf_text(trace))
@@ -41,12 +52,7 @@ def write_page(
     ]
     first = documents[0][0]
     title = first["case"]["title"] if first["case"] is not None else first["story"]["headline"] or first["name"]
-    try:
-        text = page(documents, title if len(documents) == 1 else f"{len(documents)} traces")
-        write_text(target, text)
-    except TraceError as problem:
-        raise UsageError(str(problem)) from None
-    return f"{target}: {count(len(documents), 'trace')}, {len(text.encode()) // 1000} KB; any browser opens it, offline"
+    return page(documents, title if len(documents) == 1 else f"{len(documents)} traces")
 
 
 def trace_document(
