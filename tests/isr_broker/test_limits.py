@@ -575,14 +575,26 @@ def test_one_request_creates_so_many_partitions() -> None:
     assert errors([{"name": "few", "num_partitions": 3, "replication_factor": 1}]) == {"NONE"}
 
 
+def asked_in_turns(requests: Requests, key: int, version: int, fields: Answer) -> protocol.Fields:
+    """The answer to a request that is served in turns."""
+    request, answers = protocol.parse(protocol.ask(key, version, 1, "test", fields)[4:]), list[Answer | None]()
+    assert isinstance(request, protocol.Request)
+    requests.serve(request, 10_000, answers.append)
+    while requests.turns.waiting:
+        requests.turns.tick(10_000)
+    (answer,) = answers
+    assert answer is not None
+    return protocol.parse_answer(key, version, protocol.answer(key, version, 1, answer)[4:]).body
+
+
 def test_partitions_that_are_not_there_cost_little(alone: Requests) -> None:
     """A fetch of 45,000 took a minute of a processor: after each answer all of them were counted."""
     rows = [{"partition": n, "index": n, "fetch_offset": 0, "partition_max_bytes": 1} for n in range(20_000)]
     began = time.process_time()
     fetch: Answer = {"replica_id": -1, "max_bytes": 1, "topics": [{"topic": "none", "partitions": rows}]}
-    assert len(asked(alone, protocol.FETCH, 4, fetch).all("responses")[0].all("partitions")) == 20_000
+    assert len(asked_in_turns(alone, protocol.FETCH, 4, fetch).all("responses")[0].all("partitions")) == 20_000
     fields: Answer = {"acks": 1, "timeout": 1, "topic_data": [{"name": "none", "partition_data": rows}]}
-    answer = asked(alone, protocol.PRODUCE, 7, fields)
+    answer = asked_in_turns(alone, protocol.PRODUCE, 7, fields)
     assert len(answer.all("responses")[0].all("partition_responses")) == 20_000
     assert time.process_time() - began < 10
     names: Answer = {"groups_names": [f"g{n}" for n in range(20_000)]}
