@@ -70,6 +70,7 @@ ELSEWHERE = {
     "the cache of a user": "XDG_CACHE_HOME/insync",
     "a folder of the wheel": "insync_cli/checkout",
     "a layout that was not chosen": "src/insync/",
+    "what a web server answers": "/audit.json /metrics",
 }
 """Why a path is none of the repository -> such paths."""
 

@@ -54,7 +54,8 @@ def test_each_client_may_be_idempotent_and_compress(cluster: Cluster, client: st
     assert read(client, cluster.bootstrap, topic, 200) == numbered(200)
     log = cluster.servers[cluster.leader(topic)].runtime.logs.logs[tps(cluster, topic)[0]]
     found = list(batches(log.contents(), check=True))
-    assert {batch.attributes & 7 for batch in found} == {list(CODECS).index(codec)}, "passed through as it was sent"
+    large = [batch for batch in found if batch.count > 9]  # a client leaves as it is what would not get smaller
+    assert {batch.attributes & 7 for batch in large} == {list(CODECS).index(codec)}, "passed through as it was sent"
     assert all(batch.idempotent for batch in found)
 
 
