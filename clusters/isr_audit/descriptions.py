@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -292,6 +292,7 @@ def read_description(text: str, source: str) -> Cluster | None:
         raise Contradiction(f"{source} tells of one broker twice: {ONE_SNAPSHOT}")
     reader.brokers |= partial
     topics = tuple(_topics_with(reader.topics, reader.partitions.values()))
+    gaps, notes = _other_factors(reader.topics, reader.partitions.values())
     told = (topics, reader.brokers, reader.dynamic, reader.defaults, reader.features, reader.plans, reader.has_quorum)
     if not any(told):
         return None
@@ -303,9 +304,9 @@ def read_description(text: str, source: str) -> Cluster | None:
         reader.defaults,
         reader.features,
         racks,
-        notes=(*reader.sentences(reader.remarks), *(plan_note(plan, source) for plan in reader.plans)),
+        notes=(*reader.sentences(reader.remarks), *notes, *(plan_note(plan, source) for plan in reader.plans)),
         dynamic=reader.dynamic,
-        missing=(*reader.sentences(reader.losses), *_other_factors(reader.topics, reader.partitions.values())),
+        missing=(*reader.sentences(reader.losses), *gaps),
         partial=frozenset(partial),
         has_quorum=reader.has_quorum,
     )
@@ -326,15 +327,27 @@ def plan_note(plan: Plan, source: str) -> str:
     )
 
 
-def _other_factors(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -> Iterator[str]:
-    """Headings whose ReplicationFactor is not that of the first partition: kafka-topics.sh counts its replicas, but for
-    those to be added (TopicCommand.getReplicationFactor, trunk). What observers do to it is not known."""
+def _other_factors(topics: Mapping[str, Topic], partitions: Iterable[Partition]) -> tuple[list[str], list[str]]:
+    """Headings with another ReplicationFactor than each of their partitions: gaps where it is larger, else notes.
+
+    kafka-topics.sh counts the replicas of one partition, since 2.5 without those to be added, which 2.5 does not print
+    (TopicCommand.getReplicationFactor, read in 2.5.1 and trunk). What observers do to it is not known.
+    """
+    counts: dict[str, set[int]] = {}
     for p in partitions:
-        factor = topics[p.topic].replicas if p.topic in topics else 0
         is_read = p.replicas and not p.observers and {"Replicas", "Adding Replicas"}.isdisjoint(p.unread_columns)
-        if p.number == 0 and factor and is_read and len(p.replicas) - len(p.adding) != factor:
-            many = f"{len(p.replicas)} replica{'' if len(p.replicas) == 1 else 's'}"
-            yield f"{p.topic}: its heading says ReplicationFactor {factor}, but {p.name} has {many}"
+        counts.setdefault(p.topic, set()).add(len(p.replicas) - len(p.adding) if is_read else 0)
+    gaps, notes = list[str](), list[str]()
+    for name, sizes in counts.items():
+        factor = topics[name].replicas if name in topics else 0
+        if not factor or 0 in sizes or factor in sizes:
+            continue
+        says = f"{name}: its heading says ReplicationFactor {factor}, but a partition has {max(sizes)} replicas"
+        if factor > max(sizes):
+            gaps.append(says)
+        else:
+            notes.append(f"{says}, perhaps some to be added; {factor} counts")
+    return gaps, notes
 
 
 def _begins_otherwise(text: str) -> bool:

@@ -29,8 +29,10 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from lzma import LZMAError
 from pathlib import Path
 from typing import cast
 
@@ -125,10 +127,11 @@ def read_certificate(path: Path) -> StoredProof:
             duplicates = [name for name, n in Counter(archive.namelist()).items() if n > 1]
     except OSError as problem:
         raise BadProof(f"cannot read {path}: {(problem.strerror or str(problem)).lower()}") from None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, RuntimeError, EOFError):
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, LZMAError, ValueError, RuntimeError, EOFError):
         raise BadProof(f"{path} is not a proof: it is no zip file that can be read") from None
     try:
         manifest = cast("object", json.loads(files.pop(MANIFEST)))
+        json.dumps(manifest, ensure_ascii=False).encode()  # half a character cannot be told
     except (KeyError, ValueError, RecursionError):
         raise BadProof(f"{path} is not a proof: it has no {MANIFEST} that can be read") from None
     if not isinstance(manifest, dict) or cast("Json", manifest).get("schema") != SCHEMA:
@@ -426,7 +429,8 @@ def _options(part: Json) -> Mapping[str, bool | int | float | str]:
         type, most = OPTIONS.get(name, (None, 0))
         if type is None:
             raise ValueError(f"{name} is no option of z3 that a proof has")
-        if not isinstance(value, type) or isinstance(value, bool) != (type is bool) or not 0 <= float(value) <= most:
+        is_alike = isinstance(value, type) and isinstance(value, bool) == (type is bool)
+        if isinstance(value, str) or not is_alike or not 0 <= value <= most:
             raise ValueError(f"{name} cannot be {value!r}")
     return options
 

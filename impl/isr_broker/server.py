@@ -321,8 +321,9 @@ class Server:
         incoming = writer.transport.get_protocol()
         assert isinstance(incoming, Incoming)
         incoming.begins(partial(self.flow.arrives, holder))
-        # What is written is known to be taken only when nothing of it is left here.
-        writer.transport.set_write_buffer_limits(high=0)
+        # What is written is known to be taken only when nothing of it is left here. With an upper limit of 0 asyncio's
+        # TLS stops the writer of an empty buffer, and nothing starts it again.
+        writer.transport.set_write_buffer_limits(high=1, low=0)
         answering = asyncio.get_running_loop().create_task(self._answer_in_order(replies, writer, holder))
         # Once the client takes no more answers there is nobody to read for, however many requests are on their way.
         answering.add_done_callback(lambda _: task.cancel())

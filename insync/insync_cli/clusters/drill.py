@@ -132,8 +132,7 @@ def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...
 def with_moved_partitions(cluster: Cluster, steps: Sequence[RunbookStep]) -> Cluster:
     """The cluster, with a gap for partitions that a reassignment moves and that nobody described.
 
-    InputError for one that is not there, as all partitions of its topic were described. A topic that nobody asked about
-    is no gap: the decision says that there are such.
+    InputError for one that is not there, as all partitions of its topic were described.
     """
     described = {p.name for p in cluster.partitions}
     whole = {t.name: t for t in cluster.topics if not t.gap}
@@ -144,10 +143,11 @@ def with_moved_partitions(cluster: Cluster, steps: Sequence[RunbookStep]) -> Clu
             topic = whole.get(name.rpartition("-")[0])
             if topic is not None:
                 raise InputError(f"{step.text}: there is no {name}; {topic.name} has {len(topic.partitions)} described")
-        strange = [name for name in names if name.rpartition("-")[0] not in cluster.omissions]
-        if strange:
-            more = f" and {len(strange) - 1:,} more" if strange[1:] else ""
-            gaps.append(f"{step.text}: it moves {strange[0]}{more}, of which nothing was described")
+        if names:
+            more = f" and {len(names) - 1:,} more" if names[1:] else ""
+            is_left_out = names[0].rpartition("-")[0] in cluster.omissions
+            why = "of a topic that was not asked about" if is_left_out else "of which nothing was described"
+            gaps.append(f"{step.text}: it moves {names[0]}{more}, {why}")
     return attrs.evolve(cluster, missing=(*cluster.missing, *gaps))
 
 

@@ -386,6 +386,7 @@ def test_tampering_is_noticed(
         ({"mbqi": "FILE"}, "mbqi cannot be"),
         ({"mbqi": 1}, "mbqi cannot be 1"),
         ({"arith.solver": 99}, "arith.solver cannot be 99"),
+        ({"case_split": 10**400}, "case_split cannot be 1000"),
         ({"qi.eager_threshold": float("nan")}, "qi.eager_threshold cannot be nan"),
     ],
 )
@@ -407,6 +408,27 @@ def test_a_file_gives_the_solver_no_orders(
     assert certified(changed(proof, tmp_path, order), "--solver", "z3", "--file-alone") == 65
     assert says in " ".join(capsys.readouterr().err.split())
     assert precious.read_text() == "content"
+
+
+@pytest.mark.parametrize("damage", ["a bit of what is compressed", "half a character"])
+def test_a_file_that_cannot_be_read_or_told_is_no_proof(
+    proof: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    if damage == "half a character":
+
+        def halve(manifest: Json, files: dict[str, str]) -> None:
+            cast("list[Json]", manifest["wanted"])[0]["name"] = "\ud800x"
+
+        file = changed(proof, tmp_path, halve)
+    else:
+        file = tmp_path / "flipped.zip"
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("manifest.json", "word " * 1_000)
+        content = bytearray(file.read_bytes())
+        content[30 + len("manifest.json")] = 7  # a block of a kind that there is not
+        file.write_bytes(content)
+    assert certified(file, "--solver", "z3", "--file-alone") == 65
+    assert "is not a proof" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_file_may_name_every_option_that_a_proof_is_made_with() -> None:
