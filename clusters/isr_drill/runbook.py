@@ -307,7 +307,7 @@ def _assignment(words: list[str], around: Surroundings) -> Assignment:
 def _reassign(text: str, assignment: Assignment, around: Surroundings) -> RunbookStep:
     topics = [name.rpartition("-")[0] for name, _ in assignment.pairs]
     strange = sum(topic not in around.topics for topic in topics)
-    note = f"{strange:,} of its {len(topics):,} partitions are of topics that were not described" if strange else ""
+    note = f"{strange:,} of its {len(topics):,} partitions are of no topic that is judged" if strange else ""
     return RunbookStep(text, (Stage(REASSIGN, assignment=assignment),), note=note)
 
 
