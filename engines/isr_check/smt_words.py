@@ -65,21 +65,21 @@ def _names(assertion: str) -> tuple[frozenset[str], frozenset[str]]:
     if CHARACTERS.fullmatch(assertion) is None:
         raise ValueError("it has a character that no query should")
     free, bound = set[str](), set[str]()
-    waiting: list[tuple[Expression, Mapping[str, str]]] = [(_expression(assertion), {})]
+    waiting: list[tuple[Expression, Mapping[str, str]]] = [(expression(assertion), {})]
     while waiting:
-        expression, variables = waiting.pop()
-        if isinstance(expression, str):
-            _take_word(expression, variables, free)
+        part, variables = waiting.pop()
+        if isinstance(part, str):
+            _take_word(part, variables, free)
             continue
-        if not expression:
+        if not part:
             raise ValueError("a pair of brackets has nothing in it")
-        head, *rest = expression
+        head, *rest = part
         if head in BINDERS:
             waiting += _bind(str(head), rest, variables, bound)
         elif head == ATTRIBUTE:
             raise ValueError("an attribute stands where none is a pattern")
         else:
-            waiting += [(part, variables) for part in expression]
+            waiting += [(below, variables) for below in part]
     return frozenset(free), frozenset(bound)
 
 
@@ -135,7 +135,7 @@ def _below(body: Expression) -> list[Expression]:
     return terms
 
 
-def _expression(text: str) -> Expression:
+def expression(text: str) -> Expression:
     """The text as one expression; ValueError if it is none, or more."""
     stack: list[list[Expression]] = [[]]
     end = 0
@@ -153,6 +153,8 @@ def _expression(text: str) -> Expression:
             if not stack:
                 raise ValueError("a bracket too many")
             stack[-1].append(done)
+        elif word[0].startswith("#"):  # a constant of SMT-LIB's, or a place among those around it (`certificate`)
+            raise ValueError("a word that no formula has")
         else:
             stack[-1].append(word[0])
     if len(stack) != 1 or len(stack[0]) != 1 or text[end:].strip(BLANKS):

@@ -28,6 +28,7 @@ from isr_check.smt.proof_file import choices_of, manifest_head, manifest_steps
 from isr_check.smt.smtlib import declarations, formula
 from isr_check.smt.strategy import Strategy
 from isr_check.smt.terms.logic import Term, conjuncts, identity
+from isr_check.smt_words import BINDERS, Expression, expression
 from isr_lang import Property
 
 Json = Mapping[str, object]
@@ -49,7 +50,6 @@ HEAD = {
     "holds": "hypotheses",
 }
 """The entries of the manifest that the model has, too, and what they are called in a sentence."""
-_TOKEN = re.compile(r"\|[^|]*\||[()]|[^\s()|]+")
 _DECLARATION = re.compile(r"\(declare-fun (\|[^|]*\||[^\s()|]+) (\([^()]*\) \w+)\)")
 
 
@@ -301,45 +301,21 @@ def _shape(tokens: Tokens) -> Tokens:
 @lru_cache(maxsize=100_000)
 def _tokens(text: str) -> Tokens:
     """A formula as words, in which a bound variable is its place among those around it; ValueError if it is none."""
-    words = _TOKEN.findall(text)
-    if _TOKEN.sub("", text).strip() or any(word.startswith("#") for word in words):
-        raise ValueError("a word that no formula has")
-    whole, *rest = _expressions(words)
-    if rest:
-        raise ValueError("more than one formula")
     canonical: list[str] = []
-    _write(whole, {}, 0, canonical)
+    _write(expression(text), {}, 0, canonical)
     return tuple(canonical)
 
 
-def _expressions(words: Sequence[str]) -> list[object]:
-    stack: list[list[object]] = [[]]
-    for word in words:
-        if word == "(":
-            stack.append([])
-        elif word == ")":
-            done = stack.pop()
-            if not stack:
-                raise ValueError("a bracket too many")
-            stack[-1].append(done)
-        else:
-            stack[-1].append(word)
-    if len(stack) != 1 or not stack[0]:
-        raise ValueError("a bracket too few")
-    return stack[0]
-
-
-def _write(x: object, bound: Mapping[str, str], depth: int, words: list[str]) -> None:
+def _write(x: Expression, bound: Mapping[str, str], depth: int, words: list[str]) -> None:
     """Append the words of an expression; `bound` has the variables around it, and `depth` says how many these are."""
     if isinstance(x, str):
         words.append(bound.get(x, x))
         return
-    parts = cast("list[object]", x)
     words.append("(")
-    if parts and parts[0] in ("forall", "exists", "let") and len(parts) == 3:
-        words += [str(parts[0]), "("]
+    if x and x[0] in BINDERS and len(x) == 3:
+        words += [str(x[0]), "("]
         inner = dict(bound)
-        for pair in cast("list[list[object]]", parts[1]):
+        for pair in cast("list[list[Expression]]", x[1]):
             name, value = pair
             inner[str(name)] = f"#{depth}"
             words += ["(", f"#{depth}"]
@@ -347,8 +323,8 @@ def _write(x: object, bound: Mapping[str, str], depth: int, words: list[str]) ->
             _write(value, bound, depth, words)
             words.append(")")
         words.append(")")
-        _write(parts[2], inner, depth, words)
+        _write(x[2], inner, depth, words)
     else:
-        for part in parts:
+        for part in x:
             _write(part, bound, depth, words)
     words.append(")")

@@ -59,11 +59,12 @@ LINES: Final[Mapping[str, Callable[[Report], Iterator[str]]]] = {
 
 def command(level: str, title: str, text: str) -> str:
     """One workflow command; what would end it early or begin another is escaped."""
-    escaped = (
-        title.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A").replace(":", "%3A").replace(",", "%2C")
-    )
-    message = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{level} title={escaped}::{message}"
+    return f"::{level} title={_escape(title, more=':,')}::{_escape(text)}"
+
+
+def _escape(text: str, more: str = "") -> str:
+    """The text with `%`, the ends of lines and these more characters as `%` and two digits."""
+    return "".join(f"%{ord(char):02X}" if char in f"%\r\n{more}" else char for char in text)
 
 
 def lines_of(file: Path) -> Iterator[str]:

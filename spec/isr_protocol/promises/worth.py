@@ -134,16 +134,16 @@ def _is_excluded(
     action = story.allowance.action if story.allowance is not None else ""
     if not action or steps_by_action is None or steps_by_action.get(action):
         return False
-    larger_constants = {**constants, **larger(design, constants)}
-    for asked in (design, without_bounds(design, action)):
-        explored = engine(Instance(asked, larger_constants), (TYPE_OK,), limits, silent)
-        if not explored.complete or explored.steps_by_action.get(action):
-            return False
-    return True
+    instance = Instance(without_bounds(design, action), {**constants, **larger(design, constants)})
+    explored = engine(instance, (TYPE_OK,), limits, silent)
+    return explored.complete and not explored.steps_by_action.get(action)
 
 
 def without_bounds(design: Design, action: str) -> Design:
-    """The design in which this action is taken wherever only bounds refuse it. There it changes nothing."""
+    """The design in which this action is taken wherever no guard but those of bounds refuses it, and changes nothing.
+
+    Wherever the design takes it for the first time, this one does.
+    """
     changed = next(a for a in design.actions if a.name == action)
     guards = tuple(g for g in changed.guards if constants_in(g.condition).isdisjoint(ELECTION))
     idle = attrs.evolve(changed, guards=guards, updates=())

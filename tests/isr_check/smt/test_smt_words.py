@@ -39,6 +39,8 @@ FORGERIES = {
     "a letter that Python takes for a blank": ("(and\x1fp p)", "a character that no query should"),
     "half the end of a line": ("(and p\rp)", "a character that no query should"),
     "a number with a zero before it": ("(= x 01)", "01 is no word of a formula"),
+    "a binary number": ("(= x #b1)", "a word that no formula has"),
+    "a variable that is a place": ("(forall ((#0 Int)) p)", "a word that no formula has"),
     "a decimal": ("(= x 1.0)", "1.0 is no word of a formula"),
     "an indexed word": ("((_ is cons) x)", "_ is no word of a formula"),
     "a type": ("((as x Int))", "Int is no word of a formula"),
