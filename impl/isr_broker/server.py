@@ -124,6 +124,7 @@ class Server:
     channels: dict[Hashable, Channel] = attrs.field(factory=dict[Hashable, Channel])
     connections: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
     _timer: asyncio.TimerHandle | None = None
+    _timer_at: Millis | None = None
     _end_event: asyncio.Event = attrs.field(factory=asyncio.Event)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event)
     flow: Flow = attrs.field(init=False)
@@ -279,16 +280,19 @@ class Server:
     def _set_timer(self) -> None:
         if self.runtime.knows_itself():
             self._ready.set()
+        parts = (self.runtime, self.requests.groups, self.requests.fetches, self.requests.turns)
+        times = [part.deadline() for part in parts] if self.runtime.running else []
+        wanted = min((at for at in times if at is not None), default=None)
+        if wanted == self._timer_at:
+            return
+        self._timer_at = wanted
         if self._timer is not None:
             self._timer.cancel()
-        parts = (self.runtime, self.requests.groups, self.requests.fetches, self.requests.turns)
-        times = [part.deadline() for part in parts]
-        wanted = [at for at in times if at is not None]
-        if wanted and self.runtime.running:
-            delay = max(0, min(wanted) - self.now()) / 1000
-            self._timer = asyncio.get_running_loop().call_later(delay, self._rings)
+        if wanted is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(0, wanted - self.now()) / 1000, self._rings)
 
     def _rings(self) -> None:
+        self._timer_at = None
         try:
             self.runtime.tick(self.now())
             self.requests.groups.tick(self.now())
@@ -359,7 +363,7 @@ class Server:
 
         BadFrame if it is none, or, before the rest of it is read, if it is a broker's that may not come this way.
         """
-        pieces = [await reader.readexactly(min(size, message_json.KEY_BYTES))]
+        pieces = [await reader.readexactly(size if size <= PIECE else message_json.KEY_BYTES)]
         is_peer = message_json.is_peer(pieces[0])
         if is_peer:
             check_peer(listener, size)

@@ -187,7 +187,8 @@ def _reader(cls: type[Entity]) -> Callable[[Cursor], dict[str, Plain]]:
 def tagged_fields(cursor: Cursor, tell: Callable[[int, Cursor], None] | None = None) -> None:
     """The tagged fields at the end of an entity; each counts as an item, for it takes two bytes and may be kept."""
     count = cursor.varint()
-    _count_items(cursor, count)
+    if count:
+        _count_items(cursor, count)
     for _ in range(count):
         tag, size = cursor.varint(), cursor.varint()
         inner = Cursor(cursor.take(size), items_left=cursor.items_left)
@@ -204,10 +205,10 @@ def _tagged(values: dict[str, Plain], field: tuple[str, Read] | None, cursor: Cu
 def _numbers(fields: list[Field]) -> Step:
     """Fields of fixed size that follow each other."""
     layout = struct.Struct(">" + "".join(FIXED_SIZE_TYPES[field.kind or ""] for field in fields))
-    names = [field.name for field in fields]
+    names, size = [field.name for field in fields], layout.size
 
     def step(cursor: Cursor, values: dict[str, Plain]) -> None:
-        values.update(zip(names, layout.unpack(cursor.take(layout.size)), strict=True))
+        values.update(zip(names, layout.unpack(cursor.take(size)), strict=True))
 
     return step
 

@@ -56,8 +56,10 @@ def writer(cls: type[Entity]) -> Step:
     def write(out: bytearray, values: Answer) -> None:
         for step in steps:
             step(out, values)
-        if flexible:
+        if tagged:
             _tagged(out, tagged, values)
+        elif flexible:
+            out.append(0)
 
     return write
 

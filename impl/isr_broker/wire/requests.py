@@ -89,6 +89,10 @@ class Requests:
         """Answer a request, now or later; the gate is closed while nothing that follows it may be served."""
         body = request.body
         match request.key:
+            case protocol.PRODUCE:
+                self.turns.begin(self.produces.produce(request, now, reply), gate)
+            case protocol.FETCH:
+                self.turns.begin(self.fetches.serve(request, now, reply), gate)
             case key if self.groups.serves(key):
                 self.groups.serve(request, now, reply)
             case protocol.API_VERSIONS:
@@ -99,12 +103,8 @@ class Requests:
                 self.reassignments.serve(request, now, reply)
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply)
-            case protocol.PRODUCE:
-                self.turns.begin(self.produces.produce(request, now, reply), gate)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
-            case protocol.FETCH:
-                self.turns.begin(self.fetches.serve(request, now, reply), gate)
             case key if self.brokers.serves(key):
                 self.brokers.serve(request, now, reply)
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
