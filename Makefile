@@ -1,5 +1,5 @@
 # Every verb works alone on a bare machine with Python 3.11 or newer and make: the first one to run
-# builds .venv, and builds it again when pyproject.toml changes.
+# builds .venv, and builds it again when pyproject.toml changes. What only tests need comes with the first verb of theirs.
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in python3.11 python3; do \
             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 BIN    := .venv/bin
 STAMP  := .venv/installed-for
+TOOLS  := .venv/tools-installed-for
 ARGS   ?=
 
 .PHONY: help demo quick test slow kafka foreign check bench site site-tools clean debian-packages
@@ -35,26 +36,26 @@ WORKERS := -n 2 --dist worksteal
 # What needs no process, socket, browser, JVM or solver, and no exploration of seconds; tests/support/guard.py holds the markers of processes and sockets.
 QUICK := not (slow or long or explores or solver or processes or sockets or browser or spark or rumur or tlc or kafka)
 
-quick: $(STAMP)  ## the tests of the inner loop, half a minute: language, cores, log, wire, histories, architecture
+quick: $(TOOLS)  ## the tests of the inner loop, half a minute: language, cores, log, wire, histories, architecture
 	@$(BIN)/python -m pytest $(WORKERS) -m '$(QUICK)' $(ARGS)
 
-test: $(STAMP) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest
+test: $(TOOLS) debian-packages  ## the tests, two at a time; ARGS="-k name" goes to pytest
 	@$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
-slow: $(STAMP) debian-packages  ## the tests that take minutes each, which `make test` leaves out
+slow: $(TOOLS) debian-packages  ## the tests that take minutes each, which `make test` leaves out
 	@$(BIN)/python -m pytest $(WORKERS) -m slow $(ARGS)
 
 kafka: $(STAMP)  ## Apache Kafka's own classes, fetched, built, and held to the smallest model
 	@$(BIN)/insync kafka fetch
 	@$(BIN)/insync conform --sut kafka --replicas 2 --crashes 0 $(ARGS)
 
-foreign: $(STAMP)  ## others' test suites against our brokers, each fetched once; make foreign-franz-go for one
+foreign: $(TOOLS)  ## others' test suites against our brokers, each fetched once; make foreign-franz-go for one
 	@$(BIN)/python -m tests.foreign $(ARGS)
 
-foreign-%: $(STAMP)
+foreign-%: $(TOOLS)
 	@$(BIN)/python -m tests.foreign $* $(ARGS)
 
-check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, and JavaScript, all of them even when one complains
+check: $(TOOLS)  ## formatting, lint, types, contracts on imports, dead code, and JavaScript, all of them even when one complains
 	@bad=0; \
 	run() { echo "\$$ $$*"; $(BIN)/python -m "$$@" || bad=1; }; \
 	run ruff check .; \
@@ -66,7 +67,7 @@ check: $(STAMP)  ## formatting, lint, types, contracts on imports, dead code, an
 	run tests.support.javascript; \
 	exit $$bad
 
-bench: $(STAMP)  ## every measurement in bench/
+bench: $(TOOLS)  ## every measurement in bench/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' </dev/null
 	@failed=(); \
 	for script in bench/*.py; do echo "\$$ python $$script"; $(BIN)/python $$script $(ARGS) || failed+=($$script); done; \
@@ -80,7 +81,7 @@ SITE_STAMP := .venv/installed-site-tools
 # MkDocs comes with the first `make site` (and with .ci/run), so that no other verb waits for it.
 site-tools: $(SITE_STAMP)
 
-$(SITE_STAMP): $(STAMP)
+$(SITE_STAMP): $(TOOLS)
 	@echo 'Installing what builds the site into .venv ...'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]' </dev/null
 	@touch $@
@@ -93,6 +94,9 @@ clean:  ## remove .venv, caches and built packages
 # that was copied or moved together with its .venv installs itself again.
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 .PHONY: $(STAMP)
+endif
+ifneq ($(shell cat $(TOOLS) 2>/dev/null),$(CURDIR))
+.PHONY: $(TOOLS)
 endif
 
 # Debian splits `venv` from Python. Where we may, we install it; where not, we say what is missing.
@@ -115,7 +119,12 @@ $(STAMP): pyproject.toml
 		echo 'Creating .venv ...'; \
 		$(PYTHON) -m venv --clear .venv; \
 	fi
-	@echo 'Installing insync and its development tools into .venv ...'
+	@echo 'Installing insync into .venv ...'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[audit,experiment,certify]' </dev/null
+	@printf '%s\n' '$(CURDIR)' > $@
+
+$(TOOLS): $(STAMP)
+	@echo 'Installing what tests and checks need into .venv ...'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' </dev/null
 	@printf '%s\n' '$(CURDIR)' > $@
 
