@@ -54,7 +54,8 @@ class Inliner:
                 definition, primed = node.attr
                 body = self.node(self.instance.body(definition))
                 names = (Node("parameter", (), name, type) for name, type in definition.parameters)
-                self._nodes[node] = replace_parts(after(body) if primed else body, dict(zip(names, args, strict=True)))
+                meaning = dict(zip(names, args, strict=True))
+                (self._nodes[node],) = replace_parts([after(body) if primed else body], meaning)
             else:
                 self._nodes[node] = Node(node.op, args, node.attr, node.type)
         return self._nodes[node]
@@ -64,8 +65,8 @@ class Inliner:
         return Inlined(action.name, tuple(self.node(g.condition) for g in action.guards), tuple(updates))
 
 
-def replace_parts(node: Node, meaning: Mapping[Node, Node]) -> Node:
-    """The expression with these parts replaced, all at once."""
+def replace_parts(nodes: Sequence[Node], meaning: Mapping[Node, Node]) -> list[Node]:
+    """The expressions with these parts replaced, all at once."""
     results = dict(meaning)
 
     def visit(n: Node) -> Node:
@@ -74,7 +75,7 @@ def replace_parts(node: Node, meaning: Mapping[Node, Node]) -> Node:
             results[n] = n if args == n.args else Node(n.op, args, n.attr, n.type)
         return results[n]
 
-    return visit(node)
+    return [visit(n) for n in nodes]
 
 
 def is_variable(node: Node, name: str) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import cast
+from typing import Final, cast
 
 import attrs
 
@@ -78,15 +78,22 @@ class Model:
         self.maps = {v.name: v.type for v in instance.variables if isinstance(v.type, MapType)}
         self.parts = (*chain.from_iterable(a.parts for a in actions), *conditions)
         self.whole = whole(self.parts)
+        self._cells: dict[Node, frozenset[Node]] = {}
 
     def writes(self, name: str) -> Iterator[tuple[Inlined, Write]]:
         """The updates of a variable."""
         return ((a, u) for a in self.actions for u in a.updates if u.variable == name)
 
+    def cells(self, node: Node) -> frozenset[Node]:
+        """The values x[k] of maps before the step that an expression reads."""
+        if node not in self._cells:
+            self._cells[node] = frozenset({node} if cell(node) else ()).union(*map(self.cells, node.args))
+        return self._cells[node]
+
     def fold_nodes(self, nodes: Sequence[Node], truths: Mapping[Node, bool]) -> list[Node]:
         """The expressions where these conditions are known to hold or not."""
         meaning = {n: TRUE if truth else FALSE for n, truth in truths.items()}
-        return [self.instance.fold(replace_parts(n, meaning)) for n in nodes]
+        return [self.instance.fold(n) for n in replace_parts(nodes, meaning)]
 
 
 # versions that have been passed
@@ -138,28 +145,33 @@ def _grows(value: Node, variable: str) -> bool:
             return is_variable(value, variable)
 
 
+_COMPARISONS: Final = frozenset({"equal", "less", "at_most"})
+
+
 def _relevant_variables(model: Model, action: Inlined, rule: VersionRule) -> Iterator[str]:
     """Those of the rule's blank variables whose cells make a difference to this action."""
     for update in action.updates:
         if update.variable == rule.versions:
             also = action.overwrites(update.path) if len(update.path) == 1 else set[str]()
             yield from (n for n in rule.blank if n not in also)
-    every = list(dict.fromkeys(n.args[1] for n in walk(*action.parts) if cell(n) in rule.blank))
+    nodes = walk(*action.parts)
+    every = list(dict.fromkeys(n.args[1] for n in nodes if cell(n) in rule.blank))
+    comparisons = [n for n in nodes if n.op in _COMPARISONS]
     for keys in subsets(every):
-        parts = model.fold_nodes(action.parts, where_passed(action.parts, rule, keys))
+        parts = model.fold_nodes(action.parts, where_passed(comparisons, rule, keys))
         guards = parts[: len(action.guards)]
         # A guard before the one that refuses reads, too: whether it ever refuses is reported.
         reached = guards[: guards.index(FALSE)] if FALSE in guards else parts
         others = [k for k in every if k not in keys]
-        read = (n for n in walk(*reached) if cell(n) in rule.blank)
+        read = (n for part in reached for n in model.cells(part) if cell(n) in rule.blank)
         yield from (cell(n) for n in read if bound(n.args[1]) or n.args[1] not in others)
 
 
-def where_passed(parts: Sequence[Node], rule: VersionRule, keys: Sequence[Node]) -> dict[Node, bool]:
-    """What is known of the comparisons in these expressions where the versions at the keys have been passed."""
+def where_passed(nodes: Sequence[Node], rule: VersionRule, keys: Sequence[Node]) -> dict[Node, bool]:
+    """What is known of these comparisons where the versions at the keys have been passed."""
     truths: dict[Node, bool] = {}
-    for n in walk(*parts):
-        if n.op in ("equal", "less", "at_most"):
+    for n in nodes:
+        if n.op in _COMPARISONS:
             for (one, other), truth in ((n.args, n.op != "equal"), (n.args[::-1], False)):
                 if cell(one) == rule.versions and one.args[1] in keys and is_variable(other, rule.current):
                     truths[n] = truth
@@ -281,7 +293,7 @@ class _Phases:
         (key,) = path
         truths = {n: n.args[1].attr == value for n in walk(*action.parts) if self._asks_phase(n, key)}
         if version_rule:
-            truths |= where_passed(action.parts, version_rule, path)
+            truths |= where_passed(walk(*action.parts), version_rule, path)
         if FALSE in self.model.fold_nodes(action.guards, truths):
             return True
         unchanged = {value} if version_rule and version_rule.versions not in variables_written else set[int]()
