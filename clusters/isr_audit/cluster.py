@@ -120,6 +120,7 @@ class Topic:
     `has_heading`: whether whoever described it told its settings that are not Kafka's defaults. `count`: how many
     partitions it has by its heading, None where all are told. `topic_id` is "" where it was not told. `source`: the
     place of its heading, for messages. `resource`: the KafkaTopic that describes it, "" where none does.
+    `has_own_configs`: whether its own settings were told, and with no heading nothing of those that its brokers have.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Topic:
     source: str = attrs.field(default="", eq=False)
     inheritance: Mapping[str, str] = attrs.field(factory=dict[str, str])
     resource: str = ""
+    has_own_configs: bool = False
 
     @property
     def holders(self) -> tuple[int, ...]:
@@ -148,7 +150,7 @@ class Topic:
             return "how its partitions are now was not told (kafka-topics.sh tells it)"
         if not self.has_heading and not number:
             return "only its settings, or the sizes of its logs, were told (kafka-topics.sh tells its partitions)"
-        if not self.has_heading and not self.resource:
+        if not self.has_heading and not self.has_own_configs:
             return "its heading was not told, so neither its settings nor how many partitions it has"
         if self.count == 0:
             return "how many partitions it has was not told"
@@ -428,6 +430,7 @@ def merge_topics(one: Topic, other: Topic) -> Topic:
         one.source or other.source,
         {**one.inheritance, **other.inheritance},
         one.resource or other.resource,
+        one.has_own_configs or other.has_own_configs,
     )
 
 

@@ -122,7 +122,14 @@ def _topic(resource: Mapping[str, object], source: str) -> Iterator[Topic]:
     if topic:
         place = f"{source}, KafkaTopic {name}"
         yield Topic(
-            topic, replicas or 0, configs=configs, has_heading=False, count=count or 0, source=place, resource=name
+            topic,
+            replicas or 0,
+            configs=configs,
+            has_heading=False,
+            count=count or 0,
+            source=place,
+            resource=name,
+            has_own_configs=True,
         )
 
 

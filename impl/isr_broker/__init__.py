@@ -37,6 +37,7 @@ protocol).
   (how much of clients may be in memory), `memory`, `links` and `conversations` (connections to other brokers),
   `__main__` (one broker as a process).
 - What a process did: `trace`, `trace_reader` (the same, read again), `snapshot` (a state as JSON).
+- What Kafka's own controllers have on their disks: `metadata_image`.
 - What can be chosen: `designs` (Kafka's history as values), `settings`, `setting_docs`, `topic_configs`.
 
 docs/by-hand.md drives two cores in a page, and has the duties of whoever drives them.

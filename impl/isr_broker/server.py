@@ -282,14 +282,14 @@ class Server:
             self._ready.set()
         parts = (self.runtime, self.requests.groups, self.requests.fetches, self.requests.turns)
         times = [part.deadline() for part in parts] if self.runtime.running else []
-        wanted = min((at for at in times if at is not None), default=None)
-        if wanted == self._timer_at:
+        alarm = min((at for at in times if at is not None), default=None)
+        if alarm == self._timer_at:
             return
-        self._timer_at = wanted
+        self._timer_at = alarm
         if self._timer is not None:
             self._timer.cancel()
-        if wanted is not None:
-            self._timer = asyncio.get_running_loop().call_later(max(0, wanted - self.now()) / 1000, self._rings)
+        if alarm is not None:
+            self._timer = asyncio.get_running_loop().call_later(max(0, alarm - self.now()) / 1000, self._rings)
 
     def _rings(self) -> None:
         self._timer_at = None

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.support import clients
 
+from insync_cli.clusters.metadata_source import described_by_metadata
 from insync_cli.main import main
 from isr_audit import live, live_replicas
 from isr_audit.cluster import Cluster, Partition
@@ -120,7 +121,14 @@ def look(bootstrap: str, wanted: Callable[[Mapping[str, Partition]], bool]) -> C
         time.sleep(0.5)
 
 
-def test_the_ends_of_logs_and_who_is_eligible(kafka: KafkaProcesses, capsys: pytest.CaptureFixture[str]) -> None:
+def state_of(cluster: Cluster) -> dict[str, tuple[object, ...]]:
+    """Each partition, without what only a running broker tells."""
+    return {p.name: (p.leader, p.replicas, set(p.isr), set(p.elr or ())) for p in cluster.partitions}
+
+
+def test_the_ends_of_logs_and_who_is_eligible(
+    kafka: KafkaProcesses, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Broker 3 misses seven records, and then broker 2 is gone, which alone has those of `pair`."""
     with Admin((HOST, kafka.ports[1]), 30.0) as admin:
         admin.create("pair", config={"min.insync.replicas": "1"}, on=[[2, 3]])
@@ -138,6 +146,10 @@ def test_the_ends_of_logs_and_who_is_eligible(kafka: KafkaProcesses, capsys: pyt
 
     kafka.kill(2)
     second = look(kafka.bootstrap, lambda at: at["all-0"].isr == (1,) and bool(at["all-0"].elr))
+    files = described_by_metadata(tmp_path / "1")
+    assert state_of(files) == state_of(second), "the controller's files tell what the running cluster does"
+    assert files.features.items() <= second.features.items()
+    assert (files.racks, files.living) == (RACKS, second.living)
     assert next(p.elr for p in second.partitions if p.name == "all-0") == (2,)
     kafka.start(3)
     third = look(kafka.bootstrap, lambda at: at["pair-0"].leader is None and 3 in at["pair-0"].ends)

@@ -192,6 +192,16 @@ def record_places(data: bytes, batch: Batch) -> Iterator[int]:
         at += size
 
 
+def key_and_value(data: bytes, at: int) -> tuple[bytes | None, bytes | None]:
+    """The key and the value of the record that begins there, as `record_places` says it; None for null."""
+    _, at = zigzag(data, at + 1)
+    _, at = zigzag(data, at)
+    size, at = zigzag(data, at)
+    key, at = (None, at) if size < 0 else (data[at : at + size], at + size)
+    size, at = zigzag(data, at)
+    return key, None if size < 0 else data[at : at + size]
+
+
 def base_timestamp(data: bytes, batch: Batch) -> int:
     """The timestamp from which those of the records are counted."""
     return int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)

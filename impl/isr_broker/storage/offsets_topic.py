@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from isr_broker.core.messages import Millis, Offset, TopicPartition
-from isr_broker.core.record_batch import BadBatch, batch_around, batches, record_places, varint, zigzag
+from isr_broker.core.record_batch import BadBatch, batch_around, batches, key_and_value, record_places, varint
 
 TOPIC: Final = "__consumer_offsets"
 
@@ -69,8 +69,8 @@ def learn(committed: Committed, log: bytes, before: Callable[[str, News], None] 
     end = 0
     for batch in batches(log):
         for at in record_places(log, batch):
-            key, value = _key_and_value(log, at)
-            if key[:2] == _KEY_BEGINS:
+            key, value = key_and_value(log, at)
+            if key is not None and key[:2] == _KEY_BEGINS:
                 try:
                     group, news = _commit(key, value)
                 except (struct.error, UnicodeDecodeError) as error:
@@ -89,15 +89,6 @@ def _commit(key: bytes, value: bytes | None) -> tuple[str, News]:
     (partition,) = struct.unpack_from(">i", key, after)
     row = None if value is None else (int(struct.unpack_from(">q", value, 2)[0]), _read_text(value, 14)[0])
     return group, {TopicPartition(topic, partition): row}
-
-
-def _key_and_value(data: bytes, at: int) -> tuple[bytes, bytes | None]:
-    _, at = zigzag(data, at + 1)
-    _, at = zigzag(data, at)
-    size, at = zigzag(data, at)
-    key = data[at : at + size]
-    length, at = zigzag(data, at + size)
-    return key, None if length < 0 else data[at : at + length]
 
 
 def _text(text: str) -> bytes:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from types import NoneType
-from typing import Final, TypeAlias, cast, get_args, get_type_hints
+from typing import ClassVar, Final, TypeAlias, cast, get_args, get_type_hints
 
 import attrs
 from kio.static.protocol import Entity
@@ -41,9 +41,22 @@ class Field:
     default: object
 
 
+@attrs.frozen(eq=False)
+class Structure:
+    """An entity that the codec has not, by its fields; it has tagged fields, as all that is newer has (KIP-482)."""
+
+    fields: tuple[Field, ...]
+    __flexible__: ClassVar[bool] = True
+
+
+Schema: TypeAlias = "type[Entity] | Structure"
+
+
 @cache
 def shape(cls: Hashable) -> tuple[Field, ...]:
-    """The fields of an entity of the codec, in their order."""
+    """The fields of an entity, in their order."""
+    if isinstance(cls, Structure):
+        return cls.fields
     hints = cast("dict[str, object]", get_type_hints(cls))
     fields = cast("dict[str, dataclasses.Field[object]]", getattr(cls, "__dataclass_fields__", {}))
     entity_fields: list[Field] = []
@@ -146,7 +159,7 @@ class Cursor:
         return length
 
 
-def entity(cursor: Cursor, cls: type[Entity]) -> dict[str, Plain]:
+def entity(cursor: Cursor, cls: Schema) -> dict[str, Plain]:
     """An entity as a mapping: numbers (times in milliseconds), strings, bytes, lists and mappings."""
     return _reader(cls)(cursor)
 
@@ -158,7 +171,7 @@ Step: TypeAlias = Callable[[Cursor, dict[str, Plain]], None]
 
 
 @cache
-def _reader(cls: type[Entity]) -> Callable[[Cursor], dict[str, Plain]]:
+def _reader(cls: Schema) -> Callable[[Cursor], dict[str, Plain]]:
     """What reads an entity; made once, for most of a request is the same every time."""
     flexible, steps, numbers = cls.__flexible__, list[Step](), list[Field]()
     tagged: dict[int, tuple[str, Read]] = {}

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 
 from kio.static.protocol import Entity
 
-from isr_broker.wire.decoder import FIXED_SIZE_TYPES, Field, shape
+from isr_broker.wire.decoder import FIXED_SIZE_TYPES, Field, Schema, shape
 
 Answer: TypeAlias = Mapping[str, object]
 Write: TypeAlias = Callable[[bytearray, object], None]
@@ -29,7 +29,7 @@ _NO_UUID: Final = bytes(16)
 
 
 @cache
-def writer(cls: type[Entity]) -> Step:
+def writer(cls: Schema) -> Step:
     """What writes an entity."""
     flexible, steps, numbers, tagged = (
         cls.__flexible__,

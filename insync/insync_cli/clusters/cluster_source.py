@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from insync_cli import terminal
+from insync_cli.clusters.metadata_source import UnreadableMetadata, described_by_metadata, is_metadata
 from insync_cli.exits import InputError, UsageError, did_you_mean
 from isr_audit.cluster import Cluster, Contradiction, Release, merge_clusters
 from isr_audit.deployments import Unreadable
@@ -61,8 +62,8 @@ def description_in(file: Path) -> Cluster:
     """What a file tells; InputError where it cannot be read, or nothing in it is recognised. A contradiction within it
     ends the audit, for there is no telling what else in it is of now."""
     try:
-        description = read_description(text_of(file), str(file))
-    except Unreadable as problem:
+        description = described_by_metadata(file) if is_metadata(file) else read_description(text_of(file), str(file))
+    except (Unreadable, UnreadableMetadata) as problem:
         raise InputError(str(problem)) from None
     if description is None:
         raise InputError(f"{file}: nothing in it is recognised; give {WHAT_IS_READ}")
@@ -72,7 +73,7 @@ def description_in(file: Path) -> Cluster:
 WHAT_IS_READ = (
     "what kafka-topics.sh --describe, kafka-configs.sh --describe, kafka-features.sh describe, kafka-log-dirs.sh "
     "--describe or kafka-metadata-quorum.sh describe print, a server.properties, a compose file, the KAFKA_... "
-    "environment of a broker, or Strimzi's Kafka and KafkaTopic"
+    "environment of a broker, Strimzi's Kafka and KafkaTopic, or a controller's folder __cluster_metadata-0"
 )
 
 
