@@ -1,11 +1,12 @@
 """How often does a leader of Apache Kafka skip an epoch, and commit at positions from before it?
 
-    python bench/kafka_elections.py [--partitions N] [--minutes M] [--per-second R] [--twice] [--kafka RELEASE]
+    python bench/kafka_elections.py [--controllers N] [--partitions N] [--minutes M] [--per-second R] [--twice]
+                                    [--kafka RELEASE]
 
-Three brokers in JVMs of their own, restarted in order one after the other, with a preferred election of every partition
-after each, and a producer with acks=all; nothing is delayed on purpose. With --twice each broker is restarted again
-right after the election that made it leader, so that two elections of a partition are as close as an operator can
-make them.
+Three brokers and some controllers in JVMs of their own, the brokers restarted in order one after the other, with a
+preferred election of every partition after each, and a producer with acks=all; nothing is delayed on purpose. With
+--twice each broker is restarted again right after the election that made it leader, so that two elections of a
+partition are as close as an operator can make them.
 
 Kafka's Partition has a line of ours in its byte code, which writes down each epoch that a replica enters. Two counts
 matter: leaders that entered an epoch more than one above their last although they led before, and those of them
@@ -68,13 +69,15 @@ def summary(steps: Iterable[EpochEntry]) -> Counter[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--controllers", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=1000)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--per-second", type=int, default=100)
     parser.add_argument("--twice", action="store_true", help="restart each broker again right after its election")
     parser.add_argument("--kafka", default=None, metavar="RELEASE")
     options = parser.parse_args()
-    numbers = (options.partitions, options.minutes, options.per_second, 2 if options.twice else 1)
+    in_a_row = 2 if options.twice else 1
+    numbers = (options.controllers, options.partitions, options.minutes, options.per_second, in_a_row)
     status, watch = watch_of(options.kafka, "RollingRestarts", numbers)
     steps = read_steps(watch)
     for what, count in sorted(summary(steps).items()):

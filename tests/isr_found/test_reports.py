@@ -80,6 +80,31 @@ def test_a_reassignment_in_place_of_another_never_ends_from_4_3_on_and_takes_a_r
         assert done.stdout.splitlines()[-1] == line, argument
 
 
+@pytest.mark.parametrize("release", ["4.4.0", "4.3.1", "4.2.2", "4.1.1", "4.0.1"])
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("", r"r3 is not registered: Topic ID \S+ existed in isrMembers, but not in the topics map\."),
+        ("--control", "r3 is registered"),
+        ("--clean", "r3 is registered"),
+    ],
+)
+def test_who_was_in_an_elr_that_was_emptied_cannot_register_once_the_topic_is_deleted(
+    release: str, argument: str, expected: str
+) -> None:
+    story = "insync.found.classes.DeletedTopic"
+    done = ran(lambda: our_classes("classes", release), release, story, *argument.split())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.fullmatch(expected, done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("release", ["4.4.0", "4.3.1"])
+def test_where_the_index_of_elrs_is_emptied_too_it_can(release: str, tmp_path: Path) -> None:
+    story = "insync.found.classes.DeletedTopic"
+    done = ran_fixed("elr-index-emptied", release, lambda: our_classes("classes", release), story, tmp_path)
+    assert done.stdout.splitlines()[-1] == "r3 is registered"
+
+
 @pytest.mark.parametrize("release", [*DRIVEN_RELEASES, "3.9.1"])
 def test_a_replica_that_is_replaced_under_the_minimum_stays_in_the_elr_from_4_3_on(release: str) -> None:
     done = ran(lambda: build([JAVA_ROOT / "reports"], release), release, "org.apache.kafka.controller.ElrOfRemoved")
@@ -88,15 +113,22 @@ def test_a_replica_that_is_replaced_under_the_minimum_stays_in_the_elr_from_4_3_
     assert done.stdout.splitlines()[-1] == f"removed: {expected}"
 
 
-@pytest.mark.parametrize("release", IN_THE_ELR)
-def test_with_the_fix_it_does_not(release: str, tmp_path: Path) -> None:
+def ran_fixed(
+    fix: str, release: str, compiled: Callable[[], Path], story: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
     try:
         _ = java(), javac(), tools()
-        before = fixed_classes("elr-of-replicas", release, None, tmp_path)
+        before = fixed_classes(fix, release, None, folder)
     except Unavailable as missing:
         pytest.skip(str(missing))
-    path = classpath(*before, build([JAVA_ROOT / "reports"], release), jars(release))
-    command = [java(), *JVM, "-cp", path, "org.apache.kafka.controller.ElrOfRemoved"]
+    command = [java(), *JVM, "-cp", classpath(*before, compiled(), jars(release)), story]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.parametrize("release", IN_THE_ELR)
+def test_with_the_fix_it_does_not(release: str, tmp_path: Path) -> None:
+    story = "org.apache.kafka.controller.ElrOfRemoved"
+    done = ran_fixed("elr-of-replicas", release, lambda: build([JAVA_ROOT / "reports"], release), story, tmp_path)
     assert done.stdout.splitlines()[-1] == "removed: not in the ELR"

@@ -54,6 +54,17 @@ public final class Replica {
     return changes;
   }
 
+  /** Reads all metadata that there is by now as a snapshot, also what it has read. */
+  public void learnSnapshot() {
+    broker.learnSnapshot(controller);
+    collect();
+  }
+
+  /** Whether its broker has the partition. */
+  public boolean isThere() {
+    return broker.partition() != null;
+  }
+
   /** A producer's record of one letter, with acks=all. */
   public void produce(char value) {
     broker.produce(value, (short) -1);
@@ -201,6 +212,9 @@ public final class Replica {
 
   @Override
   public String toString() {
+    if (!isThere()) {
+      return name() + "  has no replica";
+    }
     String leader = broker.leader() < 0 ? "nobody" : Steps.name(broker.leader());
     String role = broker.leads() ? "leads, waits for " + maximalIsr() : "follows " + leader;
     return String.format(

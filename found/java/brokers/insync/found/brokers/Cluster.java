@@ -199,9 +199,14 @@ final class Cluster implements AutoCloseable {
 
   /** Starts a broker again that has shut down. */
   void restart(int broker) throws Exception {
+    start(broker);
+    nodes[broker].awaitUp();
+  }
+
+  /** The same, without waiting for it. */
+  void start(int broker) throws Exception {
     nodes[broker].awaitEnd();
     nodes[broker] = new Node(broker, folder.resolve("node-" + broker + ".properties"));
-    nodes[broker].awaitUp();
   }
 
   /** The path from a broker to the controller. */
@@ -280,6 +285,16 @@ final class Cluster implements AutoCloseable {
     ConfigEntry entry = new ConfigEntry(MIN_INSYNC, Integer.toString(replicas));
     AlterConfigOp set = new AlterConfigOp(entry, AlterConfigOp.OpType.SET);
     admin.incrementalAlterConfigs(Map.of(topic, List.of(set))).all().get();
+  }
+
+  /** kafka-topics.sh --delete. */
+  void deleteTopic() throws Exception {
+    admin.deleteTopics(List.of(PARTITION.topic())).all().get();
+  }
+
+  /** The epoch of the controller's leadership, which grows with each election of a controller. */
+  long controllerEpoch() throws Exception {
+    return admin.describeMetadataQuorum().quorumInfo().get().leaderEpoch();
   }
 
   /** kafka-leader-election.sh --election-type preferred. False if the controller declines. */

@@ -8,6 +8,7 @@ import java.io.InputStreamReader;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -67,6 +68,11 @@ final class Node {
     } catch (IOException e) {
       answers.add("gone");
     }
+  }
+
+  /** Whether the node has started by then. */
+  boolean upWithin(Duration time) throws InterruptedException {
+    return "up".equals(answers.poll(time.toMillis(), TimeUnit.MILLISECONDS));
   }
 
   /** Waits until the node has started. */

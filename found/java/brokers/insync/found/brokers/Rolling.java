@@ -52,11 +52,6 @@ public final class Rolling implements AutoCloseable {
   private final AtomicLong acknowledgements = new AtomicLong();
   private final AtomicLong failures = new AtomicLong();
 
-  /** As the other, with one controller. */
-  public Rolling(int partitions) throws Exception {
-    this(partitions, 1);
-  }
-
   /**
    * Started, with one topic of that many partitions: replication factor 3, min.insync.replicas 2.
    */

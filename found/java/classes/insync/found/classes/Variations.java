@@ -3,6 +3,7 @@ package insync.found.classes;
 import insync.found.Story;
 import insync.kafka.Replica;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
@@ -26,7 +27,14 @@ public final class Variations {
             & run("leader, nobody, the same leader in one delta: waits", Variations::nobodyLed)
             & run(
                 "leader, its shrink answered before a raised minimum: lost",
-                Variations::shrinkIsAnswered);
+                Variations::shrinkIsAnswered)
+            & run("leader, two elections in a snapshot: lost", Variations::electionsInSnapshot)
+            & run(
+                "leader, a snapshot of what it knows, and a proposal on its way: lost",
+                Variations::snapshotOfKnown)
+            & run(
+                "replica, removed, in a snapshot: its broker keeps it",
+                Variations::removedInSnapshot);
     System.exit(good ? 0 : 1);
   }
 
@@ -135,6 +143,56 @@ public final class Variations {
         && all.r1.minimum() == 2
         && all.controller.partition().leader == all.r3.id
         && all.r3.values().isEmpty();
+  }
+
+  /** kept-positions where r1 hears of both elections by a snapshot. */
+  private static boolean electionsInSnapshot(Replicas all) throws Exception {
+    appendA(all);
+    r3LeadsThenLeaves(all, all.r1);
+    all.r1.learnSnapshot();
+    return all.controller.partition().leaderEpoch == 2
+        && all.r1.answer() == Errors.NONE
+        && all.r2.values().isEmpty();
+  }
+
+  /**
+   * forgotten-proposal where nothing is late: r1 knows all when it proposes r3, and then loads a
+   * snapshot of just that.
+   */
+  private static boolean snapshotOfKnown(Replicas all) throws Exception {
+    all.controller.clock.sleep(31_000);
+    all.r2.askAt(all.r1);
+    all.r1.produce('A');
+    all.r1.shrink();
+    all.r1.deliver(0);
+    all.all().forEach(Replica::learn);
+    all.r3.askAt(all.r1);
+    boolean waits = all.r1.maximalIsr().equals(Replica.names(List.of(0, 1, 2)));
+    all.r1.learnSnapshot();
+    boolean forgets = all.r1.maximalIsr().equals(Replica.names(List.of(0, 1)));
+    all.r2.fetchFrom(all.r1);
+    all.r2.askAt(all.r1);
+    boolean committed = all.r1.answer() == Errors.NONE;
+    all.r1.deliver(1);
+    all.controller.elect(false);
+    all.all().forEach(Replica::learn);
+    return waits
+        && forgets
+        && committed
+        && all.controller.partition().leader == all.r3.id
+        && all.r3.values().isEmpty();
+  }
+
+  /** r3 is removed, and its broker hears so by a snapshot; then the same by a delta. */
+  private static boolean removedInSnapshot(Replicas all) throws Exception {
+    all.controller.reassign(List.of(all.r1.id, all.r2.id));
+    all.r3.learnSnapshot();
+    boolean kept = all.controller.partition().replicas.length == 2 && all.r3.isThere();
+    all.controller.reassign(List.of(all.r1.id, all.r2.id, all.r3.id));
+    all.r3.learn();
+    all.controller.reassign(null);
+    all.r3.learn();
+    return kept && all.controller.partition().replicas.length == 2 && !all.r3.isThere();
   }
 
   /** All but r1 shut down, r1 loses its session and gets it back: epoch 1 has no leader. */

@@ -45,6 +45,8 @@ public final class Fix {
               new Change(TOPIC, "maybeClearElr", MinimumInNewVersion.Image.class)),
           "elr-of-replicas",
           List.of(new Change(BUILDER, "maybePopulateTargetElr", ReplicasOnly.class)),
+          "elr-index-emptied",
+          List.of(new Change(CONTROLLER, "removeTopicElrs", ElrIndexEmptied.class)),
           "proposal-kept",
           List.of(
               new Change(PARTITION, "makeLeader", ProposalKept.Leader.class),

@@ -166,6 +166,12 @@ final class Broker {
     parts.settleLog(this, flushed);
   }
 
+  /** The same as a snapshot of all metadata. */
+  void learnSnapshot(HeldController controller) {
+    metadata.learnSnapshot(controller);
+    parts.settleLog(this, flushed);
+  }
+
   /** The version of the partition in its metadata; -1 if they have none. */
   int readVersion() {
     Object read = parts.cache.getLeaderAndIsr(PARTITION.topic(), PARTITION.partition());

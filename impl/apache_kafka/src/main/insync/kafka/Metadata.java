@@ -1,7 +1,9 @@
 package insync.kafka;
 
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
@@ -14,6 +16,8 @@ import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
 import org.apache.kafka.image.loader.MetadataLoader;
+import org.apache.kafka.image.writer.ImageWriterOptions;
+import org.apache.kafka.image.writer.RecordListWriter;
 import org.apache.kafka.metadata.publisher.AclPublisher;
 import org.apache.kafka.metadata.publisher.DelegationTokenPublisher;
 import org.apache.kafka.metadata.publisher.DynamicClientQuotaPublisher;
@@ -25,6 +29,7 @@ import org.apache.kafka.raft.internals.MemoryBatchReader;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.config.ConfigType;
 import org.apache.kafka.server.fault.FaultHandler;
+import org.apache.kafka.snapshot.SnapshotReader;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -123,16 +128,7 @@ final class Metadata {
     if (committed <= position) {
       return;
     }
-    List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
-    for (List<ApiMessage> records : controller.batches(position)) {
-      if (position >= end) {
-        break;
-      }
-      List<ApiMessageAndVersion> all =
-          records.stream().map(record -> new ApiMessageAndVersion(record, (short) 0)).toList();
-      batches.add(Batch.data(position, 1, clock.now, 0, all));
-      position += all.size();
-    }
+    List<Batch<ApiMessageAndVersion>> batches = next(controller, end);
     switch (Steering.METADATA) {
       case COALESCED -> read(batches);
       case BATCHES -> {
@@ -147,10 +143,73 @@ final class Metadata {
     faults.raise();
   }
 
+  /**
+   * All that is committed by now comes as a snapshot, also what it has already:
+   * MetadataLoader.handleLoadSnapshot, of what MetadataImage.write writes.
+   */
+  void learnSnapshot(HeldController controller) {
+    MetadataImage known = parts.cache.currentImage();
+    MetadataDelta delta = new MetadataDelta.Builder().setImage(known).build();
+    committed = controller.log().size();
+    next(controller, controller.log().size())
+        .forEach(batch -> batch.records().forEach(record -> delta.replay(record.message())));
+    MetadataImage all = delta.apply(new MetadataProvenance(position, 1, clock.now, true));
+    RecordListWriter writer = new RecordListWriter();
+    all.write(writer, new ImageWriterOptions.Builder(all).build());
+    Batch<ApiMessageAndVersion> batch = Batch.data(position, 1, clock.now, 0, writer.records());
+    handle(() -> loader.handleLoadSnapshot(snapshot(List.of(batch).iterator())));
+    faults.raise();
+  }
+
+  /** A snapshot of all so far with these batches; the type of its id is another in old releases. */
+  @SuppressWarnings("unchecked")
+  private SnapshotReader<ApiMessageAndVersion> snapshot(
+      Iterator<Batch<ApiMessageAndVersion>> batches) {
+    return (SnapshotReader<ApiMessageAndVersion>)
+        Proxy.newProxyInstance(
+            Metadata.class.getClassLoader(),
+            new Class<?>[] {SnapshotReader.class},
+            (self, method, none) ->
+                switch (method.getName()) {
+                  case "hasNext" -> batches.hasNext();
+                  case "next" -> batches.next();
+                  case "snapshotId" ->
+                      method
+                          .getReturnType()
+                          .getConstructor(long.class, int.class)
+                          .newInstance((long) position, 1);
+                  case "lastContainedLogOffset" -> position - 1L;
+                  case "lastContainedLogEpoch" -> 1;
+                  case "lastContainedLogTimestamp" -> clock.now;
+                  case "close" -> null;
+                  default -> throw new UnsupportedOperationException(method.getName());
+                });
+  }
+
+  /** The batches that it has not read, up to so many records; it has them from now on. */
+  private List<Batch<ApiMessageAndVersion>> next(HeldController controller, int end) {
+    List<Batch<ApiMessageAndVersion>> batches = new ArrayList<>();
+    for (List<ApiMessage> records : controller.batches(position)) {
+      if (position >= end) {
+        break;
+      }
+      List<ApiMessageAndVersion> all =
+          records.stream().map(record -> new ApiMessageAndVersion(record, (short) 0)).toList();
+      batches.add(Batch.data(position, 1, clock.now, 0, all));
+      position += all.size();
+    }
+    return batches;
+  }
+
   /** One reader of committed batches, of which MetadataLoader makes one delta. */
   private void read(List<Batch<ApiMessageAndVersion>> batches) {
+    handle(() -> loader.handleCommit(MemoryBatchReader.of(batches, closed -> {})));
+  }
+
+  /** The loader is given this, and its queue is emptied. */
+  private void handle(Runnable given) {
     Fields.set(queue, "shuttingDown", false);
-    loader.handleCommit(MemoryBatchReader.of(batches, closed -> {}));
+    given.run();
     if (!isInstalled) {
       loader.installPublishers(List.of(publisher));
       isInstalled = true;

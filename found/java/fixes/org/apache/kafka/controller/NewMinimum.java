@@ -19,8 +19,7 @@ public final class NewMinimum {
    */
   public static void raisePartitionEpochs(Object topic) throws ReflectiveOperationException {
     Uuid id = (Uuid) field(topic, "id");
-    @SuppressWarnings("unchecked")
-    var parts = (Map<Integer, PartitionRegistration>) field(topic, "parts");
+    Map<Integer, PartitionRegistration> parts = parts(topic);
     for (int partitionId : parts.keySet().stream().toList()) {
       PartitionRegistration partition = parts.get(partitionId);
       if (isLeftAsItIs(partition)) {
@@ -29,7 +28,15 @@ public final class NewMinimum {
     }
   }
 
-  private static Object field(Object topic, String name) throws ReflectiveOperationException {
+  /** The partitions of a topic, by their numbers. */
+  @SuppressWarnings("unchecked")
+  public static Map<Integer, PartitionRegistration> parts(Object topic)
+      throws ReflectiveOperationException {
+    return (Map<Integer, PartitionRegistration>) field(topic, "parts");
+  }
+
+  /** A field of what the controller keeps of a topic. */
+  public static Object field(Object topic, String name) throws ReflectiveOperationException {
     Field field = topic.getClass().getDeclaredField(name);
     field.setAccessible(true);
     return field.get(topic);

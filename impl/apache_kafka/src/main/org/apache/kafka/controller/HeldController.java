@@ -37,6 +37,7 @@ import org.apache.kafka.common.metadata.MetadataRecordType;
 import org.apache.kafka.common.metadata.PartitionChangeRecord;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.metadata.RegisterBrokerRecord;
+import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
@@ -251,6 +252,11 @@ public final class HeldController {
     return created.topicId();
   }
 
+  /** Somebody deletes the topic: ReplicationControlManager.deleteTopics. */
+  public void deleteTopic() {
+    replay(replication.deleteTopics(context(ApiKeys.DELETE_TOPICS), List.of(topic)).records());
+  }
+
   private static ControllerRequestContext context(ApiKeys key) {
     return new ControllerRequestContext(
         new RequestHeaderData().setRequestApiKey(key.id).setRequestApiVersion(key.latestVersion()),
@@ -284,6 +290,7 @@ public final class HeldController {
       case CONFIG_RECORD -> configs.replay((ConfigRecord) message);
       case CLEAR_ELR_RECORD -> replication.replay((ClearElrRecord) message);
       case TOPIC_RECORD -> replication.replay((TopicRecord) message);
+      case REMOVE_TOPIC_RECORD -> replication.replay((RemoveTopicRecord) message);
       case PARTITION_RECORD -> replication.replay((PartitionRecord) message);
       case PARTITION_CHANGE_RECORD -> replication.replay((PartitionChangeRecord) message);
       default -> throw new IllegalStateException("a record of another kind: " + message);
