@@ -171,6 +171,17 @@ def controller_moves_leadership(old: State, new: State, leader: Replica) -> Step
     )
 
 
+def elects_from_outside(old: State, new: State, leader: Replica) -> Step:
+    """Nobody eligible is available, so any available replica leads, alone, whatever it lacks."""
+    isr, elr = old.controller_isr, old.controller_elr
+    return (
+        old.controller_leader == NONE,
+        available(old, leader),
+        ~exists(electable(old, q, isr, elr) for q in Replica.all()),
+        *elects(old, new, leader, Set.of(leader), blank(elr)),
+    )
+
+
 @action
 def controller_elects_unclean(old: State, new: State, leader: Replica) -> Step:
     """Nobody eligible is available, so any available replica leads, alone, whatever it lacks.
@@ -178,11 +189,4 @@ def controller_elects_unclean(old: State, new: State, leader: Replica) -> Step:
     Kafka does this in the step that loses the leader; here it follows, one epoch later.
     unclean.leader.election.enable; PartitionChangeBuilder.electAnyLeader.
     """
-    isr, elr = old.controller_isr, old.controller_elr
-    return (
-        UNCLEAN,
-        old.controller_leader == NONE,
-        available(old, leader),
-        ~exists(electable(old, q, isr, elr) for q in Replica.all()),
-        *elects(old, new, leader, Set.of(leader), blank(elr)),
-    )
+    return (UNCLEAN, *elects_from_outside(old, new, leader))

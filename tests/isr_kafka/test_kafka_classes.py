@@ -64,6 +64,23 @@ PEOPLE: dict[str, tuple[Design, dict[str, int], set[str]]] = {
         {"reassignments": 0, "crashes": 1, "disks_replaced": 1, "isr_changes": 3},
         {"disk_is_replaced", "controller_learns_directory"},
     ),
+    "a directory less": (
+        KAFKA_4_4,
+        {"reassignments": 0, "crashes": 0, "shutdowns": 1, "directories_removed": 1},
+        {"directory_is_removed"},
+    ),
+    "a directory less, and another id": (
+        KAFKA_4_4_NEW_DIRECTORY,
+        {
+            "reassignments": 0,
+            "crashes": 0,
+            "shutdowns": 1,
+            "directories_removed": 1,
+            "disks_replaced": 0,
+            "isr_changes": 4,
+        },
+        {"directory_is_removed", "controller_learns_directory"},
+    ),
     "copies": (
         KAFKA_4_4,
         {"reassignments": 0, "min_insync": 1, "sessions_lost": 1, "copies": 1},

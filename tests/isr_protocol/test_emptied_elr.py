@@ -1,4 +1,4 @@
-"""An ELR that is emptied when min.insync.replicas is raised, and an empty disk: what the releases' mends leave open.
+"""An ELR that is emptied when min.insync.replicas is raised, and an empty disk: what it takes a seventh mend for.
 
 Without it `kafka-4.4-mended` would be called safe by budgets at which this has no room.
 """
@@ -12,15 +12,20 @@ from tests.support.emptied_elr import BOUNDS, ELECTION, PLACED, TO_THE_ELECTION,
 
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance
-from isr_protocol.designs.cleared_elr import (
-    controller_sets_minimum_and_clears,
-    controller_sets_minimum_and_keeps,
+from isr_protocol.designs.cleared_elr import ELR_KEPT_BELOW_MINIMUM, controller_sets_minimum_and_clears
+from isr_protocol.designs.new_directory import (
+    KAFKA_4_4_MENDED_NEW_DIRECTORY,
+    KAFKA_4_4_NEW_DIRECTORY,
+    with_new_directories,
 )
-from isr_protocol.designs.new_directory import KAFKA_4_4_MENDED_NEW_DIRECTORY, KAFKA_4_4_NEW_DIRECTORY
-from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, counts_minimum
+from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, MENDS, counts_minimum, with_mends
 
 WHOLE = (*TO_THE_ELECTION, *ELECTION)
 LONGER = (*TO_THE_ELECTION, *PLACED, *ELECTION)
+OTHERS = with_mends(
+    "others", "kafka-4.4 with every other mend", *(m for m in MENDS if m != ELR_KEPT_BELOW_MINIMUM.name)
+)
+OTHERS_NEW_DIRECTORY = with_new_directories(OTHERS, "others-new-directory", "the same with directory ids")
 
 
 def followed(design: Design, steps: Sequence[Named], isr_changes: int = 5) -> tuple[str, set[str]]:
@@ -44,9 +49,9 @@ def followed(design: Design, steps: Sequence[Named], isr_changes: int = 5) -> tu
     ("design", "steps", "isr_changes"),
     [
         (KAFKA_4_4, WHOLE, 5),
-        (KAFKA_4_4_MENDED, WHOLE, 5),
+        (OTHERS, WHOLE, 5),
         (KAFKA_4_4_NEW_DIRECTORY, LONGER, 6),
-        (KAFKA_4_4_MENDED_NEW_DIRECTORY, LONGER, 6),
+        (OTHERS_NEW_DIRECTORY, LONGER, 6),
     ],
     ids=lambda value: value.name if isinstance(value, Design) else "",
 )
@@ -57,10 +62,10 @@ def test_a_record_on_two_logs_is_lost_with_the_third(design: Design, steps: Sequ
 
 
 def test_the_same_number_again_is_enough_where_it_may_be_set() -> None:
-    """The mended design refuses it. Kafka does not, and neither does it with the fix in its byte code."""
+    """`minimum-in-new-version` refuses it. Kafka does not, and neither does it with that fix in its byte code."""
     again = tuple((name, {"value": 2} if "value" in parameters else parameters) for name, parameters in WHOLE)
-    assert followed(KAFKA_4_4_MENDED, again)[0] == "controller_sets_minimum"
-    taken = KAFKA_4_4_MENDED.replacing(
+    assert followed(OTHERS, again)[0] == "controller_sets_minimum"
+    taken = OTHERS.replacing(
         "again", "the same number is taken", because="", controller_sets_minimum=controller_sets_minimum_and_clears
     ).extending(controller_sets_minimum=counts_minimum)
     for design in (KAFKA_4_4, taken):
@@ -74,8 +79,5 @@ def test_another_directory_id_alone_puts_the_election_off() -> None:
 
 
 def test_an_elr_that_is_kept_below_the_minimum_has_somebody_to_elect() -> None:
-    """The proposed mend `elr-kept-below-minimum`, which is none of those of `kafka-4.4-mended`."""
-    kept = KAFKA_4_4_MENDED.replacing(
-        "kept", "the ELR stays below the minimum", because="", controller_sets_minimum=controller_sets_minimum_and_keeps
-    ).extending(controller_sets_minimum=counts_minimum)
-    assert followed(kept, WHOLE)[0] == "controller_fences_last_leader"
+    assert followed(KAFKA_4_4_MENDED, WHOLE)[0] == "controller_fences_last_leader"
+    assert followed(KAFKA_4_4_MENDED_NEW_DIRECTORY, LONGER, 6)[0] == "controller_fences_last_leader"

@@ -1,6 +1,6 @@
 """Kafka as it is released: each mend is needed, all of them are enough, and nothing else is in the way.
 
-Without it the mended design could hold because an action never happens, and a seventh way to lose a record would not
+Without it the mended design could hold because an action never happens, and another way to lose a record would not
 show.
 """
 
@@ -52,12 +52,43 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
         "acked-survives",
         {**TWO, "min_insync": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 3, "reassignments": 2},
     ),
+    "elr-kept-below-minimum": (
+        "acked-survives",
+        {
+            **REST,
+            "replicas": 3,
+            "min_insync": 2,
+            "sessions_lost": 0,
+            "shutdowns": 1,
+            "epochs": 2,
+            "isr_changes": 5,
+            "disks_replaced": 1,
+            "minimum_changes": 1,
+        },
+    ),
+    "mark-of-all-directories": (
+        "acked-survives",
+        {
+            **TWO,
+            "min_insync": 2,
+            "sessions_lost": 0,
+            "shutdowns": 2,
+            "epochs": 2,
+            "isr_changes": 3,
+            "directories_removed": 1,
+        },
+    ),
     "target-written-whole": (
         "reassignment-can-complete",
         {**TWO, "min_insync": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 3, "reassignments": 2},
     ),
 }
 """What each mend is against: a promise, and bounds at which `kafka-4.4` breaks it in this way and in no other."""
+UNNEEDED: Mapping[str, tuple[str, ...]] = {
+    "elr-kept-below-minimum": ("leader_proposes_expansion", "controller_moves_leadership"),
+}
+"""Actions without which a way is as long, where all of them make too many states."""
+LONG = ("elr-kept-below-minimum",)
 OF_RECORDS = ("acked-survives", "committed-on-new-leader", "leaders-complete", "committed-only-grows", "no-divergence")
 
 
@@ -67,13 +98,14 @@ def broken(design: Design, constants: Mapping[str, Value], *names: str) -> set[s
     return {f.name for f in found.findings if f.verdict is Verdict.VIOLATED}
 
 
-@pytest.mark.parametrize("mend", WAYS)
+@pytest.mark.parametrize("mend", [pytest.param(m, marks=[pytest.mark.slow] * (m in LONG)) for m in WAYS])
 def test_without_one_mend_a_record_is_lost_and_with_all_of_them_none_is(mend: str) -> None:
     promise, constants = WAYS[mend]
     others = with_mends("without-one", "kafka-4.4 with every mend but one", *(m for m in MENDS if m != mend))
-    assert broken(KAFKA_4_4, constants, promise) == {promise}
-    assert broken(others, constants, promise) == {promise}
-    assert broken(KAFKA_4_4_MENDED, constants, *OF_RECORDS) == set()
+    unneeded = UNNEEDED.get(mend, ())
+    assert broken(KAFKA_4_4.without(*unneeded), constants, promise) == {promise}
+    assert broken(others.without(*unneeded), constants, promise) == {promise}
+    assert broken(KAFKA_4_4_MENDED.without(*unneeded), constants, *OF_RECORDS) == set()
 
 
 def test_every_mend_has_a_way() -> None:
@@ -109,5 +141,8 @@ def test_with_no_budget_nobody_has_done_anything() -> None:
         "disk_is_replaced",
         "leader_hears_known_version",
         "controller_refuses_later_copy",
+        "directory_is_removed",
+        "controller_switches_unclean_election",
+        "controller_elects_unclean_since_switched",
     }
     assert issubclass(KAFKA_4_4.state, Operations)

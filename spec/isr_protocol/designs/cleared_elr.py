@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import NONE, Bool, Design, Set, Step, action, always, define, when
+from isr_lang import NONE, Bool, Design, Set, Step, action, always, define
 from isr_lang.blank import blank
 from isr_model import KIP_966
 from isr_protocol.designs.raised_minimum import (
     MINIMUM_IN_NEW_VERSION,
     enough_by_own,
+    keeps_elr_below_minimum,
     may_advance_by_own,
     set_everywhere,
 )
@@ -109,23 +110,10 @@ def controller_sets_minimum_and_clears(old: Adjusted, new: Adjusted, value: Mini
     )
 
 
-@action
-def controller_sets_minimum_and_keeps(old: Adjusted, new: Adjusted, value: Minimum) -> Step:
-    """The same; the ELR stays while the ISR is under the new value, for then nothing commits without its members."""
-    enough_members = old.controller_isr.size() >= value
-    return (
-        value > 0,
-        old.controller_partition_epoch < ISR_CHANGES,
-        value != old.minimum,
-        new.minimum == value,
-        new.controller_elr == when(enough_members, blank(old.controller_elr), old.controller_elr),
-        new.controller_partition_epoch == old.controller_partition_epoch + 1,
-    )
-
+_AWAITING = MINIMUM_IN_NEW_VERSION.promising(somebody_is_awaited)
 
 KAFKA_CLEARED_ELR = (
-    MINIMUM_IN_NEW_VERSION.promising(somebody_is_awaited)
-    .replacing(
+    _AWAITING.replacing(
         "kafka-cleared-elr",
         "minimum-in-new-version where an ELR is cleared beside an empty ISR, as Kafka's code does",
         because="whoever sets min.insync.replicas leaves nobody for whom the partition could wait.",
@@ -135,11 +123,11 @@ KAFKA_CLEARED_ELR = (
     .failing("a partition without a leader waits for nobody", somebody_is_awaited)
 )
 
-ELR_KEPT_BELOW_MINIMUM = KAFKA_CLEARED_ELR.replacing(
+ELR_KEPT_BELOW_MINIMUM = _AWAITING.replacing(
     "elr-kept-below-minimum",
-    "kafka-cleared-elr where the ELR stays while the ISR is under the new min.insync.replicas: proposed here",
+    "minimum-in-new-version where the ELR stays while the ISR is under the new min.insync.replicas: proposed here",
     because="below the minimum nothing commits, so who was complete stays complete.",
-    controller_sets_minimum=controller_sets_minimum_and_keeps,
+    keeps_elr=keeps_elr_below_minimum,
 ).with_defaults(isr_changes=4)
 
 DESIGNS = (KAFKA_16540, KAFKA_CLEARED_ELR, ELR_KEPT_BELOW_MINIMUM)

@@ -36,7 +36,7 @@ def everybody_is_at_home(new: WithDirectories) -> Step:
 
 @action
 def is_in_new_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
-    """Taken where a broker gets an empty disk."""
+    """Taken where a broker gets an empty disk, or starts without a directory."""
     return (new.elsewhere == when(NEW_DIRECTORIES, old.elsewhere.including(r), old.elsewhere),)
 
 
@@ -91,7 +91,7 @@ def with_new_directories(design: Design, name: str, summary: str) -> Design:
             awaited_replica=awaited_in_directory,
             last_hope=last_hope_in_directory,
         )
-        .extending(disk_is_replaced=is_in_new_directory)
+        .extending(disk_is_replaced=is_in_new_directory, directory_is_removed=is_in_new_directory)
         .adding(controller_learns_directory)
         .promising(leader_is_placed)
         .with_defaults(reassignments=0, disks_replaced=1, crashes=1)

@@ -34,6 +34,29 @@ def set_everywhere(new: Adjusted) -> Step:
     )
 
 
+@define
+def keeps_elr(s: Adjusted, value: Minimum) -> Bool:
+    """A new min.insync.replicas leaves ELR and last leader as they are: in Kafka's code never."""
+    return Bool.false
+
+
+@define
+def keeps_elr_below_minimum(s: Adjusted, value: Minimum) -> Bool:
+    """They stay while the ISR is under the new value, for then nothing commits without the ELR's members."""
+    return s.controller_isr.size() < value
+
+
+def changes_minimum(old: Adjusted, new: Adjusted, value: Minimum) -> Step:
+    """The controller has another min.insync.replicas, and perhaps no ELR and no last leader any more."""
+    keeps = keeps_elr(old, value)
+    return (
+        value > 0,
+        new.minimum == value,
+        new.controller_elr == when(keeps, old.controller_elr, blank(old.controller_elr)),
+        new.last_known_leader == when(keeps, old.last_known_leader, NONE),
+    )
+
+
 @action
 def controller_sets_minimum(old: Adjusted, new: Adjusted, value: Minimum) -> Step:
     """Somebody sets min.insync.replicas, and the same batch empties the ELR, if only the same value is set again.
@@ -41,15 +64,13 @@ def controller_sets_minimum(old: Adjusted, new: Adjusted, value: Minimum) -> Ste
     Only where there was an ELR this is a new version of the partition. ConfigurationControlManager's
     createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs, TopicDelta.maybeClearElr (4.3.1).
     """
-    empties = ~(old.controller_elr.is_empty() & (old.last_known_leader == NONE))
+    was_empty = old.controller_elr.is_empty() & (old.last_known_leader == NONE)
+    empties = ~(was_empty | keeps_elr(old, value))
     version = old.controller_partition_epoch
     return (
-        value > 0,
+        *changes_minimum(old, new, value),
         empties | (value != old.minimum),
         ~empties | (version < ISR_CHANGES),
-        new.minimum == value,
-        new.controller_elr == blank(old.controller_elr),
-        new.last_known_leader == NONE,
         new.controller_partition_epoch == when(empties, version + 1, version),
     )
 
@@ -58,12 +79,9 @@ def controller_sets_minimum(old: Adjusted, new: Adjusted, value: Minimum) -> Ste
 def controller_sets_minimum_in_new_version(old: Adjusted, new: Adjusted, value: Minimum) -> Step:
     """The same, and always a new version of the partition, so that requests about the old one are refused."""
     return (
-        value > 0,
+        *changes_minimum(old, new, value),
         value != old.minimum,
         old.controller_partition_epoch < ISR_CHANGES,
-        new.minimum == value,
-        new.controller_elr == blank(old.controller_elr),
-        new.last_known_leader == NONE,
         new.controller_partition_epoch == old.controller_partition_epoch + 1,
     )
 

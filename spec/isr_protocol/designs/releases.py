@@ -7,13 +7,14 @@ is elected again (`leader_bugs`), forgets a proposal when metadata arrive (`forg
 the design is Kafka at rest. The mended design has every mend of those files, and should lose nothing at the same
 bounds. It also takes a target in place of another as it was asked for.
 
-People do three things. They reassign: any replicas at once, also in place of a reassignment that is under way, and they
-cancel. They set min.insync.replicas. They put an empty disk into a broker that is down. A network does two: a leader
-sends an AlterPartition again, or has an answer before its metadata bring what it says. Restarts, elections and lost
-sessions are those of `kip-966`.
+People do five things. They reassign: any replicas at once, also in place of a reassignment that is under way, and they
+cancel. They set min.insync.replicas. They switch unclean.leader.election.enable. They put an empty disk into a broker
+that is down, or start it without one of its log directories. A network does two: a leader sends an AlterPartition
+again, or has an answer before its metadata bring what it says. Restarts, elections and lost sessions are those of
+`kip-966`.
 
 Left out: that anything but a proposal completes a reassignment that has to wait, and one that is asked for while nobody
-leads; a switch of unclean.leader.election.enable; a failed directory (`directories`).
+leads; a directory that fails while its broker goes on (`directories`).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from isr_lang import (
 from isr_lang.blank import blank
 from isr_lang.override import DefinitionFunction
 from isr_model import KIP_966
+from isr_protocol.designs.cleared_elr import ELR_KEPT_BELOW_MINIMUM
 from isr_protocol.designs.forgotten_proposal import (
     PROPOSAL_KEPT,
     has_read,
@@ -67,6 +69,7 @@ from isr_protocol.designs.raised_minimum import (
     controller_sets_minimum,
     controller_sets_minimum_in_new_version,
     elr_beside_of_minimum,
+    keeps_elr_below_minimum,
     leader_learns_minimum,
     learns_minimum,
 )
@@ -85,7 +88,7 @@ from isr_protocol.designs.removed_replica import (
     takes_from_replica,
 )
 from isr_protocol.designs.wider_state import Adjusted, Answered, Minimum, Moving, members_are_replicas
-from isr_protocol.elections import available
+from isr_protocol.elections import available, elects_from_outside
 from isr_protocol.membership import current, eligible, elr_beside, metadata_changes, replies
 from isr_protocol.metadata import becomes_leader, leader_learns_brokers
 from isr_protocol.promises.committed_log import implements_committed_log
@@ -94,16 +97,23 @@ from isr_protocol.promises.safety import (
     acks_meet_minimum,
     clean_election,
     committed_on_new_leader,
+    elected_from_outside,
     leaders_complete,
     maximal_isr_covers,
     strong_isr,
     weak_isr,
 )
-from isr_protocol.state import EPOCHS, MIN_INSYNC, Alter, Replica, leads
+from isr_protocol.state import ACKS, EPOCHS, MIN_INSYNC, UNCLEAN, Acks, Alter, Offset, Replica, leads, log_end
 
 REASSIGNMENTS = bound("reassignments", "reassignments that are begun or cancelled", default=0, high=3, budget=True)
 MINIMUM_CHANGES = bound("minimum_changes", "changes of min.insync.replicas", default=0, high=2, budget=True)
 DISKS_REPLACED = bound("disks_replaced", "brokers that are down and get an empty disk", default=0, high=2, budget=True)
+DIRECTORIES_REMOVED = bound(
+    "directories_removed", "log directories that a broker which is down starts without", default=0, high=2, budget=True
+)
+UNCLEAN_SWITCHES = bound(
+    "unclean_switches", "switches of unclean.leader.election.enable", default=0, high=2, budget=True
+)
 COPIES = bound("copies", "AlterPartition requests that are sent again", default=0, high=2, budget=True)
 LATE_NEWS = bound(
     "late_news", "answers that a leader has before the metadata of the same change", default=0, high=2, budget=True
@@ -122,6 +132,14 @@ class MinimumChanges(Number, high=MINIMUM_CHANGES):
 
 class DisksReplaced(Number, high=DISKS_REPLACED):
     """How many brokers got an empty disk."""
+
+
+class DirectoriesRemoved(Number, high=DIRECTORIES_REMOVED):
+    """How many brokers lost a log directory from log.dirs."""
+
+
+class UncleanSwitches(Number, high=UNCLEAN_SWITCHES):
+    """How often unclean.leader.election.enable was switched."""
 
 
 class Copies(Number, high=COPIES):
@@ -145,6 +163,9 @@ class Operations(Moving, Adjusted, Answered):
     reassignments: Reassignments = var("reassignments so far that were begun or cancelled")
     minimum_changes: MinimumChanges = var("changes so far of min.insync.replicas")
     disks_replaced: DisksReplaced = var("empty disks so far")
+    directories_removed: DirectoriesRemoved = var("log directories so far that a broker starts without")
+    unclean_switches: UncleanSwitches = var("switches so far of unclean.leader.election.enable")
+    unclean_enabled: Bool = var("unclean.leader.election.enable, as the controller has it")
     copies: Copies = var("requests so far that were sent again")
     late_news: LateNews = var("versions so far that a leader knew from an answer when its metadata brought them")
     least: Minimum = var("the least number of logs that an acknowledgement has taken so far")
@@ -165,6 +186,9 @@ def at_rest(new: Operations, first: Replica, spares: Set[Replica]) -> Step:
         new.reassignments == 0,
         new.minimum_changes == 0,
         new.disks_replaced == 0,
+        new.directories_removed == 0,
+        new.unclean_switches == 0,
+        new.unclean_enabled == UNCLEAN,
         new.copies == 0,
         new.late_news == 0,
         new.least == smaller_minimum(Minimum.of(MIN_INSYNC), others),
@@ -446,23 +470,97 @@ def counts_copy(old: Operations, new: Operations, leader: Replica) -> Step:
     return (old.copies < COPIES, new.copies == old.copies + 1)
 
 
+def log_is_gone(old: Operations, new: Operations, r: Replica) -> Step:
+    """A broker that is down has its log no more; it comes back under the same number (node.id).
+
+    That does not happen to as many as there were logs of an acknowledged record: what is lost then, no protocol
+    promises.
+    """
+    disks = DisksReplaced.all().where(lambda n: n <= old.disks_replaced).size()
+    directories = DirectoriesRemoved.all().where(lambda n: n < old.directories_removed).size()
+    return (
+        ~old.alive.has(r),
+        old.fenced.has(r),
+        old.replicas.has(r),
+        disks + directories < old.least,
+        new.log[r] == blank(old.log[r]),
+        new.high_watermark[r] == 0,
+    )
+
+
 @action
 def disk_is_replaced(old: Operations, new: Operations, r: Replica) -> Step:
     """A broker that is down gets an empty disk: its log is gone, and so is the mark of a clean shutdown.
 
-    It comes back under the same number (node.id). CleanShutdownFileHandler; `previousBrokerEpoch` is then -1. Nobody
-    puts in as many as there were logs of an acknowledged record: what is lost then, no protocol promises.
+    CleanShutdownFileHandler; `previousBrokerEpoch` is then -1.
     """
     return (
         old.disks_replaced < DISKS_REPLACED,
-        ~old.alive.has(r),
-        old.fenced.has(r),
-        old.replicas.has(r),
-        DisksReplaced.all().where(lambda n: n <= old.disks_replaced).size() < old.least,
-        new.log[r] == blank(old.log[r]),
-        new.high_watermark[r] == 0,
+        *log_is_gone(old, new, r),
         new.clean_shutdown == old.clean_shutdown.excluding(r),
         new.disks_replaced == old.disks_replaced + 1,
+    )
+
+
+@define
+def marks_left(s: Operations, r: Replica) -> Set[Replica]:
+    """Who has the mark of a clean shutdown once a directory is gone: it is in every directory that is left, too.
+
+    LogManager.readBrokerEpochFromCleanShutdownFiles goes through those of log.dirs (4.3.1, read).
+    """
+    return s.clean_shutdown
+
+
+@define
+def marks_of_all(s: Operations, r: Replica) -> Set[Replica]:
+    """Who has the mark, if it takes every directory that the controller knows a replica of the broker to be in."""
+    return s.clean_shutdown.excluding(r)
+
+
+@action
+def directory_is_removed(old: Operations, new: Operations, r: Replica) -> Step:
+    """A broker that is down is to start without the directory with the log, which is taken out of log.dirs.
+
+    Its other directories have the mark of a clean shutdown. It makes the replica again in one of them
+    (Partition.createLogInAssignedDirectoryId).
+    """
+    return (
+        old.directories_removed < DIRECTORIES_REMOVED,
+        *log_is_gone(old, new, r),
+        new.clean_shutdown == marks_left(old, r),
+        new.directories_removed == old.directories_removed + 1,
+    )
+
+
+@action
+def controller_switches_unclean_election(old: Operations, new: Operations) -> Step:
+    """Somebody sets unclean.leader.election.enable to what it is not.
+
+    Nobody is elected with that: the controller looks for partitions without a leader each
+    unclean.leader.election.interval.ms (QuorumController, 4.3.1).
+    """
+    return (
+        old.unclean_switches < UNCLEAN_SWITCHES,
+        new.unclean_switches == old.unclean_switches + 1,
+        new.unclean_enabled == ~old.unclean_enabled,
+    )
+
+
+@action
+def elects_as_enabled(old: Operations, new: Operations, leader: Replica) -> Step:
+    """Taken with an unclean election, where the setting is on from the start."""
+    return (old.unclean_enabled,)
+
+
+@action
+def controller_elects_unclean_since_switched(old: Operations, new: Operations, leader: Replica) -> Step:
+    """The same election, where the setting was switched on."""
+    return (
+        UNCLEAN_SWITCHES > 0,
+        ~UNCLEAN,
+        old.unclean_enabled,
+        old.replicas.has(leader),
+        *elects_from_outside(old, new, leader),
     )
 
 
@@ -506,6 +604,45 @@ def reassignment_is_not_held_up(old: Operations, new: Operations) -> Bool:
     return ~(proposal & added & (new.removing.size() <= new.adding.size()))
 
 
+@step(when=DISKS_REPLACED + DIRECTORIES_REMOVED > 0)
+def empty_is_no_member(old: Operations, new: Operations) -> Bool:
+    """A broker that comes back empty is in no set, once something is committed."""
+    back = new.alive - old.alive
+    empty = Replica.all().where(lambda r: log_end(new, r) == 0)
+    return (new.committed.length() > 0).implies((back & empty & (new.controller_isr | new.controller_elr)).is_empty())
+
+
+@always(when=ACKS == Acks.ALL)
+def committed_is_acknowledged(s: Operations) -> Bool:
+    """What a leader has committed of its own epoch is acknowledged: its producer does not wait for ever.
+
+    Once it leads no more, or in another epoch, the producer was told so (NOT_LEADER_OR_FOLLOWER), or waits.
+    """
+    return forall(
+        (leads(s, r) & (o < s.high_watermark[r]) & (s.written_in[s.log[r][o]] == s.leader_epoch[r])).implies(
+            s.acked.has(s.log[r][o])
+        )
+        for r in Replica.all()
+        for o in Offset.all()
+    )
+
+
+@step
+def stays_eligible(old: Operations, new: Operations) -> Bool:
+    """Who was in ISR or ELR is so still, unless something took that away.
+
+    That is: an ISR at the minimum, which needs nobody else; a start after an unclean stop; a reassignment; an election
+    of who was in neither. Who led last counts while nobody is in either.
+    """
+    members, newest = old.controller_isr | old.controller_elr, new.controller_isr | new.controller_elr
+    started = (new.alive - old.alive) - old.clean_shutdown
+    return (
+        ((members - newest - started) & new.replicas).is_empty()
+        | (new.controller_isr.size() >= new.minimum)
+        | elected_from_outside(old, new)
+    )
+
+
 # The designs.
 
 
@@ -538,7 +675,7 @@ _AS_WELL: Mapping[str, tuple[Action, ...]] = {
     "leader_adopts_isr": (is_ahead,),
     "leader_hears_known_version": (counts_news,),
     "controller_accepts_alter_partition": (goes_on,),
-    "controller_elects_unclean": (elects_replica,),
+    "controller_elects_unclean": (elects_replica, elects_as_enabled),
     "controller_sets_minimum": (counts_minimum,),
     "controller_refuses_later_copy": (counts_copy,),
 }
@@ -570,6 +707,9 @@ KAFKA_4_4 = (
             controller_cancels_reassignment,
             controller_accepts_and_completes,
             disk_is_replaced,
+            directory_is_removed,
+            controller_switches_unclean_election,
+            controller_elects_unclean_since_switched,
         )
         .replacing(
             "kafka-4.4",
@@ -595,6 +735,9 @@ KAFKA_4_4 = (
         reassignment_can_complete,
         completion_keeps_minimum,
         reassignment_is_not_held_up,
+        empty_is_no_member,
+        committed_is_acknowledged,
+        stays_eligible,
     )
     .with_defaults(
         replicas=2, min_insync=2, crashes=0, sessions_lost=1, reassignments=2, epochs=2, isr_changes=6, log=2, records=2
@@ -621,11 +764,14 @@ MENDS: Mapping[str, Mapping[str, Action | DefinitionFunction]] = {
         "enough_of_news": enough_of_newest,
     },
     ELR_OF_REPLICAS.name: {"elr_of": elr_within},
+    ELR_KEPT_BELOW_MINIMUM.name: {"keeps_elr": keeps_elr_below_minimum},
+    "mark-of-all-directories": {"marks_left": marks_of_all},
     "target-written-whole": {"added_by": added_by_target, "removed_by": removed_by_target},
 }
 """Which parts of `kafka-4.4` become which: by the design that proposes it against one way to lose a record.
 
-The last has no design of its own. It is against a reassignment that another replaced and that never ends.
+The last two have no designs of their own. The very last is against a reassignment that another replaced and that never
+ends.
 """
 
 
@@ -649,7 +795,11 @@ KAFKA_4_2 = KAFKA_4_4.replacing(
     *(KAFKA_4_4.property_named(name) for name, why in KAFKA_4_4.expected.items() if why == _REMOVED_IS_ELECTED),
 )
 
-KAFKA_4_0 = KAFKA_4_2.replacing(
+_WITHOUT_ELR = attrs.evolve(
+    KAFKA_4_2, properties=tuple(p for p in KAFKA_4_2.properties if p.name != stays_eligible.name)
+)
+
+KAFKA_4_0 = _WITHOUT_ELR.replacing(
     "kafka-4.0",
     "Kafka 4.0 as it is released, and 4.1 and 4.2 without eligible leader replicas",
     because="the feature is not on by default before 4.1, and an upgrade does not switch it on.",

@@ -63,6 +63,7 @@ final class Cluster implements AutoCloseable {
   private final int[] ports;
   private final DelayingProxy[] toController;
   private final DelayingProxy toBroker1;
+  private final int directories;
   private final int bootstrap;
   private final Node[] nodes;
   private final Admin admin;
@@ -81,7 +82,15 @@ final class Cluster implements AutoCloseable {
   /** The same with so many brokers. */
   static Story.Outcome play(int minInsync, List<Integer> replicas, int brokers, Scenario scenario)
       throws Exception {
-    try (Cluster cluster = new Cluster(minInsync, replicas, brokers)) {
+    try (Cluster cluster = new Cluster(minInsync, replicas, brokers, 1)) {
+      return scenario.run(cluster);
+    }
+  }
+
+  /** The same with one broker that has no replica, and with two log directories on each. */
+  static Story.Outcome playWithTwoDirectories(
+      int minInsync, List<Integer> replicas, Scenario scenario) throws Exception {
+    try (Cluster cluster = new Cluster(minInsync, replicas, replicas.size() + 1, 2)) {
       return scenario.run(cluster);
     }
   }
@@ -93,13 +102,15 @@ final class Cluster implements AutoCloseable {
    * @param minInsync its min.insync.replicas
    * @param replicas the brokers that have it, the leader the first of them
    * @param brokers how many there are
+   * @param directories how many log directories each broker has
    */
-  Cluster(int minInsync, List<Integer> replicas, int brokers) throws Exception {
+  Cluster(int minInsync, List<Integer> replicas, int brokers, int directories) throws Exception {
     this.brokers = brokers;
+    this.directories = directories;
     ports = new int[brokers + 1];
     toController = new DelayingProxy[brokers + 1];
     nodes = new Node[brokers + 1];
-    bootstrap = replicas.size() == 3 ? 2 : 3;
+    bootstrap = directories == 2 ? brokers : replicas.size() == 3 ? 2 : 3;
     int controllerPort = freePort();
     for (int broker = 1; broker <= brokers; broker++) {
       ports[broker] = freePort();
@@ -147,14 +158,24 @@ final class Cluster implements AutoCloseable {
       int advertised = id == 1 ? toBroker1.port() : port;
       properties.put("advertised.listeners", listener + advertised);
     }
-    properties.put("log.dirs", folder.resolve("data-" + id).toString());
+    String data = folder.resolve("data-" + id).toString();
+    boolean two = !controller && directories == 2;
+    properties.put("log.dirs", two ? data + "," + data + "b" : data);
     properties.put("log.cleaner.enable", "false"); // 128 MB, and nothing here is compacted
-    Path file = folder.resolve("node-" + id + ".properties");
+    Path file = properties(id);
+    store(properties, file);
+    format(clusterId, file);
+    return new Node(id, file);
+  }
+
+  private Path properties(int id) {
+    return folder.resolve("node-" + id + ".properties");
+  }
+
+  private static void store(Properties properties, Path file) throws IOException {
     try (Writer writer = Files.newBufferedWriter(file)) {
       properties.store(writer, null);
     }
-    format(clusterId, file);
-    return new Node(id, file);
   }
 
   static void format(String clusterId, Path file) throws Exception {
@@ -206,7 +227,39 @@ final class Cluster implements AutoCloseable {
   /** The same, without waiting for it. */
   void start(int broker) throws Exception {
     nodes[broker].awaitEnd();
-    nodes[broker] = new Node(broker, folder.resolve("node-" + broker + ".properties"));
+    nodes[broker] = new Node(broker, properties(broker));
+  }
+
+  /**
+   * The directory with the partition of a broker that has stopped is gone. It is taken out of
+   * log.dirs or, where it is replaced, there is an empty one in its place that is formatted.
+   */
+  void loseDirectory(int broker, boolean replaced) throws Exception {
+    Properties properties = new Properties();
+    try (var reader = Files.newBufferedReader(properties(broker))) {
+      properties.load(reader);
+    }
+    List<String> all = List.of(properties.getProperty("log.dirs").split(","));
+    String gone =
+        all.stream()
+            .filter(directory -> Files.exists(Path.of(directory, PARTITION.toString())))
+            .findFirst()
+            .orElseThrow(() -> new NotTried("no directory of r" + broker + " has the partition"));
+    Folders.remove(Path.of(gone));
+    if (replaced) {
+      Properties meta = new Properties();
+      String other = all.get(all.get(0).equals(gone) ? 1 : 0);
+      try (var reader = Files.newBufferedReader(Path.of(other, "meta.properties"))) {
+        meta.load(reader);
+      }
+      meta.put("directory.id", Uuid.randomUuid().toString());
+      Files.createDirectory(Path.of(gone));
+      store(meta, Path.of(gone, "meta.properties"));
+    } else {
+      properties.put(
+          "log.dirs", String.join(",", all.stream().filter(d -> !d.equals(gone)).toList()));
+      store(properties, properties(broker));
+    }
   }
 
   /** The path from a broker to the controller. */

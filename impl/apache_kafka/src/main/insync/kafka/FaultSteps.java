@@ -28,6 +28,7 @@ final class FaultSteps {
         (w, p) -> losesPower(w, p.broker("r"), p.number("survivors"), p.number("checkpoint")));
     steps.add("broker_restarts", List.of("r"), (w, p) -> restarts(w, p.broker("r")));
     steps.add("disk_is_replaced", List.of("r"), (w, p) -> replaces(w, p.broker("r")));
+    steps.add("directory_is_removed", List.of("r"), (w, p) -> removes(w, p.broker("r")));
     steps.add(
         "controller_learns_directory", List.of("r"), (w, p) -> learnsDirectory(w, p.broker("r")));
     steps.add("broker_asks_to_shut_down", List.of("r"), (w, p) -> asksToShutDown(w, p.broker("r")));
@@ -111,9 +112,26 @@ final class FaultSteps {
    * put back, or with {@code new_directories} another one, as kafka-storage.sh makes it.
    */
   private static void replaces(World world, int r) {
-    PartitionRegistration now = world.controller().partition();
     int replaced = world.history.disksReplaced;
-    if (replaced >= world.settings.disksReplaced() || replaced + 1 >= world.history.least) {
+    loses(world, r, replaced < world.settings.disksReplaced(), null);
+    world.history.disksReplaced++;
+  }
+
+  /**
+   * The directory with the log is taken out of log.dirs. The one that is left has the mark of a
+   * clean stop, if there was one.
+   */
+  private static void removes(World world, int r) {
+    int removed = world.history.directoriesRemoved;
+    boolean budget = removed < world.settings.directoriesRemoved();
+    loses(world, r, budget, world.look(r).disk.cleanEpoch());
+    world.history.directoriesRemoved++;
+  }
+
+  private static void loses(World world, int r, boolean budget, Long cleanEpoch) {
+    PartitionRegistration now = world.controller().partition();
+    History told = world.history;
+    if (!budget || told.disksReplaced + told.directoriesRemoved + 1 >= told.least) {
       throw Refused.because("beyond the model's bounds");
     }
     if (world.look(r).process != null || !world.controller().fenced(r)) {
@@ -123,9 +141,8 @@ final class FaultSteps {
       throw Refused.because("it is no replica");
     }
     Machine at = world.beside(r);
-    at.disk = Disk.NEW;
+    at.disk = new Disk(new byte[0], 0, List.of(), 0, null, cleanEpoch);
     at.disksBefore += world.settings.newDirectories() ? 1 : 0;
-    world.history.disksReplaced++;
   }
 
   /** The controller hears in which directory a replica is: handleAssignReplicasToDirs. */

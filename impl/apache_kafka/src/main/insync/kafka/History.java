@@ -17,6 +17,7 @@ final class History {
   int reassignments;
   int minimumChanges;
   int disksReplaced;
+  int directoriesRemoved;
   int copies;
   int lateNews;
 
@@ -39,6 +40,7 @@ final class History {
     made.reassignments = reassignments;
     made.minimumChanges = minimumChanges;
     made.disksReplaced = disksReplaced;
+    made.directoriesRemoved = directoriesRemoved;
     made.copies = copies;
     made.lateNews = lateNews;
     made.least = least;

@@ -26,6 +26,7 @@ record Settings(
     int leastReplicas,
     int minimumChanges,
     int disksReplaced,
+    int directoriesRemoved,
     boolean newDirectories,
     int copies,
     int lateNews) {
@@ -63,6 +64,7 @@ record Settings(
         c.path("least_replicas").asInt(1),
         c.path("minimum_changes").asInt(0),
         c.path("disks_replaced").asInt(0),
+        c.path("directories_removed").asInt(0),
         c.path("new_directories").asBoolean(false),
         c.path("copies").asInt(0),
         c.path("late_news").asInt(0));
