@@ -260,6 +260,28 @@ def reassignment_is_moot(old: Changes, new: Changes) -> Step:
 
 
 @action
+def cancellation_is_due(old: Changes, new: Changes, leader: Replica) -> Step:
+    """Taken where somebody cancels a reassignment; who was added is a stranger from then on."""
+    return (
+        old.kinds[old.phase] == Happening.CANCEL,
+        ~old.to_do.is_empty(),
+        new.strangers == old.strangers | old.adding,
+        new.to_do == blank(old.to_do),
+    )
+
+
+@action
+def cancellation_is_moot(old: Changes, new: Changes) -> Step:
+    """There is nothing to cancel; or all members were added, and the controller refuses."""
+    return (
+        old.kinds[old.phase] == Happening.CANCEL,
+        ~old.to_do.is_empty(),
+        ~under_way(WIDE) | (old.controller_isr - old.adding).is_empty(),
+        new.to_do == blank(old.to_do),
+    )
+
+
+@action
 def minimum_is_set(old: Changes, new: Changes, value: Minimum) -> Step:
     """Somebody sets min.insync.replicas, which empties the ELR (`raised_minimum`). The set has as many members."""
     return (
@@ -306,8 +328,9 @@ def at_minimum(s: Changes) -> Bool:
 
 @sometimes
 def leaves_the_model(s: Changes) -> Bool:
-    """What Kafka does next is not modelled: it is asked to reassign while nobody leads, or for all that there are while
-    another reassignment is under way; or a stranger may be elected that is being added."""
+    """What Kafka does next is not modelled: it is asked to reassign, or to cancel that, while nobody leads or nobody
+    can lead then, or to reassign to all that there are while another reassignment is under way; or a stranger may be
+    elected that is being added."""
     due = (s.kinds[s.phase] == Happening.REASSIGN) & ~s.to_do.is_empty()
     replicas, adding, removing = target_of(WIDE, s.to_do)
     alike = (replicas == s.replicas) & (adding == s.adding) & (removing == s.removing)
@@ -315,9 +338,13 @@ def leaves_the_model(s: Changes) -> Bool:
     stays = exists((s.controller_leader == r) & remaining.has(r) for r in Replica.all())
     at_once = completes(WIDE, s.controller_isr, adding, removing, replicas)
     nobody = at_once & ~stays & ~exists(remaining.has(r) & available(WIDE, r) for r in Replica.all())
+    cancels = (s.kinds[s.phase] == Happening.CANCEL) & ~s.to_do.is_empty() & under_way(WIDE)
+    kept = s.controller_isr - s.adding
+    keeps = exists((s.controller_leader == r) & kept.has(r) for r in Replica.all())
+    headless = ~kept.is_empty() & ~keeps & ~exists(kept.has(r) & available(WIDE, r) for r in Replica.all())
     stranger = s.controller_isr.is_empty() & ~(s.controller_elr & s.adding & s.strangers).is_empty()
     return (due & ((s.controller_leader == NONE) | (under_way(WIDE) & (alike | (s.to_do == s.replicas))) | nobody)) | (
-        stranger
+        (cancels & ((s.controller_leader == NONE) | headless)) | stranger
     )
 
 
@@ -428,7 +455,7 @@ def changes_design(design: Design, *, restless: bool) -> Design:
     `restless` is as in `fate_design`.
     """
     shrinking = isr_shrinks if restless else isr_loses_absent
-    own = (shrinking, isr_grows, isr_grows_and_completes, reassignment_is_moot, next_phase_begins)
+    own = (shrinking, isr_grows, isr_grows_and_completes, reassignment_is_moot, cancellation_is_moot, next_phase_begins)
 
     def wider(base: Design) -> Design:
         whole = base.replacing(
@@ -461,8 +488,9 @@ def changes_design(design: Design, *, restless: bool) -> Design:
         by_order(of(early, "controller_elects_unclean")),
         of(late, "controller_starts_reassignment", reassignment_is_due),
         of(early, "controller_reassigns_at_once", reassignment_is_due, others_become_strangers),
+        of(early, "controller_cancels_reassignment", cancellation_is_due),
         minimum_is_set,
-        *(of(early, a.name) for a in (reassignment_is_moot, next_phase_begins)),
+        *(of(early, a.name) for a in (reassignment_is_moot, cancellation_is_moot, next_phase_begins)),
         *(a for a in HAPPENINGS if a is not record_fate.next_phase_begins),
     )
     property_design = early.promising(leaves_the_model)

@@ -15,6 +15,7 @@ import attrs
 from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
 from isr_drill.runbook import (
     ALL_TOPICS,
+    CANCEL,
     DESTROY,
     DRAIN,
     ELECT,
@@ -55,7 +56,8 @@ class Brokers:
 
 @attrs.frozen
 class Course:
-    """`steps`: the entries of each step. `replicas`: the target that was asked for last. `brokers`: all that have a
+    """`steps`: the entries of each step. `replicas`: the target that was asked for last, `origin` what it began with;
+    where a reassignment was cancelled, which may have been over, the smaller of both. `brokers`: all that have a
     replica at some time. `gap`: why the rest is UNKNOWN, from `gap_step` on; then the steps from there have no entries.
     """
 
@@ -63,7 +65,9 @@ class Course:
     brokers: frozenset[int]
     minimum: int
     has_own_minimum: bool
+    origin: tuple[int, ...] = ()
     is_moving: bool = False
+    is_cancelled: bool = False
     steps: tuple[tuple[Entry, ...], ...] = ()
     down: frozenset[int] = frozenset()
     leavers: frozenset[int] = frozenset()
@@ -114,6 +118,7 @@ def courses_of(
             frozenset(p.replicas),
             cluster.min_insync(topic),
             MIN_INSYNC in topic.configs,
+            tuple(r for r in p.replicas if r not in p.adding),
             bool(p.adding or p.removing),
         )
     ]
@@ -158,6 +163,13 @@ def _after_stage(course: Course, stage: Stage, place: Place) -> Iterable[Course]
         case kind if kind == REASSIGN:
             target = stage.assignment.replicas_of(place.partition.name)
             return (course if target is None else _reassigned(course, target, place),)
+        case kind if kind == CANCEL:
+            is_named = stage.assignment.replicas_of(place.partition.name) is not None
+            return (_without_reassignment(course) if is_named and course.is_moving else course,)
+        case kind if kind == DRAIN and course.is_cancelled:
+            return (
+                attrs.evolve(course, gap="a drain after a cancelled reassignment is not carried; reassign instead"),
+            )
         case kind if kind == DRAIN:
             return _after_drain(course, stage, place)
         case kind if kind == WAIT_REASSIGNED:
@@ -213,8 +225,14 @@ def _reassigned(course: Course, target: tuple[int, ...], place: Place) -> Course
         why = f"{UNCLEAN} is not carried beside a reassignment; ask with it off"
     if why:
         return attrs.evolve(course, gap=why)
-    moved = attrs.evolve(course, replicas=target, brokers=brokers, is_moving=True)
+    origin = min(course.origin, course.replicas, key=len)
+    moved = attrs.evolve(course, replicas=target, origin=origin, brokers=brokers, is_moving=True)
     return _with(moved, Entry(REASSIGN, target))
+
+
+def _without_reassignment(course: Course) -> Course:
+    fewer = min(course.origin, course.replicas, key=len)
+    return _with(attrs.evolve(course, replicas=fewer, is_cancelled=True), Entry(CANCEL))
 
 
 def _after_drain(course: Course, stage: Stage, place: Place) -> Iterator[Course]:

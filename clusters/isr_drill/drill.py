@@ -9,7 +9,7 @@ Partitions that look alike to the runbook have the same first states, and are on
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -18,9 +18,9 @@ import attrs
 from isr_audit.cluster import Cluster, Partition
 from isr_audit.releases import Running
 from isr_drill.course import brokers_of
-from isr_drill.exploration import Exploration, Setting, Way, explore
+from isr_drill.exploration import Class, Exploration, Explored, Way, explore
 from isr_drill.runbook import RunbookStep, backwards, one_by_one, with_waits
-from isr_drill.situation import Protocol, Situation, situations_of
+from isr_drill.situation import Protocol, Shape, Shapes, Situation, situations_of
 
 
 class Records(IntEnum):
@@ -127,27 +127,45 @@ class Drill:
         )
 
 
-Explored = tuple[Exploration, Exploration]
-"""The restless exploration, and the calm one."""
+def class_of(s: Situation) -> Class:
+    return (s.setting, s.starts, s.phases)
+
+
+def silent(count: int, total: int) -> None:
+    """Tells nobody."""
+
+
+def nothing_stored(of: Class) -> Explored | None:
+    """Every class is explored."""
+    return None
 
 
 @attrs.define
 class Explorations:
-    """What was explored, so that each class is explored once. `seconds`: for each exploration, at most."""
+    """What was explored, so that each class is explored once. `seconds`: for each exploration, at most. `tell` is told
+    how many classes are explored, and of how many. `recall`: what is stored of a class (`isr_drill.answers`)."""
 
     seconds: float
-    by_class: dict[tuple[Setting, tuple[object, ...], int], Explored] = attrs.field(
-        factory=dict[tuple[Setting, tuple[object, ...], int], Explored]
-    )
+    tell: Callable[[int, int], object] = silent
+    recall: Callable[[Class], Explored | None] = nothing_stored
+    by_class: dict[Class, Explored] = attrs.field(factory=dict[Class, Explored])
 
     def of(self, s: Situation) -> Explored:
-        key = (s.setting, s.starts, s.phases)
+        key = class_of(s)
         if key not in self.by_class:
-            self.by_class[key] = (
+            self.by_class[key] = self.recall(key) or (
                 explore(s.setting, s.starts, s.phases, restless=True, most_seconds=self.seconds),
                 explore(s.setting, s.starts, s.phases, restless=False, most_seconds=self.seconds),
             )
         return self.by_class[key]
+
+    def explore_all(self, situations: Iterable[Situation]) -> None:
+        """Explore each class of these that was not explored yet."""
+        new = {class_of(s): s for s in situations if s.starts}
+        fresh = [s for key, s in new.items() if key not in self.by_class]
+        for n, s in enumerate(fresh):
+            self.tell(n, len(fresh))
+            self.of(s)
 
 
 def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explorations: Explorations) -> Drill:
@@ -157,16 +175,47 @@ def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explora
     """
     designs = [Protocol(design, runs.release) for design in (runs.design, *runs.also)]
     brokers = brokers_of(cluster, steps)
-    whole: list[PartitionDrill] = []
+    shapes, shape_by_partition = Shapes.under(cluster, steps, brokers), list[tuple[Partition, Shape]]()
+    situations: dict[Shape, list[tuple[Situation, ...]]] = {}
     for topic in cluster.topics:
+        of_topic = shapes.of_topic(topic)
         for p in topic.partitions:
-            answers = [
-                worst([of_partition(s, explorations) for s in situations_of(p, topic, cluster, d, steps, brokers)])
-                for d in designs
-            ]
-            whole.append(common(answers, runs.doubt))
+            shape = shapes.shape(p, of_topic)
+            shape_by_partition.append((p, shape))
+            if shape not in situations:
+                situations[shape] = [situations_of(p, topic, cluster, d, steps, brokers) for d in designs]
+    explorations.explore_all(s for by_design in situations.values() for several in by_design for s in several)
+
+    def answer_of(by_design: Iterable[Sequence[Situation]]) -> PartitionDrill:
+        return common([worst([of_partition(s, explorations) for s in several]) for several in by_design], runs.doubt)
+
+    def exactly(p: Partition) -> PartitionDrill:
+        topic = next(t for t in cluster.topics if t.name == p.topic)
+        return answer_of([situations_of(p, topic, cluster, d, steps, brokers) for d in designs])
+
+    answers = {shape: answer_of(by_design) for shape, by_design in situations.items()}
+    partitions = [like(answers[shape], p, shapes) for p, shape in shape_by_partition]
     used = explorations.by_class.values()
-    return Drill(tuple(steps), tuple(whole), len(used), sum(r.states + c.states for r, c in used))
+    whole = Drill(tuple(steps), tuple(partitions), len(used), sum(r.states + c.states for r, c in used))
+    return whole if not shapes.has_drain or whole.worst is None else with_own_worst(whole, exactly)
+
+
+def with_own_worst(whole: Drill, exactly: Callable[[Partition], PartitionDrill]) -> Drill:
+    """The drill whose worst partition, of which the story is told, has the brokers that a drain chose for itself."""
+    worst_one = whole.worst
+    partitions = (exactly(p.partition) if p is worst_one else p for p in whole.partitions)
+    return attrs.evolve(whole, partitions=tuple(partitions))
+
+
+def like(answer: PartitionDrill, p: Partition, shapes: Shapes) -> PartitionDrill:
+    """The answer of a partition that looks alike, with this one's brokers; whom a drain chooses stays the other's."""
+    before = answer.situation
+    if before.partition is p:
+        return answer
+    there, here = shapes.enumeration(before.partition), shapes.enumeration(p)
+    named = dict(zip(there, here, strict=True))
+    situation = attrs.evolve(before, partition=p, brokers=tuple(named.get(b, b) for b in before.brokers))
+    return attrs.evolve(answer, situation=situation)
 
 
 def of_partition(s: Situation, explorations: Explorations) -> PartitionDrill:
@@ -180,7 +229,7 @@ def of_partition(s: Situation, explorations: Explorations) -> PartitionDrill:
     for step in range(steps):
         first = s.ends[step - 1] + 1 if step and s.ends[step] > s.ends[step - 1] else s.ends[step]
         phases = range(first, s.ends[step] + 1)
-        found = next((w for p in phases if (w := restless.phases[p].ways.get("record-stays"))), None)
+        found = next((w for p in phases if (w := restless.phases[p].loss)), None)
         way = way or found
         outcomes.append(outcome_of(s, step, phases, restless, calm, is_lost=way is not None))
     return PartitionDrill(s, tuple(outcomes), way)
@@ -195,13 +244,15 @@ def outcome_of(
         because = s.gap
     elif not (restless.complete and calm.complete):
         because = f"more than {restless.states + calm.states:,} states; --seconds gives it more time"
-    elif any(BEYOND in e.phases[p].ways for e in (restless, calm) for p in range(phases.stop)):
+    elif any(BEYOND in e.phases[p].witnessed for e in (restless, calm) for p in range(phases.stop)):
         because = BEYOND_THE_MODEL
     elif any(not calm.phases[p].states for p in range(phases.stop)):
         because = "the runbook never gets so far: a wait before it does not end, for a replica stays away"
     if because:
         return Outcome(Records.MAY_BE_LOST if is_lost else Records.UNKNOWN, Service.UNKNOWN, because)
-    service = next((says for name, says in _WORST if any(name in calm.phases[p].ways for p in phases)), Service.WELL)
+    service = next(
+        (says for name, says in _WORST if any(name in calm.phases[p].witnessed for p in phases)), Service.WELL
+    )
     return Outcome(Records.MAY_BE_LOST if is_lost else Records.SAFE, service)
 
 

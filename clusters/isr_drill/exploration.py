@@ -69,11 +69,12 @@ class Way:
 
 @attrs.define
 class Sightings:
-    """What was seen of the states in which so many phases have begun: how many there are, and by the name of a property
-    a shortest way to one that decides it. That breaks `record-stays`, and is a witness of any other."""
+    """What was seen of the states in which so many phases have begun: how many there are, the properties of which one
+    is a witness, and a shortest way to one in which the record is lost."""
 
     states: int = 0
-    ways: dict[str, Way] = attrs.field(factory=dict[str, Way])
+    witnessed: set[str] = attrs.field(factory=set[str])
+    loss: Way | None = None
 
 
 @attrs.frozen
@@ -84,6 +85,12 @@ class Exploration:
     phases: tuple[Sightings, ...]
     complete: bool
     states: int
+
+
+Class = tuple[Setting, tuple[State, ...], int]
+"""What partitions have in common that are one exploration: settings, first states, and how many phases there are."""
+Explored = tuple[Exploration, Exploration]
+"""The restless exploration, and the calm one."""
 
 
 @cache
@@ -126,8 +133,10 @@ def explore(
         for name, seek, test in tests:
             if bool(test(state)) is seek:
                 is_gone = is_gone or not seek
-                if name not in sighting.ways:
-                    sighting.ways[name] = way_to(steps, parents, state)
+                if seek:
+                    sighting.witnessed.add(name)
+                elif sighting.loss is None:
+                    sighting.loss = way_to(steps, parents, state)
         for action, parameters, successor in () if is_gone else steps.successors(state):
             if successor not in parents:
                 parents[successor] = (state, action, parameters)

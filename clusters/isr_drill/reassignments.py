@@ -1,4 +1,4 @@
-"""The JSON of kafka-reassign-partitions: which replicas each partition is to have."""
+"""The JSON of kafka-reassign-partitions, or Cruise Control's proposals: which replicas each partition is to have."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ def read_assignment(text: str, source: str) -> Assignment:
         raise BadAssignment(f"{source} is no JSON ({problem}); it has one object (example: {EXAMPLE})") from None
     except RecursionError:
         raise BadAssignment(f"{source} is JSON that is nested too deeply (example: {EXAMPLE})") from None
-    entries: object = cast("Mapping[str, object]", whole).get("partitions") if isinstance(whole, dict) else None
+    fields: Mapping[str, object] = cast("Mapping[str, object]", whole) if isinstance(whole, dict) else {}
+    entries = fields.get("partitions", fields.get("proposals"))
     if not isinstance(entries, list):
-        raise BadAssignment(f"{source} has no list of partitions (example: {EXAMPLE})")
+        raise BadAssignment(f"{source} has no list of partitions, nor of proposals (example: {EXAMPLE}){_hint(fields)}")
     assignment: dict[str, tuple[int, ...]] = {}
     for entry in cast("list[object]", entries):
         name, replicas = _partition(entry, source)
@@ -63,13 +64,22 @@ def read_assignment(text: str, source: str) -> Assignment:
     return Assignment(tuple(assignment.items()))
 
 
+def _hint(fields: Mapping[str, object]) -> str:
+    """What to ask Cruise Control for, where its answer has a summary alone (OptimizationResult)."""
+    is_summary = "summary" in fields or "goalSummary" in fields
+    return "; Cruise Control lists its proposals where verbose=true and json=true are asked for" if is_summary else ""
+
+
 def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _partition(entry: object, source: str) -> tuple[str, tuple[int, ...]]:
     fields: Mapping[str, object] = cast("Mapping[str, object]", entry) if isinstance(entry, dict) else {}
-    topic, number, ids = fields.get("topic"), fields.get("partition"), fields.get("replicas")
+    ids = fields.get("replicas", fields.get("newReplicas"))
+    of: object = fields.get("topicPartition", fields)
+    named: Mapping[str, object] = cast("Mapping[str, object]", of) if isinstance(of, dict) else {}
+    topic, number = named.get("topic"), named.get("partition")
     if not isinstance(topic, str) or not _is_id(number) or not isinstance(ids, list):
         raise BadAssignment(
             f"{source} has a partition without a topic, a number or replicas: {json.dumps(entry)} (example: {EXAMPLE})"

@@ -74,6 +74,7 @@ class Happening(Choice):
     REASSIGN: ClassVar[Happening]
     WAIT_REASSIGNED: ClassVar[Happening]
     RESUME: ClassVar[Happening]
+    CANCEL: ClassVar[Happening]
 
 
 class Fate(Struct):

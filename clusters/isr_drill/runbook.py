@@ -24,11 +24,11 @@ from isr_drill.reassignments import NO_ASSIGNMENT, Assignment, BadRunbook, read_
 STOP, KILL, POWER_LOSS, DESTROY, PAUSE, START, WAIT, ELECT = (
     *("STOP", "KILL", "POWER_LOSS", "DESTROY", "PAUSE", "START", "WAIT", "ELECT"),
 )
-SET, REASSIGN, WAIT_REASSIGNED, RESUME = "SET", "REASSIGN", "WAIT_REASSIGNED", "RESUME"
+SET, REASSIGN, WAIT_REASSIGNED, RESUME, CANCEL = "SET", "REASSIGN", "WAIT_REASSIGNED", "RESUME", "CANCEL"
 """The names of `record_fate.Happening`."""
 DRAIN: Final = "DRAIN"
 """A reassignment of which only the brokers that leave are named (`isr_drill.course`)."""
-CHANGES: Final = (SET, REASSIGN, DRAIN)
+CHANGES: Final = (SET, REASSIGN, DRAIN, CANCEL)
 """What changes replicas or the minimum."""
 
 OF_BROKERS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -43,7 +43,9 @@ OF_BROKERS: Final[Mapping[str, tuple[str, ...]]] = {
     "heal": (RESUME,),
 }
 """A step that names brokers -> what happens to them, one after the other."""
-OTHERS: Final = ("lose-rack", "roll", "set", "wait", "elect", "reassign", "drain", "controller")
+OTHERS: Final = ("lose-rack", "roll", "set", "wait", "elect", "reassign", "cancel", "drain", "controller")
+WITH_FILE: Final = {"reassign": REASSIGN, "cancel": CANCEL}
+"""A step that names a file -> what happens to the partitions in it."""
 VERBS: Final = (*OF_BROKERS, *OTHERS)
 CUT: Final = "partition"
 DEEDS: Final = ("stop", "kill", "destroy", "start")
@@ -59,7 +61,7 @@ ALL_TOPICS: Final = ""
 class Stage:
     """One kind of happening to some brokers; of WAIT and ELECT none are named.
 
-    `topic` and `minimum` are those of SET, `assignment` is that of REASSIGN.
+    `topic` and `minimum` are those of SET, `assignment` is that of REASSIGN; of CANCEL its partitions count.
     """
 
     kind: str
@@ -148,7 +150,7 @@ def read_runbook(text: str, around: Surroundings, *, is_toml: bool = False) -> t
     lines = _toml_steps(text) if is_toml else [line.split("#", 1)[0] for line in text.splitlines()]
     parts = [part.strip() for line in lines for part in line.split(";")]
     parts = [part for part in parts if part]
-    files = {part: _assignment(part.split()[1:], around) for part in parts if part.split()[0] == "reassign"}
+    files = {part: _assignment(part.split(), around) for part in parts if part.split()[0] in WITH_FILE}
     joining = {b for assignment in files.values() for _, replicas in assignment.pairs for b in replicas}
     around = attrs.evolve(around, brokers={*around.brokers, *joining})
     steps = tuple(_reassign(part, files[part], around) if part in files else read_step(part, around) for part in parts)
@@ -209,8 +211,8 @@ def read_step(text: str, around: Surroundings) -> RunbookStep:
             return _elect(text, words)
         case "set":
             return _set(text, words, around)
-        case "reassign":
-            return _reassign(text, _assignment(words, around), around)
+        case "reassign" | "cancel":
+            return _reassign(text, _assignment([verb, *words], around), around)
         case "controller":
             return _controller(text, words, around)
         case "drain":
@@ -299,16 +301,17 @@ def _controller(text: str, words: list[str], around: Surroundings) -> RunbookSte
 
 
 def _assignment(words: list[str], around: Surroundings) -> Assignment:
-    if len(words) != 1:
-        raise BadRunbook("reassign names one file, as kafka-reassign-partitions reads it (example: reassign plan.json)")
-    return read_assignment(around.text_of(words[0]), words[0])
+    if len(words) != 2:
+        verb = words[0]
+        raise BadRunbook(f"{verb} names one file, as kafka-reassign-partitions reads it (example: {verb} plan.json)")
+    return read_assignment(around.text_of(words[1]), words[1])
 
 
 def _reassign(text: str, assignment: Assignment, around: Surroundings) -> RunbookStep:
     topics = [name.rpartition("-")[0] for name, _ in assignment.pairs]
     strange = sum(topic not in around.topics for topic in topics)
     note = f"{strange:,} of its {len(topics):,} partitions are of no topic that is judged" if strange else ""
-    return RunbookStep(text, (Stage(REASSIGN, assignment=assignment),), note=note)
+    return RunbookStep(text, (Stage(WITH_FILE[text.split()[0]], assignment=assignment),), note=note)
 
 
 # Other orders of the same steps
@@ -316,19 +319,25 @@ def _reassign(text: str, assignment: Assignment, around: Surroundings) -> Runboo
 
 def with_waits(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
     """The runbook with `wait in-sync` after each step that starts brokers, and within each roll, and with
-    `wait reassigned` after each reassignment."""
+    `wait reassigned` after each reassignment, but where it waits already."""
     waiting: list[RunbookStep] = []
-    for step in steps:
+    steps = tuple(steps)
+    for step, later in zip(steps, (*steps[1:], None), strict=True):
         verb = step.text.split()[0]
         if verb == "roll" and Stage(WAIT) not in step.stages:
             stages = [s for stage in step.stages for s in ((stage, Stage(WAIT)) if stage.kind == START else (stage,))]
             waiting.append(RunbookStep(f"{step.text} wait in-sync", tuple(stages)))
         else:
             waiting.append(step)
-        if verb in ("start", "replace"):
-            waiting.append(RunbookStep("wait in-sync", (Stage(WAIT),)))
-        if verb in ("reassign", "drain", "controller"):
-            waiting.append(RunbookStep("wait reassigned", (Stage(WAIT_REASSIGNED),)))
+        wait = (
+            RunbookStep("wait in-sync", (Stage(WAIT),))
+            if verb in ("start", "replace")
+            else RunbookStep("wait reassigned", (Stage(WAIT_REASSIGNED),))
+            if verb in ("reassign", "drain")
+            else None
+        )
+        if wait is not None and (later is None or later.stages != wait.stages):
+            waiting.append(wait)
     return tuple(waiting)
 
 

@@ -9,7 +9,9 @@ What is not told is taken for all that it may be, so one description stands for 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Final
 
@@ -19,10 +21,10 @@ from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN, Cluster, Partition, Re
 from isr_audit.releases import BEFORE_ELR, TODAY
 from isr_check.reference import State
 from isr_drill.changes import BEFORE_3_8, WITH_ELR, WITHOUT_ELR
-from isr_drill.course import Brokers, Course, Entry, courses_of
+from isr_drill.course import MOST_BROKERS, Brokers, Course, Entry, courses_of
 from isr_drill.exploration import MOST_PHASES, ROOMS, Setting
 from isr_drill.record_fate import Happening
-from isr_drill.runbook import SET, RunbookStep
+from isr_drill.runbook import CANCEL, DRAIN, SET, RunbookStep
 
 DESIGNS: Final = (TODAY, BEFORE_ELR)
 """The protocols that a drill carries: KRaft with eligible leader replicas, and without."""
@@ -164,6 +166,82 @@ def situation_of(
     return Situation(p, setting, order, starts, ends, gap, gap_step if gap else None)
 
 
+Shape = tuple[object, ...]
+"""What of a partition its situations depend on, but for the ids of brokers."""
+
+
+@attrs.define
+class Shapes:
+    """Which partitions look alike to a runbook. `places`: by broker the stages that name it."""
+
+    cluster: Cluster
+    steps: Sequence[RunbookStep]
+    brokers: Brokers
+    places: Mapping[int, tuple[int, ...]]
+    has_drain: bool
+
+    @classmethod
+    def under(cls, cluster: Cluster, steps: Sequence[RunbookStep], brokers: Brokers) -> Shapes:
+        """The stages of the steps by the brokers that they name."""
+        stages = [stage for step in steps for stage in step.stages]
+        places: dict[int, tuple[int, ...]] = {}
+        for number, stage in enumerate(stages):
+            for b in stage.brokers:
+                places[b] = (*places.get(b, ()), number)
+        return cls(cluster, steps, brokers, places, any(stage.kind == DRAIN for stage in stages))
+
+    def of_topic(self, topic: Topic) -> Shape:
+        """What of a topic counts."""
+        cluster = self.cluster
+        return (
+            cluster.min_insync(topic),
+            MIN_INSYNC in topic.configs,
+            cluster.unclean(topic),
+            cluster.flushed(topic),
+            tuple(cluster.is_known(topic, name) for name in (MIN_INSYNC, UNCLEAN, FLUSH)),
+            tuple(step.topic == topic.name for step in self.steps),
+            tuple(stage.topic == topic.name for step in self.steps for stage in step.stages),
+        )
+
+    def enumeration(self, p: Partition) -> tuple[int, ...]:
+        """The brokers of a partition in the order in which they count."""
+        targets = (b for several in self.targets(p) for b in several or ())
+        return tuple(dict.fromkeys((*p.replicas, *targets, *p.isr, *(p.elr or ()), *(p.last_known_elr or ()))))
+
+    def targets(self, p: Partition) -> list[tuple[int, ...] | None]:
+        stages = (stage for step in self.steps for stage in step.stages if stage.assignment.pairs)
+        return [stage.assignment.replicas_of(p.name) for stage in stages]
+
+    def shape(self, p: Partition, topic: Shape) -> Shape:
+        """What of a partition counts. A drain names nobody who takes a place: there it counts who else may."""
+        brokers = self.enumeration(p)
+        at = {b: i for i, b in enumerate(brokers)}
+        several = (p.replicas, p.isr, p.elr, p.last_known_elr, p.adding, p.removing, p.offline, *self.targets(p))
+        return (
+            self.others_than(brokers) if self.has_drain else (),
+            topic,
+            p.unread_columns,
+            None if p.leader is None else at.get(p.leader, -1),
+            tuple(None if some is None else tuple(at[b] for b in some if b in at) for some in several),
+            tuple(map(self.look, brokers)),
+        )
+
+    def look(self, b: int) -> tuple[object, ...]:
+        """What of a broker counts."""
+        living = self.cluster.living
+        return (self.places.get(b, ()), living is not None and b in living, b in self.brokers.running)
+
+    @cached_property
+    def looks(self) -> Counter[tuple[object, ...]]:
+        """How many brokers look so."""
+        return Counter(map(self.look, self.brokers.names))
+
+    def others_than(self, brokers: Iterable[int]) -> frozenset[object]:
+        """How many other brokers look so, of many as many as a partition can have."""
+        own = Counter(self.look(b) for b in brokers if b in self.brokers.names)
+        return frozenset((look, min(n - own[look], MOST_BROKERS)) for look, n in self.looks.items())
+
+
 def mask(positions: Iterable[int]) -> int:
     """Replicas by their positions as a set of the model."""
     return sum(1 << i for i in positions)
@@ -183,10 +261,16 @@ class Beginning:
         """Some brokers as a set of the model."""
         return mask(i for i, b in enumerate(self.brokers) if b in brokers)
 
+    def target_of(self, e: Entry) -> int:
+        """The set of a phase. The minimum that is set is one of as many members; a cancellation has a member, too."""
+        if e.kind == SET:
+            return (1 << e.minimum) - 1
+        return 1 if e.kind == CANCEL else self.mask_of(e.brokers)
+
     def runbook(self) -> dict[str, object]:
-        """The phases; the minimum that is set is a set of as many members."""
+        """The phases."""
         room = next(r for r in ROOMS if len(self.plan) <= r)
-        phases = [(KIND[e.kind], self.mask_of(e.brokers) if e.kind != SET else (1 << e.minimum) - 1) for e in self.plan]
+        phases = [(KIND[e.kind], self.target_of(e)) for e in self.plan]
         kinds, targets = zip(*((0, 0), *phases, *[(0, 0)] * (room - len(phases))), strict=True)
         return {"kinds": kinds, "targets": targets, "phase": 0, "to_do": 0}
 

@@ -35,11 +35,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     "isr_grows_and_completes": "{0} joins the ISR, which completes the reassignment, and {1} leads",
     "controller_starts_reassignment": "the replicas are to be {0}",
     "controller_reassigns_at_once": "the replicas are {0} at once, and {1} leads",
+    "controller_cancels_reassignment": "the reassignment is cancelled, and {0} leads",
     "replica_is_deleted": "{0} has no replica any more, and deletes its log",
     "minimum_is_set": "min.insync.replicas is {0}, and nobody is eligible any more that is not in sync",
 }
 """An action -> what it does; the numbers stand for its parameters. those of SILENT say nothing."""
-SILENT: Final = ("phase_is_moot", "reassignment_is_moot")
+SILENT: Final = ("phase_is_moot", "reassignment_is_moot", "cancellation_is_moot")
 SETS: Final = (
     *("isr_shrinks", "record_is_acknowledged", "controller_starts_reassignment", "controller_reassigns_at_once"),
 )

@@ -328,7 +328,7 @@ def do(run: Run, deed: Deed) -> None:
         world.lag |= dict.fromkeys(pairs, deed.lasting) if deed.kind == "slow" else {}
         return
     if deed.kind == "lead":
-        _leads(world, who)
+        leads(world, who)
         return
     if deed.kind == "remake":
         run.admin.wants_another(world)
@@ -366,7 +366,7 @@ def do(run: Run, deed: Deed) -> None:
             pass
 
 
-def _leads(world: World, broker: BrokerId) -> None:
+def leads(world: World, broker: BrokerId) -> None:
     """Another order of assignment (AlterPartitionReassignments), and an election of the preferred leader by it."""
 
     def happens(runtime: Runtime, now: Millis) -> None:

@@ -227,12 +227,13 @@ def drill(
         from insync.answers import DrillAnswer, answer_from
         from insync.words import SILENT, command_of, several, words_of
         from insync_cli.clusters import drill as verb
+        from insync_cli.clusters.drill_page import page_of
         from insync_cli.clusters.drill_text import document
         from insync_cli.options import read_options
 
         words = words_of(["; ".join(map(str, several(steps)))], options, {})
         answer = verb.answer_of(attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT))
-        view = _view(document(answer), lambda out: verb.show(out, answer))
+        view = _view(document(answer), lambda out: verb.show(out, answer), lambda: page_of(answer))
         return answer_from(DrillAnswer, document(answer), view=view, command=command_of(verb.USAGE, words))
 
 

@@ -64,6 +64,44 @@ def test_the_story_and_a_better_order_are_told(tmp_path: Path, capsys: pytest.Ca
     assert report["mended"]["steps"][1] == "wait in-sync"
 
 
+def test_a_ticket_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ticket, page = tmp_path / "drill.md", tmp_path / "drill.html"
+    assert drill(tmp_path, "destroy 11 12 13", "--markdown", str(ticket), "--html", str(page)) == 12
+    text = ticket.read_text(encoding="utf-8")
+    assert "NO: acknowledged records of 1 of 1 partition" in text
+    assert "| 1 destroy 11 12 13 |" in text
+    assert "1. now: " in text
+    assert "| t | 1 | 0 | 0 | 0 |" in text
+    html = page.read_text(encoding="utf-8")
+    assert "<script" not in html
+    assert "disk gone" in html
+    capsys.readouterr()
+    assert drill(tmp_path, "stop", "13", "--html", str(tmp_path / "topics.txt")) == 64
+    assert "is read, and would be replaced" in capsys.readouterr().err
+
+
+def test_advice_does_not_wait_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was `replace 11; wait in-sync; wait in-sync; ...`."""
+    assert drill(tmp_path, "replace 11; wait in-sync; replace 12; replace 13") == 12
+    said = " ".join(capsys.readouterr().out.split())
+    assert '"replace 11; wait in-sync; replace 12; wait in-sync; replace 13; wait in-sync"' in said
+
+
+PROPOSALS = """{"summary": {"numReplicaMovements": 1}, "proposals": [{"topicPartition": {"hash": 0, "partition": 0,
+"topic": "t"}, "oldLeader": 11, "oldReplicas": [11, 12, 13], "newReplicas": [11, 12, 14]}], "version": 1}"""
+
+
+def test_proposals_of_cruise_control_are_a_reassignment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(PROPOSALS, encoding="utf-8")
+    assert drill(tmp_path, f"reassign {plan}; wait reassigned; stop 13", "--seconds", "600") == 0
+    assert drill(tmp_path, f"reassign {plan}; cancel {plan}; wait reassigned", "--seconds", "600") == 0
+    plan.write_text('{"summary": {}, "goalSummary": [], "version": 1}', encoding="utf-8")
+    capsys.readouterr()
+    assert drill(tmp_path, f"reassign {plan}") == 65
+    assert "where verbose=true and json=true are asked for" in capsys.readouterr().err
+
+
 def test_runbooks_and_racks_in_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "racks.txt").write_text("11 a\n12: b  # the other\n13=a\n", encoding="utf-8")
     (tmp_path / "zone.toml").write_text('steps = ["lose-rack a"]\n', encoding="utf-8")

@@ -25,6 +25,7 @@ from isr_protocol.designs.reassignment import completes_with_added, completes_wi
 ASKED = {
     "controller_starts_reassignment": "REASSIGN",
     "controller_reassigns_at_once": "REASSIGN",
+    "controller_cancels_reassignment": "CANCEL",
     "controller_sets_minimum": "SET",
 }
 """What people do in the protocol's model -> the happening that a runbook calls it."""
@@ -140,8 +141,7 @@ def walks(pace: Pace, number: int, length: int, seed: int, counts: dict[str, int
         for _ in range(length):
             by_action: dict[int, list[tuple[Sequence[object], State]]] = {}
             for a, parameters, new in pace.fine.successors(state):
-                if pace.fine.instance.actions[a].name != "controller_cancels_reassignment":
-                    by_action.setdefault(a, []).append((parameters, new))
+                by_action.setdefault(a, []).append((parameters, new))
             if not by_action:
                 break
             actions = sorted(by_action)
@@ -216,6 +216,7 @@ def with_guard_of(name: str) -> Design:
         ("isr_grows_and_completes", "controller_accepts_and_completes"),
         ("controller_reassigns_at_once", "controller_reassigns_at_once"),
         ("controller_starts_reassignment", "controller_starts_reassignment"),
+        ("controller_cancels_reassignment", "controller_cancels_reassignment"),
         ("minimum_is_set", "controller_sets_minimum"),
         ("record_is_acknowledged", ""),
     ],

@@ -171,6 +171,13 @@ def test_a_minimum_that_is_raised_above_the_isr_refuses_writes() -> None:
         ("drain 3; wait reassigned; destroy 4 1", [SAFE, SAFE, LOST]),
         ("drain 2 3", [UNKNOWN]),  # one broker has no replica, and two are to go
         ("drain 3; wait in-sync; stop 1", [SAFE, SAFE, SAFE]),
+        ("cancel move; stop 1", [SAFE, SAFE]),  # there is nothing to cancel
+        ("reassign move; cancel move; wait in-sync; destroy 3", [SAFE] * 4),
+        ("reassign move; cancel move; destroy 3", [SAFE, SAFE, LOST]),  # the record was on 3 and on 4, which is removed
+        ("reassign move; cancel move; destroy 1 2", [SAFE, SAFE, LOST]),
+        ("reassign move; wait reassigned; cancel move; destroy 1", [SAFE, SAFE, SAFE, SAFE]),
+        ("reassign move; kill 1 2 3; cancel move", [SAFE, SAFE, UNKNOWN]),  # perhaps while nobody leads
+        ("reassign move; cancel move; drain 3", [SAFE, SAFE, UNKNOWN]),
     ],
 )
 def test_replicas_that_change(text: str, expected: list[Records]) -> None:
@@ -189,6 +196,15 @@ def test_there_and_back_elects_who_was_removed() -> None:
     assert worst is not None
     assert worst.way is not None
     assert any("deletes its log" in line for line in story(worst.situation, worst.way, whole.steps))
+
+
+def test_a_cancelled_move_that_is_tried_again_elects_who_was_removed() -> None:
+    """The other way of found/removed-replica: who was added and removed again is in the ELR, without its log."""
+    text = "reassign move; kill 2 3; cancel move; reassign move; kill 1"
+    whole = drilled(with_spares(cluster_of(), 4), text, release=(4, 3))
+    assert records(whole)[-1] is LOST
+    calm = drilled(with_spares(cluster_of(), 4), "reassign move; cancel move; wait in-sync; kill 1", release=(4, 3))
+    assert set(records(calm)) == {SAFE}
 
 
 def test_a_reassignment_that_is_under_way_goes_on() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,6 +16,7 @@ from isr_audit.audit import MAY_BE_LOST, SURVIVES, Row
 from isr_check.reference import Evaluator
 from isr_trace.itf import itf_text
 from isr_visual.document import Model, document
+from isr_visual.overview import items, table
 from isr_visual.page import page
 
 if TYPE_CHECKING:
@@ -74,19 +75,19 @@ def _overview(audit: Audit, links: dict[str, str]) -> str:
         _summary(audit.rows),
         f'<p class="quiet">{escape(audit_text.LEGEND)} Not judged: {audit_text.NOT_JUDGED}.</p>',
         "<h2>Now</h2>",
-        _items(audit_text.now_lines(audit)),
+        items(audit_text.now_lines(audit)),
         *(_plan(*plan) for plan in audit_text.plans(audit)),
-        _items(f"note: {note}" for note in audit_text.notes(audit)),
+        items(f"note: {note}" for note in audit_text.notes(audit)),
         *(_row(row, n, links) for n, row in enumerate(audit.rows)),
     ]
     known = list(audit_text.bug_lines(audit))
-    parts += [f"<h2>{audit_text.BUGS}</h2>", _items(known)] if known else []
+    parts += [f"<h2>{audit_text.BUGS}</h2>", items(known)] if known else []
     return "\n".join(parts)
 
 
 def _plan(topics: str, change: Change, steps: Sequence[AdviceStep]) -> str:
     """What to do, in order, with what to type."""
-    items = "".join(
+    lines = "".join(
         f"<li>{escape(step.says)}"
         + "".join(f"<br><code>{escape(line)}</code>" for line in audit_text.lines_to_type(step))
         + "</li>"
@@ -94,7 +95,7 @@ def _plan(topics: str, change: Change, steps: Sequence[AdviceStep]) -> str:
     )
     price = escape(", and ".join(change.costs))
     title = escape(f"{topics}: {' and '.join(change.settings)}")
-    return f'<h2>What to change of {title}</h2><ol>{items}</ol><p class="advice">The price: {price}</p>'
+    return f'<h2>What to change of {title}</h2><ol>{lines}</ol><p class="advice">The price: {price}</p>'
 
 
 def _summary(rows: Sequence[Row]) -> str:
@@ -105,7 +106,7 @@ def _summary(rows: Sequence[Row]) -> str:
         [f'<a href="#row-{n}">{escape(title(row))}</a>', *(_answer(x) for x in row.lines if x.acks == "all")]
         for n, row in enumerate(rows)
     ]
-    return _table(head, body)
+    return table(head, body)
 
 
 def _row(row: Row, n: int, links: dict[str, str]) -> str:
@@ -115,12 +116,12 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
     ]
     parts = [
         f'<h2 id="row-{n}">{escape(title(row))}</h2>',
-        _items(f"note: {note}" for note in row.notes),
-        _table(audit_text.TABLE, cells),
+        items(f"note: {note}" for note in row.notes),
+        table(audit_text.TABLE, cells),
         f"<p>{escape(audit_text.stopping(row))}</p>",
         *(_loss(row, first, same, links) for first, same in losses(row)),
     ]
-    runs = _items((f"<code>{escape(command)}</code>" for command in audit_text.commands_without_loss(row)), text=False)
+    runs = items((f"<code>{escape(command)}</code>" for command in audit_text.commands_without_loss(row)), text=False)
     parts.append(f"<details><summary>Runs in which nothing is lost, or nothing was decided</summary>{runs}</details>")
     return "\n".join(parts)
 
@@ -142,21 +143,3 @@ def _loss(row: Row, line: Line, same: Sequence[Line], links: dict[str, str]) -> 
 
 def _answer(line: Line) -> str:
     return f'<span class="answer {KINDS.get(line.verdict, "")}">{escape(line.verdict)}</span>'
-
-
-def _items(lines: Iterable[str], *, text: bool = True) -> str:
-    items = "".join(f"<li>{escape(line) if text else line}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells of the body are HTML. Each knows the head of its column, which a telephone shows beside it."""
-
-    def cell_text(title: str, cell: str) -> str:
-        return f'<td data-head="{escape(title)}">{cell}</td>'
-
-    body = "".join(f"<tr>{''.join(map(cell_text, head, row))}</tr>" for row in rows)
-    return (
-        f'<div class="wide"><table><thead><tr>{"".join(f"<th>{escape(h)}</th>" for h in head)}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from insync_cli import options
+from insync_cli import options, terminal
 from insync_cli.clusters import drill_text
 from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release, text_of
 from insync_cli.exits import Exit, InputError, UsageError
@@ -17,6 +17,7 @@ from insync_cli.options import Usage, arguments, group, option, repeated_option,
 from insync_cli.terminal import Output
 from isr_audit.cluster import Cluster, Release
 from isr_audit.releases import running
+from isr_drill.answers import answer_of as stored_answer_of
 from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
 from isr_drill.quorum import voters_of
 from isr_drill.reassignments import BadAssignment, BadRunbook
@@ -53,12 +54,20 @@ class Options:
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
     seconds: float = option("S", "explore each class of partitions for S seconds at most", seconds, SECONDS)
+    markdown: Path | None = option("FILE", "the same for a ticket", Path)
+    html: Path | None = option("FILE", "the same as one offline page, with a timeline of the brokers", Path)
     output: Output = group(Output)
 
 
 def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
     answer = answer_of(invocation)
+    if invocation.markdown is not None:
+        terminal.write_text(invocation.markdown, drill_text.markdown(answer))
+    if invocation.html is not None:
+        from insync_cli.clusters.drill_page import write_page
+
+        write_page(answer, invocation.html)
     invocation.output.answer(
         drill_text.document(answer), lambda out: drill_text.show(out, answer), drill_text.last_line(answer)
     )
@@ -72,8 +81,13 @@ def show(out: Console, answer: drill_text.Answer) -> None:
 
 
 def answer_of(invocation: Options) -> drill_text.Answer:
-    """What the steps do to the cluster; nothing is printed."""
+    """What the steps do to the cluster; nothing is printed but progress."""
     invocation.output.check()
+    sources = (*invocation.describe, *([invocation.racks] if invocation.racks is not None else []))
+    for file in (invocation.markdown, invocation.html):
+        if file is not None:
+            terminal.check_apart(file, sources)
+            terminal.check_writable(file)
     if invocation.bootstrap is None and not invocation.describe:
         raise UsageError("insync drill: give --describe FILE or --bootstrap HOST:PORT (see insync drill --help)")
     if invocation.client is not None and invocation.bootstrap is None:
@@ -86,10 +100,13 @@ def answer_of(invocation: Options) -> drill_text.Answer:
     steps = runbook_of(invocation.steps, cluster)
     cluster = with_moved_partitions(cluster, steps)
     runs = running(cluster, invocation.kafka, invocation.elr)
-    explorations = Explorations(invocation.seconds)
-    whole = drill(cluster, runs, steps, explorations)
-    code = exit_code(whole, cluster)
-    other = None if code is Exit.HOLDS else mend(cluster, runs, whole, explorations)
+    with invocation.output.ticker() as ticker, ticker.meanwhile("classes of partitions") as tell:
+        explorations = Explorations(
+            invocation.seconds, lambda done, total: tell("classes of partitions", done, total), stored_answer_of
+        )
+        whole = drill(cluster, runs, steps, explorations)
+        code = exit_code(whole, cluster)
+        other = None if code is Exit.HOLDS else mend(cluster, runs, whole, explorations)
     return drill_text.Answer(cluster, runs, whole, other, int(code))
 
 

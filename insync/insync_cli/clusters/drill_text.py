@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
@@ -30,6 +30,8 @@ WORDS: Final = {
     Service.REFUSES: "refuses acks=all",
     Service.AT_MINIMUM: "at minimum",
 }
+COUNTS: Final = ("may be lost", "unknown", "safe", "of these no leader or no writes")
+"""The columns of a count, after what is counted."""
 HEADER: Final = ("step", "no leader", "refuses", "at minimum", "may be lost", "unknown", "safe", "the worst, by name")
 
 
@@ -71,7 +73,8 @@ def decision_for_topics(answer: Answer) -> str:
             if worst
             else ""
         )
-        return f"NO: acknowledged records of {len(losses):,} {of} may be lost{when}: {names(losses)}"
+        first = sorted(losses, key=lambda p: p.loss_step or 0)
+        return f"NO: acknowledged records of {len(losses):,} {of} may be lost{when}: {names(first)}"
     gaps = answer.cluster.gaps
     if gaps:
         more = f", and {len(gaps) - 1:,} more of the kind" if len(gaps) > 1 else ""
@@ -187,6 +190,51 @@ def better_order(answer: Answer) -> str:
     return f'Better, {answer.other.change}: "{steps}"{meanwhile}'
 
 
+Row: TypeAlias = tuple[str, int, int, int, int]
+"""What is counted, then the numbers of `COUNTS`."""
+
+
+def by_topic(whole: Drill) -> list[Row]:
+    """Of each topic that the steps touch the partitions by the worst that happens to them, worst topics first."""
+    return _counts(whole, lambda p: (p.partition.topic,))
+
+
+def by_broker(whole: Drill) -> list[Row]:
+    """The same of each broker that has a replica before the first step."""
+    return _counts(whole, lambda p: tuple(f"broker {b}" for b in p.partition.replicas))
+
+
+def _counts(whole: Drill, names_of: Callable[[PartitionDrill], Sequence[str]]) -> list[Row]:
+    groups: dict[str, list[PartitionDrill]] = {}
+    for p in whole.in_reach:
+        for name in names_of(p):
+            groups.setdefault(name, []).append(p)
+    rows: list[Row] = []
+    for name, some in groups.items():
+        records = [min(o.records for o in p.outcomes) for p in some]
+        safe = [p for p, r in zip(some, records, strict=True) if r is Records.SAFE]
+        stops = sum(any(o.service in (Service.LEADERLESS, Service.REFUSES) for o in p.outcomes[1:]) for p in safe)
+        rows.append((name, records.count(Records.MAY_BE_LOST), records.count(Records.UNKNOWN), len(safe), stops))
+    return sorted(rows, key=lambda row: (*(-n for n in row[1:3]), -row[4], len(row[0]), row[0]))
+
+
+def markdown(answer: Answer) -> str:
+    """The same for a ticket, with all of the story."""
+    whole, worst = answer.drill, answer.drill.worst
+    lines = ["# insync drill", "", decision(answer), ""]
+    lines += [line for text in [what_to_wait_for(answer)] if text for line in (text, "")]
+    lines += [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
+    lines += [f"| {' | '.join(row(whole, step))} |" for step in range(len(whole.steps) + 1)]
+    if worst is not None and worst.way is not None:
+        lines += ["", f"## How {worst.partition.name} loses a record", ""]
+        lines += [f"{n}. {line}" for n, line in enumerate(story(worst.situation, worst.way, whole.steps), 1)]
+    for title, rows in (("topic", by_topic(whole)), ("broker", by_broker(whole))):
+        lines += ["", f"## By {title}", "", f"| {' | '.join((title, *COUNTS))} |", "|---" * (len(COUNTS) + 1) + "|"]
+        lines += [f"| {' | '.join((name, *(f'{n:,}' for n in numbers)))} |" for name, *numbers in rows]
+    lines += ["", "## What was assumed", "", *(f"- {note}" for note in notes(answer)), "", last_line(answer), ""]
+    return "\n".join(lines)
+
+
 def last_line(answer: Answer) -> str:
     """The mended runbook where one was looked for, and what was explored."""
     lines = [] if answer.code == 0 else [better_order(answer)]
@@ -215,6 +263,8 @@ def document(answer: Answer) -> dict[str, object]:
             }
             for p in whole.partitions
         ],
+        "by_topic": [dict(zip(("topic", *COUNTS), r, strict=True)) for r in by_topic(whole)],
+        "by_broker": [dict(zip(("broker", *COUNTS), r, strict=True)) for r in by_broker(whole)],
         "worst": None
         if worst is None or way is None
         else {"partition": worst.partition.name, "story": story(worst.situation, way, whole.steps)},
