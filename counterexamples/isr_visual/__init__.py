@@ -9,5 +9,6 @@ variables that mean something to the picture, all of them), `states` (between th
   could be elected), `schedule` (the same under another design), `sources` (the text of an action), `model_script` (the
   model as JavaScript).
 - In the browser: script/app.js, which has the parts of the page, each in a file beside it.
+- Pages of text and tables, without a script: `overview`.
 - Files without a page: `picture` and `svg`, `shiviz`, `state_graph`.
 """

@@ -9,5 +9,5 @@ Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and
 - What a cluster can lose: `cluster_source` (what was told of it), `metadata_source` (by a controller's files),
   `audit`, `audit_text`, `audit_short`, `audit_page`, `audit_metrics`, `audit_server`.
 - What a release is known to lose: `bugs`.
-- What is lost by steps: `drill`, `drill_text`.
+- What is lost by steps: `drill`, `drill_text`, `drill_page`.
 """
