@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, partial
+from itertools import pairwise
 from random import Random
 from typing import Final
 
@@ -173,6 +174,11 @@ class Trial:
 
     def is_out(self, broker: BrokerId) -> bool:
         return broker not in self.partition.isr
+
+    def is_registered(self, broker: BrokerId) -> bool:
+        """The controller knows this very process."""
+        node, known = self.host(broker).node, self.world.controller.brokers.get(broker)
+        return node is not None and known is not None and node.broker_epoch == known.epoch
 
     def is_leaving(self, broker: BrokerId) -> bool:
         known = self.world.controller.brokers.get(broker)
@@ -418,6 +424,10 @@ def _disturb(trial: Trial, chance: Random) -> None:
 # As a story says
 
 
+ELECTIONS: Final = ("controller_elects_returned", "controller_elects_unclean", "controller_elects_by_order")
+"""Steps whose leader is the first, in the order of assignment, of those who can lead then."""
+
+
 @attrs.define
 class Driver:
     """A trial that is steered along the way of a drill to its loss.
@@ -462,8 +472,8 @@ class Driver:
     def drive(self) -> str:
         """How a record is lost, or ""."""
         trial, acked = self.trial, False
-        where = 0
-        for name, parameters, before, after in self.states():
+        where, whole = 0, list(self.states())
+        for (name, parameters, before, after), (later, named, _, _) in pairwise([*whole, whole[-1]]):
             old, new = (values_of(self.situation, s) for s in (before, after))
             acked = bool(old["acked"])
             members = self.named(old["controller_isr"]) | self.named(new["controller_isr"])
@@ -477,6 +487,8 @@ class Driver:
             trial.cuts()
             if name == "next_phase_begins":
                 where = int(str(parameters[0]))
+            if later in ELECTIONS:
+                trial.order(self.broker(named[0]))
             self.act(name, parameters, where)
             trial.wait(partial(self.is_done, name, parameters, len(trial.ledger.keys), acked), self.most(name))
             if name == "record_is_acknowledged" and self.early:
@@ -534,10 +546,7 @@ class Driver:
                     trial.order(self.broker(parameters[1]))
                 if name == "controller_reassigns_at_once":
                     trial.changes(Entry(REASSIGN, self.target(parameters[0])))
-            case "controller_elects_returned" | "controller_elects_unclean":
-                trial.order(self.broker(parameters[0]))
             case "controller_elects_by_order":
-                trial.order(self.broker(parameters[0]))
                 trial.changes(Entry("ELECT"))
             case "controller_starts_reassignment":
                 trial.changes(Entry(REASSIGN, self.target(parameters[0])))
@@ -573,7 +582,7 @@ class Driver:
             case "broker_shuts_down":
                 return not trial.host(first).alive
             case "broker_restarts":
-                return trial.host(first).alive and not trial.is_fenced(first)
+                return trial.is_registered(first)
             case "isr_grows" | "isr_grows_and_completes":
                 return first in p.isr
             case "isr_shrinks":
@@ -590,13 +599,20 @@ class Driver:
 
 
 def past_of(case: Case, situation: Situation, start: State) -> tuple[tuple[str, int], ...]:
-    """The case's past, so that who is down left the mark of a clean shutdown where the story begins so."""
-    clean = values_of(situation, start)["clean_shutdown"]
-    marked = {b for i, b in enumerate(situation.brokers) if int(str(clean)) >> i & 1}
-    return tuple(
-        (("stop" if broker in marked else "kill") if deed in ("stop", "kill") else deed, broker)
-        for deed, broker in case.past
-    )
+    """Another past of the same description, as the story begins: whether who is down left the mark of a clean shutdown,
+    and that a member has its disk."""
+    values = values_of(situation, start)
+
+    def named(variable: str) -> set[BrokerId]:
+        return {b for i, b in enumerate(situation.brokers) if int(str(values[variable])) >> i & 1}
+
+    marked, members = named("clean_shutdown"), named("controller_isr") | named("controller_elr")
+    past: list[tuple[str, int]] = []
+    for deed, broker in case.past:
+        is_down = deed in ("stop", "kill") or (deed == "wipe and kill" and broker in members)
+        if deed != "wipe" or broker not in members:
+            past.append((("stop" if broker in marked else "kill") if is_down else deed, broker))
+    return tuple(past)
 
 
 def driven_run(case: Case, seen: Seen, answer: PartitionDrill, *, early: bool, session_ms: Millis) -> str:
