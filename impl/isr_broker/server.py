@@ -77,11 +77,25 @@ def clock() -> Millis:
     return time.monotonic_ns() // 1_000_000
 
 
-class Incoming(asyncio.StreamReaderProtocol):
-    """What a connection sends: `counts` is told of it when it arrives, and of what came before anybody counted."""
+HANDSHAKE_SECONDS: Final = 10.0
+"""A client has so long for the handshake of TLS."""
 
+
+class Incoming(asyncio.StreamReaderProtocol):
+    """What a connection sends: `counts` is told of it when it arrives, and of what came before anybody counted.
+
+    With `waits` nothing is read before the handshake of TLS begins: its first bytes are not the stream's.
+    """
+
+    waits = False
     _early = 0
     _counts: Callable[[int], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody has connected."""
+        if self.waits and isinstance(transport, asyncio.ReadTransport):
+            transport.pause_reading()
+        super().connection_made(transport)
 
     def begins(self, counts: Callable[[int], None]) -> None:
         """From now on it is counted."""
@@ -224,7 +238,7 @@ class Server:
         for listener in names.all() or (everything(*self.address),):
             context = server_context(self.settings) if listener.tls else None
             opened = await asyncio.get_running_loop().create_server(
-                partial(self._incoming, listener), listener.host, listener.port, ssl=context, start_serving=False
+                partial(self._incoming, listener, context), listener.host, listener.port, start_serving=False
             )
             port = int(opened.sockets[0].getsockname()[1])
             self._open.append((attrs.evolve(listener, port=port), opened))
@@ -307,10 +321,18 @@ class Server:
 
     # Connections
 
-    def _incoming(self, listener: Listener) -> Incoming:
-        return Incoming(asyncio.StreamReader(), partial(self._accept, listener))
+    def _incoming(self, listener: Listener, context: ssl.SSLContext | None) -> Incoming:
+        incoming = Incoming(asyncio.StreamReader(), partial(self._accept, listener, context))
+        incoming.waits = context is not None
+        return incoming
 
-    async def _accept(self, listener: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(
+        self,
+        listener: Listener,
+        context: ssl.SSLContext | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         if len(self.connections) >= self.settings.max_connections:
@@ -321,9 +343,13 @@ class Server:
         replies: Replies = asyncio.Queue(IN_FLIGHT)
         room = asyncio.Event()
         own = OF_A_CONNECTION + (OF_TLS if listener.tls else 0)
-        holder = self.flow.open(writer.transport.abort, room.set, own)
+        holder = self.flow.open(lambda: writer.transport.abort(), room.set, own)
         incoming = writer.transport.get_protocol()
         assert isinstance(incoming, Incoming)
+        if context is not None and not await self._shakes_hands(context, writer):
+            self.flow.close(holder)
+            self.connections.discard(task)
+            return
         incoming.begins(partial(self.flow.arrives, holder))
         # What is written is known to be taken only when nothing of it is left here. With an upper limit of 0 asyncio's
         # TLS stops the writer of an empty buffer, and nothing starts it again.
@@ -357,6 +383,15 @@ class Server:
                 # Nobody will take it, so it need not be built.
                 replies.get_nowait()[0].cancel()
             writer.close()
+
+    async def _shakes_hands(self, context: ssl.SSLContext, writer: asyncio.StreamWriter) -> bool:
+        """Whether a connection, which counts from its first moment, speaks TLS in time."""
+        try:
+            await writer.start_tls(context, ssl_handshake_timeout=HANDSHAKE_SECONDS)
+        except (OSError, asyncio.CancelledError):
+            writer.transport.abort()
+            return False
+        return True
 
     async def _content(self, listener: Listener, reader: asyncio.StreamReader, size: int) -> Content:
         """What a frame says. The frame itself is not kept: what is long in it, the request has.
@@ -418,14 +453,24 @@ class Server:
             if said is not None:
                 say(said)
             return said is not None
-        await self._serve(listener, request, as_frame(request, future.done, say), holder, room)
+
+        def fail(why: str) -> None:
+            self.log(f"{why}: connection closed")
+            future.set_exception(ConnectionError(why))
+
+        await self._serve(listener, request, as_frame(request, future.done, say, fail), holder, room)
         return True
 
     async def _serve(
         self, listener: Listener, request: protocol.Request, reply: Reply, holder: Holder, room: asyncio.Event
     ) -> None:
         """Have a request answered, and wait until what follows it may be served."""
-        gate = Gate()
+
+        def fail(error: Exception) -> None:
+            self.log(f"API {request.key} cannot be served further: {error!r}: connection closed")
+            holder.abort()
+
+        gate = Gate(fails=fail)
         if (refused := refusal(listener, request)) is not None:
             reply(refused)
         elif request.key == protocol.API_VERSIONS:

@@ -177,7 +177,7 @@ def test_an_extension_that_contradicts_itself_is_refused(alone: Requests) -> Non
         ([("t", [("segment.ms", "5"), ("segment.ms", "6")])], Error.INVALID_REQUEST),
         ([("t", [("segment.ms", "5")]), ("t", [("flush.ms", "5")])], Error.INVALID_REQUEST),
         ([("", [("segment.ms", "5")])], Error.INVALID_REQUEST),
-        ([("t", [("segment.ms", "x" * 40_000)])], Error.INVALID_CONFIG),
+        ([("t", [("segment.ms", "x" * 32_000)])], Error.INVALID_CONFIG),
         ([("t", [("min.insync.replicas", str(MAX_INT + 1))])], Error.INVALID_CONFIG),
         ([("nowhere", [("segment.ms", "5")])], Error.UNKNOWN_TOPIC_OR_PARTITION),
     ],

@@ -10,7 +10,9 @@ import socket
 import ssl
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import confluent_kafka.admin
@@ -20,6 +22,7 @@ from tests.isr_broker.test_wire import one_broker, said
 from tests.support import clients
 from tests.support.clusters import QUICK, Cluster
 
+from isr_broker import server
 from isr_broker.core import message_json
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.messages import BrokerId, DeleteTopic, Error, RegisterBroker, TopicPartition
@@ -358,3 +361,23 @@ def test_brokers_and_clients_show_certificates_where_that_is_required(certificat
             for refused in (None, context_with(certificates, ""), context_with(certificates, "stranger")):
                 assert tries(port, refused) == set(), name
         assert cluster.registered() == {1, 2, 3}
+
+
+@pytest.mark.sockets
+@pytest.mark.processes
+def test_who_never_begins_to_speak_tls_has_a_connection_and_little_time(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such connections once counted nowhere: 2,000 of them took 600 MB."""
+    monkeypatch.setattr(server, "HANDSHAKE_SECONDS", 2.0)
+    protocols = {"listener.security.protocol.map": "PLAINTEXT:SSL,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    with ApartCluster({**mutual(certificates), **protocols, "max.connections": "30"}) as cluster, ExitStack() as stack:
+        port = cluster.port("PLAINTEXT")
+        silent = [stack.enter_context(socket.create_connection((HOST, port), timeout=20)) for _ in range(60)]
+        cluster.wait(lambda: len(cluster.servers[1].connections) >= 30, "all places are taken")
+        assert len(cluster.servers[1].connections) == 30
+        began = time.monotonic()
+        assert [connection.recv(1) for connection in silent] == [b""] * len(silent)
+        assert time.monotonic() - began < 15
+        assert tries(port, context_with(certificates, "client"))
+        assert tries(port, None) == set()

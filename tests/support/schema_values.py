@@ -8,11 +8,13 @@ from typing import Final
 import attrs
 from kio.static.protocol import Entity
 
-from isr_broker.core.record_batch import batch_around, crc32c, new_batch
+from isr_broker.core.record_batch import batch_around, crc32c, new_batch, varint
 from isr_broker.wire.decoder import FIXED_SIZE_TYPES, Field, shape
 from isr_broker.wire.protocol import Answer
 
 _NAMES: Final = ("t", "other", "a.b", "", "..", "x" * 249, "x" * 300, "ä", "n0", "n1", "n2", "n3", "g", "1", "2", "3")
+_LONG: Final = (1_000, 32_700, 2**15 - 1)
+"""Lengths of texts of which some answers have no room for more; one more is no text of Kafka's."""
 _NUMBERS: Final = (-2, -1, 0, 1, 2, 3, 5, 10, 100, 1_000, 100_000)
 _BITS: Final = {"b": 7, "h": 15, "i": 31, "q": 63, "H": 16, "I": 32}
 
@@ -45,7 +47,7 @@ class Values:
             return self.entity(field.holds, most)
         match field.kind:
             case "string":
-                return self.chance.choice(_NAMES)
+                return self.text()
             case "records":
                 return self.records()
             case "bytes":
@@ -58,6 +60,10 @@ class Values:
                 return self.chance.random()
             case kind:
                 return self.number(field.name, FIXED_SIZE_TYPES[kind or ""])
+
+    def text(self) -> str:
+        """A name, and now and then one that is as long as a text may be."""
+        return "x" * self.chance.choice(_LONG) if self.chance.random() < 0.02 else self.chance.choice(_NAMES)
 
     def number(self, name: str, letter: str) -> int:
         """A number of a size; times to wait are short, so that not all clients only wait."""
@@ -73,14 +79,25 @@ class Values:
         good = bytearray(
             new_batch(self.chance.randbytes(self.chance.choice((1, 100))), self.chance.choice((1, 3, 300)))
         )
-        match self.chance.randrange(4):
+        match self.chance.randrange(6):
             case 0:
                 return bytes(good)
             case 1:
-                return batch_around(b"\xff" * self.chance.choice((39, 10_000)), self.chance.choice((1, 30_000_000)))
+                # So large that what follows it is looked at in a later turn.
+                return new_batch(self.chance.randbytes(200_000))
             case 2:
+                return self.late()
+            case 3:
+                return batch_around(b"\xff" * self.chance.choice((39, 10_000)), self.chance.choice((1, 30_000_000)))
+            case 4:
                 good[self.chance.randrange(21, len(good))] = self.chance.choice((0, 1, 0x7F, 0x80, 0xFF))
                 good[17:21] = crc32c(bytes(good[21:])).to_bytes(4, "big")
                 return bytes(good)
             case _:
                 return self.chance.randbytes(self.chance.choice((0, 10, 100)))
+
+    def late(self) -> bytes:
+        """Records at the ends of time, or beyond."""
+        base, delta = self.chance.choice(((2**63 - 1, 0), (2**63 - 1, 1), (-(2**63), -1), (-1, 2**62), (0, -5)))
+        inner = b"\0" + varint(delta) + varint(0) + b"\1" + varint(1) + b"v" + b"\0"
+        return batch_around(varint(len(inner)) + inner, 1, base)

@@ -74,7 +74,8 @@ class Requests(Values):
         key = self.chance.choice(APIS)
         version = self.chance.randint(*protocol.SERVED_VERSIONS[key])
         fields = self.entity(load_request_schema(key, version), self.chance.choice((1, 1, 3, 3, 30, 1_000)))
-        frame = bytearray(protocol.ask(key, version, self.chance.randrange(2**31), "fuzz", fields))
+        client = "c" * 32_760 if self.chance.random() < 0.02 else "fuzz"
+        frame = bytearray(protocol.ask(key, version, self.chance.randrange(2**31), client, fields))
         if self.chance.random() < 0.3:
             for _ in range(self.chance.choice((1, 1, 3, 20))):
                 frame[self.chance.randrange(4, len(frame))] = self.chance.choice((0, 1, 0x7F, 0x80, 0xFF))

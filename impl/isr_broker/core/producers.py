@@ -127,6 +127,8 @@ def look_at(records: bytes, batch: Batch | None = None) -> Look[Verdict]:
         error, newest = _fault(batch), batch.max_timestamp
         if error is Error.NONE and not batch.compressed:
             newest = yield from newest_timestamp(records, batch)
+            if not -(2**63) <= newest < 2**63:
+                error, newest = Error.INVALID_TIMESTAMP, -1
     except BadBatch:
         error, newest = Error.INVALID_RECORD, -1
     return Verdict(error, newest)

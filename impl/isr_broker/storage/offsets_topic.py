@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import accumulate
+from operator import mul
+from sys import byteorder
 from typing import Final, TypeAlias
 
 from isr_broker.core.messages import Millis, Offset, TopicPartition
@@ -26,11 +30,16 @@ _VALUE: Final = 3
 _MOST: Final = 2**31
 
 
+@cache
+def _powers(bits: int) -> list[int]:
+    """The powers of 31 for a text of less than so many bits of units of UTF-16."""
+    return list(accumulate(range(1 << bits), lambda power, _: power * 31 % (2 * _MOST), initial=1))
+
+
 def partition_of(group: str, partitions: int) -> int:
     """To which partition of the topic a group belongs (GroupMetadataManager.partitionFor, String.hashCode)."""
-    code, text = 0, group.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(text), 2):
-        code = (31 * code + int.from_bytes(text[at : at + 2], "big")) % (2 * _MOST)
+    units = memoryview(group.encode("utf-16-le" if byteorder == "little" else "utf-16-be", "surrogatepass")).cast("H")
+    code = sum(map(mul, reversed(units), _powers(len(units).bit_length()))) % (2 * _MOST)
     signed = code - 2 * _MOST if code >= _MOST else code
     return (0 if signed == -_MOST else abs(signed)) % partitions
 

@@ -14,6 +14,7 @@ import attrs
 
 from isr_broker import topic_configs
 from isr_broker.core.messages import Error
+from isr_broker.core.topics import may_be_called
 from isr_broker.settings import Settings
 from isr_broker.wire.protocol import Answer, Fields
 
@@ -32,8 +33,12 @@ class Refusal:
     why: str
 
     def fields(self) -> Answer:
-        """The two fields of an answer."""
-        return {"error_code": self.error.value, "error_message": self.why}
+        """The two fields of an answer. The sentence may repeat what was asked, which may be as long as any text."""
+        why = self.why if len(self.why) <= _LONGEST_SENTENCE else f"{self.why[:_LONGEST_SENTENCE]}..."
+        return {"error_code": self.error.value, "error_message": why}
+
+
+_LONGEST_SENTENCE: Final = 1_000
 
 
 MOST_NEW: Final = 10_000
@@ -125,6 +130,23 @@ def refused_extensions(topics: Sequence[Fields], existing: set[str]) -> list[Ref
     return _each_once(topics, _name_of, refusal_of, "Duplicate topic name.")
 
 
+def refused_deletions(topics: Sequence[Fields]) -> list[Refusal | None]:
+    """Why each topic of a DeleteTopics is not deleted as it is asked for (ControllerApis.deleteTopics)."""
+
+    def key_of(topic: Fields) -> tuple[bool, str, bytes]:
+        return topic.has("name"), topic.text("name"), topic.data("topic_id") or b""
+
+    def refusal_of(topic: Fields) -> Refusal | None:
+        has_id = any(topic.data("topic_id") or b"")
+        if topic.has("name") and has_id:
+            return Refusal(Error.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        if not topic.has("name") and not has_id:
+            return Refusal(Error.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        return None
+
+    return _each_once(topics, key_of, refusal_of, "Duplicate topic name or id.")
+
+
 def refused_alterations(resources: Sequence[Fields], every: bool) -> list[Refusal | None]:
     """Why the settings of each resource cannot be changed as asked; `every`: AlterConfigs, which replaces all."""
 
@@ -141,6 +163,8 @@ def _unalterable(resource: Fields, every: bool) -> Refusal | None:
         return Refusal(Error.INVALID_REQUEST, "only the settings of topics can be changed")
     if not resource.text("resource_name"):
         return Refusal(Error.INVALID_REQUEST, "a topic has a name; there are no settings of all topics")
+    if not may_be_called(resource.text("resource_name")):
+        return Refusal(Error.INVALID_TOPIC_EXCEPTION, "no topic can have this name")
     names = Counter(c.text("name") for c in resource.all("configs"))
     if any(count > 1 for count in names.values()):
         return Refusal(Error.INVALID_REQUEST, "a setting is named more than once")

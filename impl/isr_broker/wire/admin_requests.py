@@ -5,7 +5,7 @@ A change is the controller's to make; a request that names several things is ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, TypeAlias
 
@@ -32,7 +32,13 @@ from isr_broker.setting_docs import DOCUMENTATION, WITHOUT_EFFECT
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
-from isr_broker.wire.admin_refusals import change_of, refused_alterations, refused_creations, refused_extensions
+from isr_broker.wire.admin_refusals import (
+    change_of,
+    refused_alterations,
+    refused_creations,
+    refused_deletions,
+    refused_extensions,
+)
 from isr_broker.wire.auto_creation import AutoCreation
 from isr_broker.wire.protocol import Answer, Fields, Request
 from isr_broker.wire.turns import Turns, Work
@@ -65,6 +71,11 @@ _WITH_CONFIGS: Final = 5
 
 _BROKER, _TOPIC = 4, 2
 _PREFERRED: Final = 0
+_ELECTIONS: Final[Mapping[int, type[ElectPreferredLeader | ElectUncleanLeader]]] = {
+    _PREFERRED: ElectPreferredLeader,
+    1: ElectUncleanLeader,
+}
+"""ElectionType."""
 
 
 @attrs.define
@@ -160,7 +171,8 @@ class AdminRequests:
         topic_rows: list[Answer] = []
         new_names: list[str] = []
         for topic in [Fields({"name": n}) for n in topics.by_name] if every else _once(body.all("topics")):
-            uuid, by_id = topic.data("topic_id") or b"", not topic.has("name")
+            uuid = topic.data("topic_id") or b""
+            by_id = any(uuid) or not topic.has("name")
             name = topics.name(uuid) if by_id else topic.text("name")
             there, error = topics.by_name.get(name), 0
             if there is None and by_id:
@@ -378,11 +390,17 @@ class AdminRequests:
         """DeleteTopics, by name or, since version 6, by id."""
         topics = self.topics
         topic_fields = body.all("topics") or [Fields({"name": name}) for name in body.texts("topic_names")]
-        names = [t.text("name") if t.has("name") else topics.name(t.data("topic_id") or b"") for t in topic_fields]
+        refusals = refused_deletions(topic_fields)
+        good = [topic for topic, refusal in zip(topic_fields, refusals, strict=True) if refusal is None]
+        names = [t.text("name") if t.has("name") else topics.name(t.data("topic_id") or b"") for t in good]
 
         def send_reply(answers: list[AdminAnswer]) -> None:
             topic_rows: list[Answer] = []
-            for topic, name, answer in zip(topic_fields, names, answers, strict=True):
+            for topic, refusal in zip(topic_fields, refusals, strict=True):
+                if refusal is not None:
+                    row: Answer = {"name": topic.text("name") if topic.has("name") else None, **refusal.fields()}
+                    topic_rows.append({**row, "topic_id": topic.data("topic_id") or bytes(16)})
+            for topic, name, answer in zip(good, names, answers, strict=True):
                 by_id = not topic.has("name")
                 uuid = topic.data("topic_id") if by_id else topics.uuid(name)
                 error = UNKNOWN_TOPIC_ID if by_id and not name else answer.error.value
@@ -401,7 +419,13 @@ class AdminRequests:
         ]
         if every:
             partitions = [p.partition for there in self.topics.by_name.values() for p in there]
-        make = ElectPreferredLeader if body.number("election_type", _PREFERRED) == _PREFERRED else ElectUncleanLeader
+        make = _ELECTIONS.get(body.number("election_type", _PREFERRED))
+        if make is None:
+            # ReplicationControlManager.electionType: any other number might pass for an unclean election.
+            wrong = [(tp.topic, {"partition_id": tp.partition, **_error(INVALID_REQUEST)}) for tp in partitions]
+            results = [{"topic": topic, "partition_result": [row]} for topic, row in wrong]
+            reply({"error_code": INVALID_REQUEST, "replica_election_results": results})
+            return
 
         def send_reply(answers: list[AdminAnswer]) -> None:
             rows_by_topic: dict[str, list[Answer]] = {}

@@ -124,6 +124,7 @@ class CommittedOffsets:
         if self.long:
             self.waiting.append((group, new, then))
             return
+        records = batch_of(group, new, now)
         self.commits += 1
 
         def finish_write(error: Error) -> None:
@@ -133,10 +134,9 @@ class CommittedOffsets:
             then(_AS_COORDINATOR.get(error, error.value))
             self._looks_how_long()
 
-        self._produces(group, new, now, finish_write)
+        self._produces(records, now, finish_write)
 
-    def _produces(self, group: str, new: News, now: Millis, then: Callable[[Error], None]) -> None:
-        records = batch_of(group, new, now)
+    def _produces(self, records: bytes, now: Millis, then: Callable[[Error], None]) -> None:
         produce = Produce(request=0, partition=self.partition, records=records, acks=-1, timeout_ms=_COMMITS_WITHIN)
 
         def take_answer(answer: ClientAnswer, records: bytes) -> None:
@@ -171,7 +171,7 @@ class CommittedOffsets:
         cost = 0
         for group, new in self.copies:
             self.copying += 1
-            self._produces(group, new, now, partial(self._written_again, now))
+            self._produces(batch_of(group, new, now), now, partial(self._written_again, now))
             cost += 10 + len(new)
             if cost > _COPIES_AT_ONCE:
                 return

@@ -109,6 +109,8 @@ FIXED_SIZE_TYPES: Final = {
 _FIXED_SIZE_STRUCTS: Final = {kind: struct.Struct(f">{letter}") for kind, letter in FIXED_SIZE_TYPES.items()}
 _UUID_BYTES: Final = 16
 _LONGEST_VARINT: Final = 5
+LONGEST_TEXT: Final = 2**15 - 1
+"""Bytes of a text in every version, as Kafka's generated readers have it."""
 
 
 MAX_INT: Final = 2**31 - 1
@@ -273,6 +275,10 @@ def _one(field: Field, flexible: bool) -> Read:
         length = cursor.length(flexible, legacy)
         if length < 0:
             return _checked_null(cursor, field)
+        if length > LONGEST_TEXT and kind == "string":
+            raise BadFrame(
+                f"at byte {cursor.at}: {field.name} has {length} bytes, {LONGEST_TEXT} are the most of a text"
+            )
         data = cursor.take(length)
         return _text(cursor, data) if kind == "string" else data
 

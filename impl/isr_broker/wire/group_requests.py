@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -29,10 +29,12 @@ from isr_broker.wire.committed_offsets import (
     Then,
     batches_of,
 )
+from isr_broker.wire.decoder import LONGEST_TEXT
 from isr_broker.wire.group_room import GroupRoom, growth
 from isr_broker.wire.groups import STATE_NAMES, Group, Groups, Member, Reply
 from isr_broker.wire.offset_retention import MINUTE, OffsetRetention
 from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.turns import Work
 
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
 GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
@@ -60,17 +62,26 @@ _OF_A_GROUP: Final = {
 }
 """APIs that the group with the empty name cannot be asked by."""
 
-_SERVED_APIS: Final = {
+OF_MANY: Final = {
     protocol.FIND_COORDINATOR,
     protocol.DESCRIBE_GROUPS,
+    protocol.OFFSET_FETCH,
+    protocol.DELETE_GROUPS,
+}
+"""APIs that may name any number of groups."""
+
+_AT_ONCE: Final = 1_000
+"""Groups of which one request is served in one turn; each _LONG_NAME characters of a name count as one more."""
+_LONG_NAME: Final = 1_000
+
+_SERVED_APIS: Final = {
+    *OF_MANY,
     protocol.LIST_GROUPS,
     protocol.JOIN_GROUP,
     protocol.SYNC_GROUP,
     protocol.HEARTBEAT,
     protocol.LEAVE_GROUP,
     protocol.OFFSET_COMMIT,
-    protocol.OFFSET_FETCH,
-    protocol.DELETE_GROUPS,
     protocol.OFFSET_DELETE,
 }
 
@@ -122,37 +133,39 @@ class GroupRequests:
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request, now or when the group is ready."""
-        body = request.body
-        if request.key == protocol.FIND_COORDINATOR:
-            reply(self._coordinators(body, now))
-            return
         if request.key == protocol.LIST_GROUPS:
-            reply(self._list_groups(body, now))
-            return
-        if request.key == protocol.DESCRIBE_GROUPS:
-            names = dict.fromkeys(body.texts("groups"))
-            reply({"groups": [self._describe_group(name, request.version, now) for name in names]})
-            return
-        if request.key == protocol.DELETE_GROUPS:
-            self._deletes(body.texts("groups_names"), now, reply)
+            reply(self._list_groups(request.body, now))
             return
         if (error := self._request_error(request)) != 0:
             reply(_not_here(request, error))
             return
-        group_ids = {g.text("group_id") for g in body.all("groups")} or {body.text("group_id")}
-        groups_by_name = {name: self._groups_of(name, now) for name in group_ids}
-        errors = {name: groups for name, groups in groups_by_name.items() if isinstance(groups, int)}
-        if request.key == protocol.OFFSET_FETCH:
-            reply(_fetches(groups_by_name, body))
-            return
-        groups = groups_by_name[body.text("group_id")] if not errors else None
+        groups = self._groups_of(request.body.text("group_id"), now)
         if isinstance(groups, Groups):
             self._serve(groups, request, now, reply)
-        elif request.key == protocol.HEARTBEAT and COORDINATOR_LOAD_IN_PROGRESS in errors.values():
+        elif request.key == protocol.HEARTBEAT and groups == COORDINATOR_LOAD_IN_PROGRESS:
             # Who is in the group is not known yet, and nobody is to join again for that.
             reply({"error_code": 0})
         else:
-            reply(_not_here(request, next(iter(errors.values()))))
+            reply(_not_here(request, groups))
+
+    def serve_many(self, request: Request, now: Millis, reply: Reply) -> Work:
+        """Answer a request of those in `OF_MANY`, which may name any number of groups."""
+        body = request.body
+        match request.key:
+            case protocol.FIND_COORDINATOR:
+                yield from self._coordinators(body, now, reply)
+            case protocol.DESCRIBE_GROUPS:
+                rows: list[Answer] = []
+                for name in a_few_at_a_time(dict.fromkeys(body.texts("groups"))):
+                    if name is None:
+                        now = yield
+                    else:
+                        rows.append(self._describe_group(name, request.version, now))
+                reply({"groups": rows})
+            case protocol.DELETE_GROUPS:
+                yield from self._deletes(body.texts("groups_names"), now, reply)
+            case _:
+                yield from self._fetches(body, now, reply)
 
     def _request_error(self, request: Request) -> int:
         """What is wrong with a request whichever groups there are, 0 if nothing is (GroupCoordinatorService)."""
@@ -255,7 +268,7 @@ class GroupRequests:
                 del self.parts[tp]
                 part.give_up()
 
-    def _coordinators(self, body: Fields, now: Millis) -> Answer:
+    def _coordinators(self, body: Fields, now: Millis, reply: Reply) -> Work:
         """FindCoordinator: for one group, or since version 4 for several; the topic is created when first asked for."""
         is_group = body.number("key_type", 0) == 0
         if is_group and self._partition_of("") is None:
@@ -267,8 +280,13 @@ class GroupRequests:
                 replication_factor=settings.offsets_topic_replication_factor,
             )
             self.runtime.ask(lambda number: attrs.evolve(make, request=number), _nothing, now)
-        said = [{**self._coordinator(name, is_group), "key": name} for name in body.texts("coordinator_keys")]
-        return {**self._coordinator(body.text("key"), is_group), "coordinators": said}
+        rows: list[Answer] = []
+        for name in a_few_at_a_time(body.texts("coordinator_keys")):
+            if name is None:
+                yield
+            else:
+                rows.append({**self._coordinator(name, is_group), "key": name})
+        reply({**self._coordinator(body.text("key"), is_group), "coordinators": rows})
 
     def _coordinator(self, group: str, is_group: bool) -> Answer:
         p = self._partition_of(group) if is_group else None
@@ -395,7 +413,7 @@ class GroupRequests:
         else:
             part.offsets.write(group, new, now, then)
 
-    def _deletes(self, names: Sequence[str], now: Millis, reply: Reply) -> None:
+    def _deletes(self, names: Sequence[str], now: Millis, reply: Reply) -> Work:
         """DeleteGroups: what groups without members have committed is forgotten (KIP-229)."""
         codes: dict[str, int] = {}
         expected = len(set(names))
@@ -407,7 +425,10 @@ class GroupRequests:
 
         if not names:
             reply({"results": []})
-        for name in dict.fromkeys(names):
+        for name in a_few_at_a_time(dict.fromkeys(names)):
+            if name is None:
+                now = yield
+                continue
             groups = self._groups_of(name, now)
             code = groups if isinstance(groups, int) else groups.may_be_deleted(name)
             if code or isinstance(groups, int):
@@ -446,15 +467,45 @@ class GroupRequests:
         else:
             send_reply(0)
 
+    def _fetches(self, body: Fields, now: Millis, reply: Reply) -> Work:
+        """OffsetFetch: one group, or since version 8 several; without topics all that the group has committed."""
+
+        def fetched(name: str, fields: Fields) -> Answer:
+            groups = self._groups_of(name, now)
+            code = groups if isinstance(groups, int) else 0
+            topics = _committed(groups if isinstance(groups, Groups) else None, name, fields, code)
+            return {"group_id": name, "error_code": code, "topics": topics}
+
+        several = {g.text("group_id"): g for g in body.all("groups")}
+        rows: list[Answer] = []
+        for name in a_few_at_a_time(several):
+            if name is None:
+                now = yield
+            else:
+                rows.append(fetched(name, several[name]))
+        reply({"groups": rows} if several else fetched(body.text("group_id"), body))
+
     def _refusal(self, tp: TopicPartition, note: str) -> Error | None:
         """Why the offset of a partition cannot be committed (KafkaApis.handleOffsetCommitRequest)."""
         if tp not in self.runtime.node.partitions:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
         longest = self.runtime.settings.offset_metadata_max_bytes
-        return Error.OFFSET_METADATA_TOO_LARGE if len(note) > longest else None
+        is_long = len(note) > longest or len(note.encode()) > LONGEST_TEXT
+        return Error.OFFSET_METADATA_TOO_LARGE if is_long else None
 
 
 _UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
+
+
+def a_few_at_a_time(names: Iterable[str]) -> Iterator[str | None]:
+    """The names, and None where others may have their turn."""
+    cost = 0
+    for name in names:
+        cost += 1 + len(name) // _LONG_NAME
+        if cost > _AT_ONCE:
+            cost = 0
+            yield None
+        yield name
 
 
 def _nothing(answer: ClientAnswer, records: bytes) -> None:
@@ -484,23 +535,6 @@ def _of_each(codes: Mapping[TopicPartition, int]) -> Answer:
     for tp, code in codes.items():
         topics.setdefault(tp.topic, []).append({"partition_index": tp.partition, "error_code": code})
     return {"topics": [{"name": name, "partitions": partitions} for name, partitions in sorted(topics.items())]}
-
-
-def _fetches(groups_by_name: Mapping[str, Groups | int], body: Fields) -> Answer:
-    """OffsetFetch: one group, or since version 8 several; without topics all that the group has committed."""
-    codes = {name: groups if isinstance(groups, int) else 0 for name, groups in groups_by_name.items()}
-
-    def topics(name: str, fields: Fields) -> list[Answer]:
-        groups = groups_by_name.get(name)
-        return _committed(groups if isinstance(groups, Groups) else None, name, fields, codes[name])
-
-    several: list[Answer] = []
-    for name, g in {g.text("group_id"): g for g in body.all("groups")}.items():
-        several.append({"group_id": name, "error_code": codes[name], "topics": topics(name, g)})
-    if several:
-        return {"groups": several}
-    name = body.text("group_id")
-    return {"error_code": codes[name], "topics": topics(name, body)}
 
 
 def _committed(groups: Groups | None, group: str, fields: Fields, error: int) -> list[Answer]:

@@ -58,7 +58,10 @@ class ProduceRequests:
 
         def collect_answer(tp: TopicPartition, answer: ClientAnswer, records: bytes) -> None:
             assert isinstance(answer, AnswerProduce)
-            answers[tp] = {"index": tp.partition, "error_code": answer.error.value, "base_offset": answer.offset}
+            replica = self.runtime.node.replicas.get(tp)
+            start = -1 if replica is None or answer.error is not Error.NONE else replica.log.start
+            said: Answer = {"error_code": answer.error.value, "base_offset": answer.offset, "log_start_offset": start}
+            answers[tp] = {"index": tp.partition, **said}
             if acks != 0 and len(answers) == len(records_by_partition):
                 leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
                 reply({"responses": by_topic(answers, "partition_responses"), "node_endpoints": leaders})

@@ -207,7 +207,7 @@ def parse(frame: bytes) -> Request | UnsupportedRequest:
     schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size, MOST_ITEMS)
     # The client's name is written the old way in every version of the header, so that any broker can read it.
     size = cursor.length(flexible=False, legacy="int16")
-    client = cursor.take(max(size, 0)).decode(errors="replace")
+    client = cursor.take(max(size, 0)).decode(errors="ignore")
     tags = _tags(cursor, schema.__header_schema__)
     # What is left over is ignored, as in Kafka: librdkafka's null for all topics is three bytes too long.
     return Request(key, version, correlation, client, Fields(entity(cursor, schema)), tags)
@@ -228,10 +228,22 @@ def _tags(cursor: Cursor, header: type[Entity]) -> Tags:
     return found
 
 
+class UnwritableAnswer(ValueError):
+    """An answer whose fields do not fit their types: a text that is too long for its version, say."""
+
+
 def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
-    """The frame of an answer, with its length."""
+    """The frame of an answer, with its length; UnwritableAnswer where a field has no place in it."""
     schema = _response_schema(key, version)
-    return _frame(_LENGTH.pack(correlation), schema.__header_schema__, schema, fields)
+    try:
+        return _frame(_LENGTH.pack(correlation), schema.__header_schema__, schema, fields)
+    except (struct.error, UnicodeEncodeError, OverflowError) as error:
+        raise UnwritableAnswer(f"the answer to API {key}, version {version}, cannot be written: {error}") from error
+
+
+def answer_to(request: Request, fields: Answer) -> bytes:
+    """The frame of the answer to a request."""
+    return answer(request.key, request.version, request.correlation, fields)
 
 
 def ask(key: int, version: int, correlation: int, client: str, fields: Answer) -> bytes:

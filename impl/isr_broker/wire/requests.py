@@ -33,7 +33,7 @@ from isr_broker.wire.cluster_requests import ClusterRequests
 from isr_broker.wire.controller_channels import ELR, ELR_LEVEL
 from isr_broker.wire.epoch_requests import EpochRequests
 from isr_broker.wire.fetch_requests import FetchRequests
-from isr_broker.wire.group_requests import GroupRequests
+from isr_broker.wire.group_requests import OF_MANY, GroupRequests
 from isr_broker.wire.offset_requests import OffsetRequests
 from isr_broker.wire.produce_requests import ProduceRequests, by_topic, is_there, request_maker
 from isr_broker.wire.protocol import Answer, Fields, Request
@@ -93,6 +93,8 @@ class Requests:
                 self.turns.begin(self.produces.produce(request, now, reply), gate)
             case protocol.FETCH:
                 self.turns.begin(self.fetches.serve(request, now, reply), gate)
+            case key if key in OF_MANY:
+                self.turns.begin(self.groups.serve_many(request, now, reply), gate)
             case key if self.groups.serves(key):
                 self.groups.serve(request, now, reply)
             case protocol.API_VERSIONS:
@@ -176,11 +178,24 @@ class Requests:
 _COORDINATOR_NOT_AVAILABLE: Final = 15
 
 
-def as_frame(request: Request, over: Callable[[], bool], say: Callable[[bytes], None]) -> Reply:
-    """Takes the fields of the answer and says it as a frame, which is empty where none is wanted, unless `over`."""
+def as_frame(
+    request: Request, over: Callable[[], bool], say: Callable[[bytes], None], fail: Callable[[str], None]
+) -> Reply:
+    """Takes the fields of the answer and says it as a frame, which is empty where none is wanted, unless `over`.
+
+    `fail` is told why none can be written. Whoever gives the fields may be a timer, and has more to do than this.
+    """
 
     def reply(fields: Answer | None) -> None:
-        if not over():
-            say(b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields))
+        if over():
+            return
+        try:
+            frame = (
+                b"" if fields is None else protocol.answer(request.key, request.version, request.correlation, fields)
+            )
+        except protocol.UnwritableAnswer as error:
+            fail(str(error))
+        else:
+            say(frame)
 
     return reply

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import attrs
 
@@ -18,14 +18,20 @@ Work: TypeAlias = Generator[None, Millis, None]
 """Something long: it yields where others may have their turn, and is sent the time when it has its own."""
 
 
+def _raises(error: Exception) -> NoReturn:
+    raise error
+
+
 @attrs.define(eq=False)
 class Gate:
     """What follows a request on its connection, where it must not overtake it: closed while that is half done.
 
     `ends` is told when it is open again. It `is_abandoned` once nobody is there any more: the rest need not be done.
+    `fails` is told of an error that the rest of it met: it is this request's alone, as it is where all is done at once.
     """
 
     ends: Callable[[], None] = lambda: None
+    fails: Callable[[Exception], None] = _raises
     is_closed: bool = False
     is_abandoned: bool = False
 
@@ -66,5 +72,7 @@ class Turns:
                 work.send(now)
             except StopIteration:
                 gate.open()
-                return
-            self.waiting.append((work, gate))
+            except Exception as error:
+                gate.fails(error)
+            else:
+                self.waiting.append((work, gate))
