@@ -31,7 +31,7 @@ LANGUAGE = {
 }
 """The circles of the language, which pyproject.toml explains: each import is late, or for type checkers alone."""
 
-MODEL = ("isr_model", "isr_protocol", "kraft_model", "kraft_protocol")
+MODEL = ("isr_model", "isr_protocol", "kraft_model", "kraft_protocol", "controller_model", "controller_protocol")
 
 LINES_PER_FUNCTION = 70
 

@@ -13,10 +13,11 @@ UNKNOWN = Family()
 
 
 def families() -> tuple[Family, ...]:
+    from controller_protocol.controllers import CONTROLLERS
     from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
     from kraft_protocol.quorum import QUORUM
 
-    return IN_SYNC_REPLICAS, QUORUM, UNKNOWN
+    return IN_SYNC_REPLICAS, QUORUM, CONTROLLERS, UNKNOWN
 
 
 def family_of(design: Design) -> Family:

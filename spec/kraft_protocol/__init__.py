@@ -6,6 +6,8 @@
 `reconfiguration` (voters change), `snapshots` (logs that begin later), `faults`; then `promises`, `by_name` (the table
 of designs) and `quorum` (what all of them bring for the command line).
 
+- `abstract_quorum`: the same quorum without its messages, a design of its own, and `refinement`: that this one takes no
+  other steps.
 - `room`: what a behaviour has that leaves room for the faults. `notice`: which known mistakes the bounds notice.
 - `designs/`: every other design, each today's with parts replaced.
 

@@ -1,0 +1,58 @@
+"""Controllers and their quorum as a family: what every design of this package brings besides itself.
+
+Each part is imported when it is asked for, as most commands need one of them or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from isr_check.engine import Engine, Exploration, Limits, Progress, silent
+from isr_check.family import Family, Lines, Worth
+from isr_lang import Design, Instance, Property
+from kraft_protocol.abstract_quorum import AbstractQuorum
+
+if TYPE_CHECKING:
+    from isr_check.best_first import SearchProgress
+
+
+class Controllers(Family):
+    """A quorum without messages, and what is built on it."""
+
+    state = AbstractQuorum
+    fault_story = "a later leader of the quorum, a commit of that, the faults"
+
+    def designs(self) -> Mapping[str, Design]:
+        from controller_protocol.by_name import DESIGNS
+
+        return DESIGNS
+
+    def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
+        from controller_protocol.promises import PREMISES
+        from isr_check.worth import premises_of
+
+        return premises_of(names, PREMISES)
+
+    def worth(
+        self,
+        instance: Instance,
+        exploration: Exploration,
+        names: Sequence[str],
+        engine: Engine,
+        limits: Limits,
+        progress: Callable[[Progress], None] = silent,
+        search_progress: SearchProgress = lambda expanded, most: None,
+    ) -> Worth:
+        from controller_protocol.promises import PREMISES
+        from isr_check.worth import promises_without_encounter, without_premises
+
+        without_encounter = promises_without_encounter(exploration, PREMISES)
+        return Worth(without_premises(exploration, names, PREMISES), without_encounter=without_encounter)
+
+    def whereabouts(self, design: Design) -> Lines:
+        del design
+        return (("which Kafka", "docs/kraft.md says which releases of Kafka have this design"),)
+
+
+CONTROLLERS = Controllers()

@@ -1,0 +1,132 @@
+"""Controllers on a quorum keep what one reliable controller promises, and what takes that away is found.
+
+Without it a rule of the quorum could be lost between the two models, which say nothing of each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import pytest
+
+from controller_model import KRAFT_CONTROLLERS
+from controller_protocol.by_name import DESIGNS
+from controller_protocol.controllers import CONTROLLERS
+from controller_protocol.promises import PREMISES, PROMISES
+from isr_check import native
+from isr_check.engine import Exploration, Limits, Progress, Verdict
+from isr_lang import Design, Instance, Value
+from kraft_protocol.abstract_quorum import QUORUM_PROMISES
+
+pytestmark = pytest.mark.explores
+
+Bounds = Mapping[str, Value]
+SMALL: Bounds = {"crashes": 0, "lost_disks": 0, "metadata_log": 3, "isr_changes": 1}
+"""Two replicas and three controllers: a change of the metadata, and a second controller that is elected."""
+CRASH: Bounds = {**SMALL, "crashes": 1, "lost_disks": 1}
+
+
+def explored(design: Design, bounds: Bounds, names: tuple[str, ...] = (), steps: int | None = None) -> Exploration:
+    """All states within the bounds, or all of so many steps, one for all that differ in names only."""
+    depth = [0]
+
+    def notes_depth(progress: Progress) -> None:
+        depth[0] = progress.depth
+
+    limits = Limits(stop=lambda: steps is not None and depth[0] > steps)
+    return native.explore(Instance(design, bounds), names, limits, notes_depth, symmetry=True)
+
+
+def broken(exploration: Exploration) -> set[str]:
+    return {f.name for f in exploration.findings if f.verdict is Verdict.VIOLATED}
+
+
+def test_controllers_on_reliable_disks_keep_every_promise() -> None:
+    names = tuple(p.name for p in PROMISES)
+    design = KRAFT_CONTROLLERS.promising(*CONTROLLERS.probes(names))
+    exploration = explored(design, SMALL)
+    assert exploration.complete
+    assert (exploration.distinct, exploration.states_in_orbits) == (18_565, 219_810)
+    assert not broken(exploration)
+    reached = {f.name for f in exploration.findings if f.kind.startswith("sometimes") and f.path is not None}
+    assert reached >= {p.name for p in design.properties if p.kind.startswith("sometimes")} - {"another-replica-leads"}
+
+
+@pytest.mark.slow
+def test_they_keep_them_while_a_broker_crashes_and_returns() -> None:
+    exploration = explored(KRAFT_CONTROLLERS, {"crashes": 1, "metadata_log": 4, "isr_changes": 2})
+    assert exploration.complete
+    assert exploration.states_in_orbits == 4_820_838
+    assert not broken(exploration)
+
+
+@attrs.frozen
+class Mistake:
+    """A design that breaks a promise within these bounds, in so many steps, and not in fewer; and one that does not."""
+
+    design: str
+    promise: str
+    steps: int
+    bounds: Bounds
+    control: str = "kraft-controllers"
+    control_bounds: Bounds = attrs.field(factory=dict[str, Value])
+
+
+MISTAKES = (
+    Mistake("kraft-controllers-static", "acked-survives", 14, CRASH, "kraft-controllers-853", {"dynamic": True}),
+    Mistake("kafka-14154", "no-leader-is-stuck", 10, SMALL),
+)
+CASES = [pytest.param(m, id=m.design) for m in MISTAKES]
+
+
+@pytest.mark.parametrize("mistake", CASES)
+def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
+    finding = explored(DESIGNS[mistake.design], mistake.bounds, (mistake.promise,), mistake.steps).finding(
+        mistake.promise
+    )
+    assert finding.verdict is Verdict.VIOLATED
+    assert finding.path is not None
+    assert len(finding.path.steps) == mistake.steps
+
+
+@pytest.mark.parametrize("mistake", CASES)
+def test_the_control_keeps_the_promise_for_as_many_steps(mistake: Mistake) -> None:
+    bounds = {**mistake.bounds, **mistake.control_bounds}
+    control = explored(DESIGNS[mistake.control], bounds, (mistake.promise,), mistake.steps)
+    assert control.finding(mistake.promise).verdict is not Verdict.VIOLATED
+    assert control.complete or control.depth >= mistake.steps
+
+
+@pytest.mark.slow
+def test_with_directory_ids_a_lost_disk_breaks_nothing() -> None:
+    exploration = explored(DESIGNS["kraft-controllers-853"], CRASH)
+    assert exploration.complete
+    assert exploration.states_in_orbits == 3_223_524
+    assert not broken(exploration)
+
+
+def test_every_design_that_is_to_fail_stands_here() -> None:
+    assert {name for name, design in DESIGNS.items() if design.expected} == {m.design for m in MISTAKES}
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "kraft.md"
+ROW = re.compile(r"^\| `([a-z0-9.-]+)` \|[^|]*\| `([a-z-]+)` \| (\d+)", re.MULTILINE)
+
+
+def test_the_page_has_these_designs_promises_and_steps() -> None:
+    found = ROW.findall(PAGE.read_text("utf-8"))
+    rows = {(design, promise, int(steps)) for design, promise, steps in found if design in DESIGNS}
+    assert rows == {(m.design, m.promise, m.steps) for m in MISTAKES}
+
+
+def test_every_promise_has_a_premise() -> None:
+    assert PREMISES.keys() == {p.name for p in (*PROMISES, *QUORUM_PROMISES)}
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_design_is_of_the_family(name: str) -> None:
+    assert issubclass(DESIGNS[name].state, CONTROLLERS.state)
+    assert CONTROLLERS.designs()[name] is DESIGNS[name]
