@@ -16,6 +16,12 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from controller_protocol.designs import reports
 
     yield reports.DESIGNS
+    from controller_protocol.designs import sessions
+
+    yield sessions.DESIGNS
+    from controller_protocol.designs import activation
+
+    yield activation.DESIGNS
     from kraft_protocol import abstract_quorum
 
     yield abstract_quorum.DESIGNS

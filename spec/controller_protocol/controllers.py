@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
 
 
+def _premises() -> Mapping[str, Property]:
+    """By the name of each promise of any design what it speaks about."""
+    from controller_protocol.designs import activation, sessions
+    from controller_protocol.promises import PREMISES
+
+    return {**PREMISES, **sessions.PREMISES, **activation.PREMISES}
+
+
 class Controllers(Family):
     """A quorum without messages, and what is built on it."""
 
@@ -29,10 +37,9 @@ class Controllers(Family):
         return DESIGNS
 
     def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
-        from controller_protocol.promises import PREMISES
         from isr_check.worth import premises_of
 
-        return premises_of(names, PREMISES)
+        return premises_of(names, _premises())
 
     def worth(
         self,
@@ -44,11 +51,11 @@ class Controllers(Family):
         progress: Callable[[Progress], None] = silent,
         search_progress: SearchProgress = lambda expanded, most: None,
     ) -> Worth:
-        from controller_protocol.promises import PREMISES
         from isr_check.worth import promises_without_encounter, without_premises
 
-        without_encounter = promises_without_encounter(exploration, PREMISES)
-        return Worth(without_premises(exploration, names, PREMISES), without_encounter=without_encounter)
+        premises = _premises()
+        without_encounter = promises_without_encounter(exploration, premises)
+        return Worth(without_premises(exploration, names, premises), without_encounter=without_encounter)
 
     def whereabouts(self, design: Design) -> Lines:
         del design

@@ -11,11 +11,11 @@ nothing is pending. Kafka answers it when all is committed that was replayed bef
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import attrs
 
-from controller_protocol.metadata import VARIABLES, Metadata, records, replayed_metadata
+from controller_protocol.metadata import VARIABLES, Metadata, records, replayed_metadata, with_parts
 from controller_protocol.state import State, has_nothing_pending, is_active
 from isr_lang import NONE, Action, Bool, Guard, Node, Step, Update, action, define, when
 from isr_lang.declare import as_update
@@ -53,8 +53,7 @@ def by_any_active(decision: Action, more: More | None = None, *, only_metadata: 
             parts[VARIABLES[u.variable]] = put(images[u.variable, False], path, value)
         elif not only_metadata:
             updates.append(Update(u.variable, tuple(path), value))
-    changes: dict[str, Any] = {part: wrap(value) for part, value in parts.items()}
-    step = writes(old, new, c, attrs.evolve(knowledge, **changes)) if parts else (is_active(old, c),)
+    step = writes(old, new, c, with_parts(knowledge, parts)) if parts else (is_active(old, c),)
     guards = [Guard(reading.node(g.condition), g.where) for g in decision.guards]
     for conjunct in (*step, *(more(old, new, c) if more is not None else ())):
         update = as_update(conjunct.node)

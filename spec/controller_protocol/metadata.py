@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeVar, cast
+
 import attrs
 
 from controller_protocol.state import State, last
-from isr_lang import Map, Maybe, Set, Step
+from isr_lang import Map, Maybe, Node, Set, Step
 from isr_lang.blank import blank
+from isr_lang.expr import Expr, wrap
 from isr_protocol.state import BrokerEpoch, LeaderEpoch, PartitionEpoch, Replica
 from kraft_protocol.abstract_quorum import Position
 from kraft_protocol.state import Voter
+
+V = TypeVar("V", bound=Expr)
 
 
 @attrs.frozen
@@ -50,6 +56,24 @@ def record_of(s: State, c: Voter, o: Position) -> Metadata:
         s.record_last_leader[c][o],
         s.record_fenced[c][o],
         s.record_registration[c][o],
+    )
+
+
+def with_parts(m: Metadata, parts: Mapping[str, Node]) -> Metadata:
+    """The metadata with other values of these parts, by name."""
+
+    def part(name: str, value: V) -> V:
+        return cast("V", wrap(parts[name])) if name in parts else value
+
+    return Metadata(
+        part("leader", m.leader),
+        part("epoch", m.epoch),
+        part("partition_epoch", m.partition_epoch),
+        part("isr", m.isr),
+        part("elr", m.elr),
+        part("last_leader", m.last_leader),
+        part("fenced", m.fenced),
+        part("registration", m.registration),
     )
 
 

@@ -42,15 +42,15 @@ class State(AbstractQuorum, partition.State):
 
 @initial
 def controllers_agree(new: State, first: Replica, active: Voter) -> Step:
-    """One controller is active, and the only record, in which the partition was created, is in every log."""
-    created = blank(new.quorum_committed).append(Term.of(0))
+    """One controller is active, and the only record, in which the partition was creation, is in every log."""
+    creation = blank(new.quorum_committed).append(Term.of(0))
     return (
         new.term == blank(new.term),
         new.support == Map.build(Voter, lambda r: Maybe.of(active)),
         new.quorum_leaders == Set.of(active),
-        new.quorum_log == Map.build(Voter, lambda r: created),
-        new.quorum_end == Map.build(Voter, lambda r: when(r == active, created.length(), 0)),
-        new.quorum_committed == created,
+        new.quorum_log == Map.build(Voter, lambda r: creation),
+        new.quorum_end == Map.build(Voter, lambda r: when(r == active, creation.length(), 0)),
+        new.quorum_committed == creation,
         new.lost_disks == 0,
         new.strangers == blank(new.strangers),
         new.record_leader
@@ -77,7 +77,7 @@ def last(s: State, c: Voter) -> Position:
 
 
 @define
-def is_active(s: State, c: Voter) -> Bool:
+def is_active(s: AbstractQuorum, c: Voter) -> Bool:
     """The controller has claimed: it leads, and knows that a record of its epoch is committed.
 
     RaftClient.Listener.handleLeaderChange comes when the listener is past the start of the epoch

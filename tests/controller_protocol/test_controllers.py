@@ -15,11 +15,10 @@ import pytest
 from controller_model import KRAFT_CONTROLLERS
 from controller_protocol.by_name import DESIGNS
 from controller_protocol.controllers import CONTROLLERS
-from controller_protocol.promises import PREMISES, PROMISES
+from controller_protocol.promises import PROMISES
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Progress, Verdict
 from isr_lang import Design, Instance, Value
-from kraft_protocol.abstract_quorum import QUORUM_PROMISES
 
 pytestmark = pytest.mark.explores
 
@@ -27,6 +26,10 @@ Bounds = Mapping[str, Value]
 SMALL: Bounds = {"crashes": 0, "lost_disks": 0, "metadata_log": 3, "isr_changes": 1}
 """Two replicas and three controllers: a change of the metadata, and a second controller that is elected."""
 CRASH: Bounds = {**SMALL, "crashes": 1, "lost_disks": 1}
+
+
+TERMS: Bounds = {"voters": 3, "terms": 3, "metadata_log": 4}
+"""Three elections, and of the quorum alone."""
 
 
 def explored(design: Design, bounds: Bounds, names: tuple[str, ...] = (), steps: int | None = None) -> Exploration:
@@ -78,6 +81,9 @@ class Mistake:
 MISTAKES = (
     Mistake("kraft-controllers-static", "acked-survives", 14, CRASH, "kraft-controllers-853", {"dynamic": True}),
     Mistake("kafka-14154", "no-leader-is-stuck", 10, SMALL),
+    Mistake("kafka-18138", "stopped-brokers-have-sessions", 5, {**CRASH, "lost_disks": 0}, "kraft-sessions"),
+    Mistake("kafka-20839", "metadata-begin-with-the-bootstrap", 13, TERMS, "kraft-activation"),
+    Mistake("kafka-17608", "deposed-find-a-snapshot", 8, TERMS, "kraft-activation"),
 )
 CASES = [pytest.param(m, id=m.design) for m in MISTAKES]
 
@@ -123,7 +129,8 @@ def test_the_page_has_these_designs_promises_and_steps() -> None:
 
 
 def test_every_promise_has_a_premise() -> None:
-    assert PREMISES.keys() == {p.name for p in (*PROMISES, *QUORUM_PROMISES)}
+    names = {p.name for design in DESIGNS.values() for p in design.properties if p.kind in ("always", "step")}
+    assert not [name for name in names if not CONTROLLERS.premises([name])]
 
 
 @pytest.mark.parametrize("name", DESIGNS)
