@@ -3,9 +3,9 @@
 `spec/controller_model.py` beside this package is the design `kraft-controllers`, put together from these parts. It
 takes the partition and its brokers from `isr_protocol`, and the quorum from `kraft_protocol.abstract_quorum`.
 
-Reading order: `state` (variables), `metadata` (what a record says), `logs` (elections, copies, commits), `decisions` (what a
-controller decides), `promises`, `by_name` (the table of designs) and `controllers` (what all of them bring for the
-command line).
+Reading order: `state` (variables), `metadata` (what a record says), `logs` (elections, copies, commits), `decisions`
+(what a controller decides), `promises`, `by_name` (the table of designs) and `controllers` (what all of them bring for
+the command line).
 
 - `designs/`: every other design, each with parts replaced.
 

@@ -84,7 +84,7 @@ PROMISES = (
     no_leader_is_stuck,
     *QUORUM_PROMISES,
 )
-REACHABLE = (record_commits, later_leader_commits, two_controllers_are_active, controller_reverts)
+REACHABLE = (later_leader_commits, two_controllers_are_active, controller_reverts)
 
 # Premises
 

@@ -42,7 +42,7 @@ class State(AbstractQuorum, partition.State):
 
 @initial
 def controllers_agree(new: State, first: Replica, active: Voter) -> Step:
-    """One controller is active, and the only record, in which the partition was creation, is in every log."""
+    """One controller is active, and the only record, in which the partition was created, is in every log."""
     creation = blank(new.quorum_committed).append(Term.of(0))
     return (
         new.term == blank(new.term),

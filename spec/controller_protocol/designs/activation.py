@@ -243,7 +243,6 @@ ACTIVATION = Design(
         metadata_begin_with_the_bootstrap,
         deposed_find_a_snapshot,
         *QUORUM_PROMISES,
-        metadata_are_committed,
         later_leader_commits,
     ),
     defaults={"voters": 3, "terms": 3, "metadata_log": 4},
