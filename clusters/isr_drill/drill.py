@@ -135,25 +135,19 @@ def silent(count: int, total: int) -> None:
     """Tells nobody."""
 
 
-def nothing_stored(of: Class) -> Explored | None:
-    """Every class is explored."""
-    return None
-
-
 @attrs.define
 class Explorations:
     """What was explored, so that each class is explored once. `seconds`: for each exploration, at most. `tell` is told
-    how many classes are explored, and of how many. `recall`: what is stored of a class (`isr_drill.answers`)."""
+    how many classes are explored, and of how many."""
 
     seconds: float
     tell: Callable[[int, int], object] = silent
-    recall: Callable[[Class], Explored | None] = nothing_stored
     by_class: dict[Class, Explored] = attrs.field(factory=dict[Class, Explored])
 
     def of(self, s: Situation) -> Explored:
         key = class_of(s)
         if key not in self.by_class:
-            self.by_class[key] = self.recall(key) or (
+            self.by_class[key] = (
                 explore(s.setting, s.starts, s.phases, restless=True, most_seconds=self.seconds),
                 explore(s.setting, s.starts, s.phases, restless=False, most_seconds=self.seconds),
             )

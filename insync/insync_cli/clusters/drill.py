@@ -17,7 +17,6 @@ from insync_cli.options import Usage, arguments, group, option, repeated_option,
 from insync_cli.terminal import Output
 from isr_audit.cluster import Cluster, Release
 from isr_audit.releases import running
-from isr_drill.answers import answer_of as stored_answer_of
 from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
 from isr_drill.quorum import voters_of
 from isr_drill.reassignments import BadAssignment, BadRunbook
@@ -101,9 +100,7 @@ def answer_of(invocation: Options) -> drill_text.Answer:
     cluster = with_moved_partitions(cluster, steps)
     runs = running(cluster, invocation.kafka, invocation.elr)
     with invocation.output.ticker() as ticker, ticker.meanwhile("classes of partitions") as tell:
-        explorations = Explorations(
-            invocation.seconds, lambda done, total: tell("classes of partitions", done, total), stored_answer_of
-        )
+        explorations = Explorations(invocation.seconds, lambda done, total: tell("classes of partitions", done, total))
         whole = drill(cluster, runs, steps, explorations)
         code = exit_code(whole, cluster)
         other = None if code is Exit.HOLDS else mend(cluster, runs, whole, explorations)

@@ -73,8 +73,8 @@ def decision_for_topics(answer: Answer) -> str:
             if worst
             else ""
         )
-        first = sorted(losses, key=lambda p: p.loss_step or 0)
-        return f"NO: acknowledged records of {len(losses):,} {of} may be lost{when}: {names(first)}"
+        in_order = sorted(losses, key=lambda p: p.loss_step or 0)
+        return f"NO: acknowledged records of {len(losses):,} {of} may be lost{when}: {names(in_order)}"
     gaps = answer.cluster.gaps
     if gaps:
         more = f", and {len(gaps) - 1:,} more of the kind" if len(gaps) > 1 else ""
