@@ -141,6 +141,9 @@ class WiderFaults(Faults):
         if host.logs is None or tp not in host.logs.logs or host.impostor is not None:
             return tp not in self.world.controller.partitions
         log, chain = host.logs.logs[tp], Chain()
+        if log.damage:
+            # Nothing of it counts, and that can be forgotten: another damage may hit the note of it.
+            return False
         try:
             parsed_batches = list(batches(host.contents(tp), check=True))
         except BadBatch:
@@ -270,7 +273,7 @@ class WiderFaults(Faults):
         for other in self.world.hosts.values():
             image = other.disk.names_now.get(path)
             topics = [disk.names_now.get(topic) for disk in (host.disk, other.disk)]
-            ids = {b"" if one is None else one.durable for one in topics}
+            ids = {b"" if one is None else (one.durable or b"").partition(b"crc32c")[0] for one in topics}
             is_alike = purpose_of(path) is not Purpose.RECORDS or (len(ids) == 1 and b"" not in ids)
             if other is not host and other.impostor is None and image is not None and is_alike:
                 yield image

@@ -69,16 +69,19 @@ def text_of(topic_id: int) -> str:
     return base64.urlsafe_b64encode(uuid_of(topic_id)).rstrip(b"=").decode()
 
 
-def file_of(topic_id: int) -> bytes:
-    """The contents of the file."""
+def file_of(topic_id: int, owner: bytes = b"") -> bytes:
+    """The contents of the file, of a broker and a cluster as `owner` says them."""
     lines = b"version: 0\ntopic_id: %s\n" % text_of(topic_id).encode()
-    return lines + b"crc32c %08x\n" % crc32c(lines)
+    return lines + b"crc32c %08x\n" % crc32c(owner + lines)
 
 
-def in_file(contents: bytes | None) -> int:
-    """The topic id in the file; 0 if it is missing, damaged, or says nothing."""
+def in_file(contents: bytes | None, owner: bytes = b"") -> int:
+    """The topic id in the file; 0 if it is missing, damaged, of another owner, or says nothing.
+
+    One whose checksum names no owner is from before, and taken.
+    """
     found = _LINES.fullmatch(contents or b"")
-    if found is None or (found[3] and int(found[3], 16) != crc32c(found[1])):
+    if found is None or (found[3] and int(found[3], 16) not in (crc32c(owner + found[1]), crc32c(found[1]))):
         return 0
     return topic_id_of(base64.urlsafe_b64decode(found[2] + b"=="))
 

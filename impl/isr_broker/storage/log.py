@@ -24,13 +24,14 @@ from isr_broker.core.topics import FILE, file_of, has_checksum, in_file
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, TEMPORARY, contents, read_epochs, write_epochs
 from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.owner import owner_of
 from isr_broker.storage.segment import SUFFIX, Segment, file_name
 
 
 def identity(disk: Disk, folder: str) -> tuple[int, bool]:
     """The topic id that the folder of a log says, 0 for none, and whether with a checksum."""
     noted = contents(disk, f"{folder}/{FILE}")
-    return in_file(noted), has_checksum(noted)
+    return in_file(noted, owner_of(disk)), has_checksum(noted)
 
 
 @attrs.define
@@ -76,7 +77,7 @@ class Log:
         """Note of which topic it is, durably with the first append."""
         self.has_durable_names = False
         identity = self.disk.open(f"{self.folder}/{FILE}")
-        identity.append(file_of(topic_id))
+        identity.append(file_of(topic_id, owner_of(self.disk)))
         identity.close()
 
     @classmethod
