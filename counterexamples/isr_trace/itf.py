@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -33,6 +34,13 @@ from isr_trace.trace import SCHEMA, ActionNote, Minimisation, State, Step, Trace
 
 FORMAT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 _SCHEMAS = "insync/trace/"
+OF_OTHERS = {
+    r"^(?:State )?\d+: <|^TLC2 Version|^/\\ \w+ = ": "it is TLC's text, which is not read; Apalache writes the "
+    "counterexample of a specification with types as JSON (.itf.json), which is",
+    r"^-{4,} *MODULE \w+ *-{4,}|^State\d+ ==": "it is TLA+; where Apalache wrote it, give the file beside it that ends "
+    "in .itf.json",
+}
+"""What a line of somebody else's text looks like -> what to give in its place."""
 
 
 # writing
@@ -185,6 +193,9 @@ def trace_from_text(text: str) -> Trace:
     """The trace that the text of a file describes."""
     if not text.strip():
         raise TraceError("not a trace: the file is empty")
+    for mark, what in OF_OTHERS.items():
+        if re.search(mark, text, re.MULTILINE):
+            raise TraceError(what)
     try:
         return trace_from(cast("Json", json.loads(text)))
     except json.JSONDecodeError as error:

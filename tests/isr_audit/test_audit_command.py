@@ -193,6 +193,7 @@ def test_a_ticket_and_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     [
         ("nothing of the kind\n", (), 65, "nothing in it is recognised; give what kafka-topics.sh --describe"),
         ("node.id=1\n", (), 65, "no topic is described with its replicas"),
+        ("services:\n  kafka:\n    environment: {KAFKA_MIN_INSYNC_REPLICAS: 2}\n", (), 65, "as well, or a KafkaTopic"),
         (HEALTHY, ("--topic", "tt"), 64, "there is no topic 'tt'; did you mean 't'?"),
         (HEALTHY, ("--kafka", "new"), 64, "a release of Kafka such as 4.1.1, not new"),
         (HEALTHY, ("--client", "x"), 64, "--client is for --bootstrap"),

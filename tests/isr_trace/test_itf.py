@@ -203,6 +203,9 @@ def changed(path: str, value: object) -> str:
     [
         ("", "the file is empty"),
         ("hello", "not JSON at line 1"),
+        ("Error: Invariant Inv is violated.\nState 1: <Initial predicate>\n/\\ x = 0\n", "it is TLC's text"),
+        ("1: <Initial predicate>\n/\\ x = 0\n", "it is TLC's text"),
+        ("---------------- MODULE counterexample ----------------\nEXTENDS Spec\n", "ends in .itf.json"),
         ("[]", "should be an object"),
         ("{}", "has no states"),
         ('{"states": []}', "has no states"),

@@ -87,6 +87,14 @@ def text_of(file: Path) -> str:
         raise InputError(f"{file} is not text in UTF-8") from None
 
 
+def what_to_describe(cluster: Cluster) -> str:
+    """What to give where no topic was told: beside the settings of brokers, where these were."""
+    told = cluster.brokers or cluster.defaults or cluster.dynamic
+    beside = "the settings of brokers were read, and say nothing of a topic without its replicas; " if told else ""
+    also = " as well, or a KafkaTopic" if told else ""
+    return f"{beside}give what kafka-topics.sh --describe prints{also}"
+
+
 def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
     """The cluster with these topics only, and the names of all others. What cannot be judged, for only settings or logs
     are told of it, is left out and is a gap."""
@@ -100,6 +108,6 @@ def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
     )
     topics = tuple(t for t in candidates if t.replicas or t.partitions or t.count is not None)
     if not topics:
-        raise InputError("no topic is described with its replicas; give what kafka-topics.sh --describe prints")
+        raise InputError(f"no topic is described with its replicas; {what_to_describe(cluster)}")
     left = tuple(name for name in topic_names if names and name not in names)
     return attrs.evolve(cluster, topics=topics, missing=whole.gaps, omissions=left)
