@@ -2,8 +2,8 @@
 
 The sources are written for the newest release. What differs in an older one is kept by its first two numbers:
 
-- `renamed/4.1.txt` lists classes that Kafka has moved since, one a line (`new.name old.name`). The old names take their
-  place before the compiler sees a source.
+- `renamed/4.1.txt` lists classes that Kafka has moved after 4.1, one a line (`new.name old.name`), but for those that
+  a later list has so already. The old names take their place before the compiler sees a source.
 - `main-4.1` beside a folder of sources `main` has those of its files that are otherwise in 4.1 and all before it.
 
 A release whose first two numbers have no list is compiled as if it were the nearest older one, and then as the nearest
@@ -106,8 +106,12 @@ def _refusal(release: str, candidates: Sequence[str], refusals: Sequence[str]) -
 
 
 def _old_names(branch: str) -> dict[str, str]:
-    lines = (RENAMES_FOLDER / f"{branch}.txt").read_text().splitlines()
-    return dict(line.split() for line in lines if line and not line.startswith("#"))
+    """What each class was called in a branch: in its own list, or else in that of the nearest later one."""
+    names: dict[str, str] = {}
+    for later in sorted((b for b in BRANCHES if order(branch) <= order(b)), key=order):
+        lines = (RENAMES_FOLDER / f"{later}.txt").read_text().splitlines()
+        names = dict(line.split() for line in lines if line and not line.startswith("#")) | names
+    return names
 
 
 def _with(names: dict[str, str], text: str) -> str:

@@ -6,11 +6,13 @@ that differs in one more place, or by another value, is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, cast
 
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
+Explain: TypeAlias = Callable[[str, Values, str, Values, Sequence[Place]], str]
+"""What is known of a difference, as `explain` says it."""
 
 
 def explain(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> str:

@@ -1,7 +1,8 @@
 """Kafka's classes as a system under test: the command that speaks the protocol of docs/conform.md.
 
-The Java is `apache_kafka/` beside this package: `src/main` is written for the newest release, and `src/main-4.1` has
-those of its files that are otherwise for 4.1 and all before it (`isr_kafka.compile`).
+The Java is `apache_kafka/` beside this package. A part of Kafka has a folder of sources that is written for the newest
+release: `src/main` for the replication of a partition, `src/raft` for the quorum. `src/main-4.1` has those of its files
+that are otherwise for 4.1 and all before it (`isr_kafka.compile`). `src/conform` is the protocol, which both have.
 """
 
 from __future__ import annotations
@@ -16,52 +17,90 @@ import attrs
 
 from isr_kafka.compile import BRANCHES, build, order
 from isr_kafka.jars import RELEASES, classpath, jars, no_such_release, release_of
+from isr_kafka.known_differences import Explain, explain
 from isr_kafka.programs import Unavailable, java
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
 EXPORTS: Final = ("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED")
 HEAP: Final = ("-Xmx1g", "-Xss4m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-DRIVEN_RELEASES: Final = tuple(r for r in RELEASES if order(r)[:2] in map(order, BRANCHES))
-"""The pinned releases of whose classes it is listed what they were called, the newest first."""
+
+
+def _releases_from(oldest: str) -> tuple[str, ...]:
+    """The pinned releases of whose classes it is listed what they were called, from `oldest` on, the newest first."""
+    listed = [order(branch) for branch in BRANCHES]
+    return tuple(r for r in RELEASES if order(r)[:2] in listed and order(r) >= order(oldest))
+
+
+DRIVEN_RELEASES: Final = _releases_from("4.0.0")
+"""The releases whose replication of a partition is driven."""
+
+
+@attrs.frozen
+class Part:
+    """A part of Kafka that is driven: by which Java, in which releases, and along which designs.
+
+    `folder`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
+    it is driven where none is named; others are of the same family. `explain`: what is known of its differences, None
+    where nothing is.
+    """
+
+    word: str
+    folder: str
+    main: str
+    design: str
+    releases: tuple[str, ...]
+    explain: Explain | None = None
+
+
+PARTITION: Final = Part("kafka", "main", "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain)
+QUORUM: Final = Part("kafka-raft", "raft", "insync.raft.Main", "kraft", _releases_from("3.9.1"))
+PARTS: Final = {part.word: part for part in (PARTITION, QUORUM)}
+"""The parts of Kafka by the word that names them on the command line."""
 
 
 @attrs.frozen
 class Kafka:
-    """Which Kafka is driven: a pinned release, or the one whose jars lie at `home`."""
+    """Which Kafka is driven: a pinned release, or the one whose jars lie at `home`; and which part of it."""
 
     release: str = RELEASES[0]
     home: Path | None = None
+    part: Part = PARTITION
 
     def command(self, before: Sequence[Path] = (), properties: Mapping[str, str] | None = None) -> str:
         """What starts it; `before` are folders of classes that come before Kafka's, `properties` are the adapter's."""
         found = jars(self.release, self.home)
-        classes = build(adapter_sources(), self.release, self.home, EXPORTS)
+        classes = build(adapter_sources(self.part), self.release, self.home, EXPORTS)
         given = [f"-D{name}={value}" for name, value in (properties or {}).items()]
         path = classpath(before, classes, found)
-        return shlex.join([java(), *HEAP, *EXPORTS, *given, "-cp", path, "insync.kafka.Main"])
+        return shlex.join([java(), *HEAP, *EXPORTS, *given, "-cp", path, self.part.main])
 
 
-def adapter_sources() -> list[Path]:
-    """The folders of the adapter's Java, compiled with `EXPORTS`."""
-    main = SOURCES / "main"
-    if not main.is_dir():
+def adapter_sources(part: Part = PARTITION) -> list[Path]:
+    """The folders of a part's Java, compiled with `EXPORTS`."""
+    folders = [SOURCES / "conform", SOURCES / part.folder]
+    if not all(folder.is_dir() for folder in folders):
         raise Unavailable("our Java is not here: it comes with the checkout, in impl/apache_kafka")
-    return [main]
+    return folders
+
+
+def part_from_word(word: str) -> Part | None:
+    """Which part `kafka` or `kafka-raft=4.4.0` means; None for any other command."""
+    return PARTS.get(word.partition("=")[0]) if re.fullmatch(r"[\w-]+(=\S+)?", word) else None
 
 
 def kafka_from_word(word: str, home: Path | None = None) -> Kafka | None:
-    """What `kafka` or `kafka=4.4.0` means; None for any other command.
+    """What `kafka` or `kafka-raft=4.4.0` means; None for any other command.
 
     Unavailable if no such release can be driven, or if the Kafka at `home` is another release.
     """
-    match = re.fullmatch(r"kafka(?:=(\S+))?", word)
-    if match is None:
+    part, release = part_from_word(word), word.partition("=")[2]
+    if part is None:
         return None
     if home is not None:
-        release = release_of(jars(home=home))
-        if match[1] not in (None, release):
-            raise Unavailable(f"{home} has Kafka {release}, not {match[1]}")
-        return Kafka(release, home)
-    if match[1] is not None and match[1] not in DRIVEN_RELEASES:
-        raise no_such_release(match[1], "cannot be driven here", DRIVEN_RELEASES)
-    return Kafka(match[1] or RELEASES[0])
+        of_home = release_of(jars(home=home))
+        if release not in ("", of_home):
+            raise Unavailable(f"{home} has Kafka {of_home}, not {release}")
+        return Kafka(of_home, home, part)
+    if release and release not in part.releases:
+        raise no_such_release(release, "cannot be driven here", part.releases)
+    return Kafka(release or RELEASES[0], part=part)

@@ -24,6 +24,7 @@ from isr_conform.value_json import (
     to_json,
 )
 from isr_lang import Instance
+from isr_lang.left_out import NAME as LEFT_OUT
 from isr_replay.core_system import Labels
 from isr_replay.packed_states import Packing
 
@@ -71,7 +72,8 @@ def greet(client: SutClient, instance: Instance) -> Hello:
     name = answer.get("name")
     if not isinstance(name, str) or not name:
         raise SutFailure("it does not say its name in its answer to hello")
-    variables = _names_under(answer, "variables", [v.name for v in instance.variables])
+    told_names = [v.name for v in instance.variables if v.name != LEFT_OUT]
+    variables = _names_under(answer, "variables", told_names)
     actions = _names_under(
         answer, "actions", [a.name for a in instance.actions], [a.name for a in instance.design.actions]
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
 insync conform --sut "./my-broker --conform" --sample 100 --seed 7
-insync conform --sut kafka=4.4.0 --replicas 2"""
+insync conform --sut kafka=4.4.0 --replicas 2
+insync conform --sut kafka-raft=4.4.0 --voters 2"""
 USAGE = Usage("conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE)
 
 
@@ -47,7 +48,7 @@ class Drive:
 class Options:
     world: options.TodaysWorld = group(options.TodaysWorld)
     sut: str = required_option(
-        "COMMAND", "starts the system under test, which speaks JSON lines; or kafka, or kafka=4.4.0", str
+        "COMMAND", "starts the system under test, which speaks JSON lines; or kafka, kafka=4.4.0, kafka-raft", str
     )
     kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)
     patience: float = option("S", "seconds to wait for each answer of the system", seconds, 30.0)
@@ -57,11 +58,12 @@ class Options:
 
 
 def run(argv: Sequence[str]) -> int:
-    invocation = options.read_options(Options, USAGE, argv)
+    invocation = options.read_options(Options, USAGE, [*design_of_system(argv), *argv])
     from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
 
     design = invocation.world.design
+    check_family(design, invocation.sut)
     schedule, constants = story(invocation.drive.trace, design, invocation.world.constants)
     instance = registry.instance_of(design, constants)
     invocation.output.check()
@@ -118,12 +120,38 @@ def command(sut: str, home: Path | None) -> str:
     return sut
 
 
+def design_of_system(argv: Sequence[str]) -> list[str]:
+    """The design of the part of Kafka that is named, where no design is."""
+    from isr_kafka.system import part_from_word
+
+    words = [word for option, word in pairwise(argv) if option == "--sut"]
+    words += [word.removeprefix("--sut=") for word in argv if word.startswith("--sut=")]
+    part = part_from_word(words[-1]) if words else None
+    if part is None or options.OWN_DESIGNS in argv or any(word in registry.designs() for word in argv):
+        return []
+    return [part.design]
+
+
+def check_family(design: Design, sut: str) -> None:
+    """UsageError where a part of Kafka is to be driven along the design of another one."""
+    from insync_cli.families import family_of
+    from isr_kafka.system import part_from_word
+
+    part = part_from_word(sut)
+    if part is not None and family_of(design) is not family_of(registry.design_named(part.design)):
+        raise UsageError(
+            f"--sut {sut} is driven along designs as {part.design}, and {design.name} is of another family "
+            f"(insync designs {part.design})"
+        )
+
+
 def explainer_for(sut: str) -> Explain:
     """What is known of differences: of Kafka's some, of another system nothing."""
     from isr_conform.conformance_result import nothing_known
-    from isr_kafka.known_differences import explain
+    from isr_kafka.system import part_from_word
 
-    return explain if re.match(r"kafka(=|$)", sut) else nothing_known
+    part = part_from_word(sut)
+    return nothing_known if part is None or part.explain is None else part.explain
 
 
 def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:

@@ -1,5 +1,6 @@
 package insync.kafka;
 
+import insync.objects.Fields;
 import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.Map;

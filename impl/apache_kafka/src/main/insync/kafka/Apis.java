@@ -1,6 +1,7 @@
 package insync.kafka;
 
 import insync.conform.Refused;
+import insync.objects.Fields;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.util.List;

@@ -1,5 +1,6 @@
 package insync.kafka;
 
+import insync.objects.Fields;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;

@@ -1,5 +1,6 @@
 package insync.kafka;
 
+import insync.objects.Fields;
 import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.clients.ClientRequest;

@@ -1,5 +1,6 @@
 package insync.kafka;
 
+import insync.objects.Fields;
 import java.io.IOException;
 import java.util.Collection;
 import java.util.List;

@@ -1,5 +1,6 @@
 package insync.kafka;
 
+import insync.objects.Fields;
 import java.io.File;
 import java.io.IOException;
 import java.util.HashMap;

@@ -1,5 +1,6 @@
 package insync.kafka;
 
+import insync.objects.Fields;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Executable;
 import java.lang.reflect.InvocationTargetException;

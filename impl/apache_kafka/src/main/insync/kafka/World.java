@@ -1,6 +1,7 @@
 package insync.kafka;
 
 import insync.conform.Refused;
+import insync.objects.Copier;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;

@@ -1,4 +1,4 @@
-package insync.kafka;
+package insync.objects;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
@@ -6,13 +6,13 @@ import java.lang.reflect.Method;
 import jdk.internal.misc.Unsafe;
 
 /** Private fields and methods of Kafka's classes, where it has no other entrance. */
-final class Fields {
+public final class Fields {
   private static final Unsafe UNSAFE = Unsafe.getUnsafe();
 
   private Fields() {}
 
   /** An object without a call of its constructor. */
-  static <T> T allocate(Class<T> type) {
+  public static <T> T allocate(Class<T> type) {
     try {
       return type.cast(UNSAFE.allocateInstance(type));
     } catch (InstantiationException problem) {
@@ -20,20 +20,23 @@ final class Fields {
     }
   }
 
-  static Object get(Object of, String name) {
+  /** A field that is an object. */
+  public static Object get(Object of, String name) {
     return UNSAFE.getReference(of, offset(of.getClass(), name));
   }
 
-  static void set(Object of, String name, Object value) {
+  /** Give a field another object. */
+  public static void set(Object of, String name, Object value) {
     UNSAFE.putReferenceVolatile(of, offset(of.getClass(), name), value);
   }
 
-  static void set(Object of, String name, boolean value) {
+  /** Give a field that is true or false another value. */
+  public static void set(Object of, String name, boolean value) {
     UNSAFE.putBooleanVolatile(of, offset(of.getClass(), name), value);
   }
 
   /** A class that is not public. */
-  static Class<?> type(String name) {
+  public static Class<?> type(String name) {
     try {
       return Class.forName(name);
     } catch (ClassNotFoundException problem) {
@@ -41,18 +44,37 @@ final class Fields {
     }
   }
 
+  /** Whether it has a field of this name. */
+  public static boolean has(Object of, String name) {
+    return field(of.getClass(), name) != null;
+  }
+
+  /** A field that is true or false. */
+  public static boolean isTrue(Object of, String name) {
+    return UNSAFE.getBoolean(of, offset(of.getClass(), name));
+  }
+
   private static long offset(Class<?> type, String name) {
+    Field field = field(type, name);
+    if (field == null) {
+      throw new IllegalStateException(type + " has no field " + name);
+    }
+    return UNSAFE.objectFieldOffset(field);
+  }
+
+  private static Field field(Class<?> type, String name) {
     for (Class<?> c = type; c != null; c = c.getSuperclass()) {
       for (Field field : c.getDeclaredFields()) {
         if (field.getName().equals(name)) {
-          return UNSAFE.objectFieldOffset(field);
+          return field;
         }
       }
     }
-    throw new IllegalStateException(type + " has no field " + name);
+    return null;
   }
 
-  static Method method(Class<?> type, String name, Class<?>... parameters) {
+  /** A method that is not public. */
+  public static Method method(Class<?> type, String name, Class<?>... parameters) {
     try {
       Method method = type.getDeclaredMethod(name, parameters);
       method.setAccessible(true);
@@ -62,7 +84,8 @@ final class Fields {
     }
   }
 
-  static Object call(Method method, Object on, Object... given) {
+  /** Call it. What it throws is thrown. */
+  public static Object call(Method method, Object on, Object... given) {
     try {
       return method.invoke(on, given);
     } catch (InvocationTargetException problem) {

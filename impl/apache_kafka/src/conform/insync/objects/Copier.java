@@ -1,4 +1,4 @@
-package insync.kafka;
+package insync.objects;
 
 import java.lang.reflect.Array;
 import java.lang.reflect.Field;
@@ -11,13 +11,13 @@ import java.util.Map;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Copies of everything that a broker or the controller has become: all objects that can be reached,
- * field by field.
+ * Copies of everything that a system under test has become: all objects that can be reached, field by
+ * field.
  *
  * <p>What cannot change, or is nobody's state (configurations, metrics, loggers, metadata images,
  * records of the wire), is shared by all copies; {@link #shared} is the list.
  */
-final class Copier {
+public final class Copier {
   private static final Unsafe UNSAFE = Unsafe.getUnsafe();
   private static final long BASE = UNSAFE.arrayBaseOffset(Object[].class);
   private static final long SCALE = UNSAFE.arrayIndexScale(Object[].class);
@@ -81,6 +81,7 @@ final class Copier {
 
   /** What is copied although its name begins as one of those. */
   private static final String[] COPY_PREFIXES = {
+    "org.apache.kafka.common.utils.HeldTimer",
     "org.apache.kafka.image.MetadataDelta",
     "org.apache.kafka.image.loader.MetadataLoader",
     "org.apache.kafka.image.loader.MetadataBatchLoader",
@@ -110,7 +111,7 @@ final class Copier {
   }
 
   /** A copy of this object and of all that it leads to. */
-  static <T> T copy(T original) {
+  public static <T> T copy(T original) {
     return new Mould<>(original).copy();
   }
 
@@ -119,14 +120,15 @@ final class Copier {
    * objects refer to each other. To make it, each object is looked up by its identity; to copy from
    * it, none is.
    */
-  static final class Mould<T> {
+  public static final class Mould<T> {
     private final Object[] originals;
     private final Plan[] plans;
     private final long[] offsets;
     private final int[] owners;
     private final int[] targets;
 
-    Mould(T original) {
+    /** A mould of the object as it is now. */
+    public Mould(T original) {
       Making making = new Making();
       making.number(original);
       for (int i = 0; i < making.originals.size(); i++) {
@@ -140,7 +142,7 @@ final class Copier {
     }
 
     /** A copy of the object as it was when the mould was made. */
-    T copy() {
+    public T copy() {
       Object[] twins = new Object[originals.length];
       for (int i = 0; i < twins.length; i++) {
         twins[i] = plans[i] == null ? array(originals[i]) : object(originals[i], plans[i]);

@@ -1,0 +1,75 @@
+package insync.raft;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import insync.conform.Conversation;
+import insync.conform.Refused;
+import insync.conform.SystemUnderTest;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.utils.internals.AppInfoParser;
+
+/** KafkaRaftClients behind the protocol of docs/conform.md. */
+public final class Main implements SystemUnderTest<World> {
+  private final Steps steps = new Steps();
+  private JsonNode constants;
+
+  public static void main(String[] arguments) throws Exception {
+    new Conversation<>(new Main()).run();
+  }
+
+  @Override
+  public Greeting hello(JsonNode constants) {
+    this.constants = constants;
+    return new Greeting(
+        "KafkaRaftClient of Apache Kafka " + AppInfoParser.getVersion(), null, null, true);
+  }
+
+  private int bound(String name) {
+    return constants.get(name).asInt();
+  }
+
+  @Override
+  public World reset(JsonNode state) {
+    return new World(bound("voters"));
+  }
+
+  @Override
+  public World step(World world, Step step) {
+    if (!steps.has(step.action())) {
+      throw Refused.cannot("this adapter has no " + step.action());
+    }
+    World draft = world.draft();
+    try {
+      steps.take(draft, step);
+      draft.settle();
+    } catch (Refused refused) {
+      throw refused;
+    } catch (RuntimeException | LinkageError problem) {
+      throw Refused.failure(problem);
+    }
+    return draft;
+  }
+
+  @Override
+  public Map<String, Object> snapshot(World world) {
+    return Snapshot.of(world, bound("epochs"));
+  }
+
+  @Override
+  public List<Step> candidates() {
+    return steps.candidates(bound("voters"));
+  }
+
+  @Override
+  public boolean within(World world) {
+    for (int v = 1; v <= world.voters(); v++) {
+      Snapshot.Row row = world.place(v).row;
+      if (row.epoch() > bound("epochs") || row.log().size() > bound("log")) {
+        return false;
+      }
+    }
+    return world.writes <= bound("writes")
+        && world.restarts <= bound("restarts")
+        && world.lostDisks <= bound("lost_disks");
+  }
+}

@@ -1,0 +1,173 @@
+package insync.raft;
+
+import insync.raft.Messages.Answer;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.BiFunction;
+import java.util.function.Function;
+import java.util.function.IntPredicate;
+import org.apache.kafka.raft.ElectionState;
+import org.apache.kafka.raft.HeldClient;
+import org.apache.kafka.raft.HeldRequest;
+
+/** A world in the variables of the model (spec/kraft_protocol/state.py). */
+final class Snapshot {
+  private Snapshot() {}
+
+  /** What can be told of one voter alone. */
+  record Row(
+      int id,
+      boolean runs,
+      int epoch,
+      Integer vote,
+      Integer leader,
+      List<Integer> log,
+      String role,
+      Integer highWatermark,
+      boolean hasFetched,
+      List<String> granting,
+      List<String> rejecting,
+      Map<Integer, Integer> followerEnds,
+      Map<Integer, HeldRequest> requests) {}
+
+  static Row row(Voter voter) {
+    return voter.runs() ? running(voter, voter.process) : stopped(voter);
+  }
+
+  private static Row running(Voter voter, HeldClient process) {
+    return new Row(
+        voter.id,
+        true,
+        process.epoch(),
+        process.vote(),
+        process.leader(),
+        voter.disk.epochs(),
+        process.state().name().toLowerCase(Locale.ROOT),
+        process.highWatermark(),
+        process.hasFetched(),
+        names(process.votes(true)),
+        names(process.votes(false)),
+        process.followerEnds(voter.id),
+        requests(process));
+  }
+
+  /** What a voter without a leader asks of anybody, to hear who leads, is not of the model. */
+  private static Map<Integer, HeldRequest> requests(HeldClient process) {
+    return process.quorum().isUnattached() ? Map.of() : process.requests();
+  }
+
+  /** Of a voter without a process, what its disk says. */
+  private static Row stopped(Voter voter) {
+    ElectionState election = voter.disk.election;
+    List<Integer> log = voter.disk.epochs();
+    return new Row(
+        voter.id,
+        false,
+        election == null ? 0 : election.epoch(),
+        election == null ? null : election.optionalVotedKey().map(key -> key.id()).orElse(null),
+        election == null || !election.hasLeader() ? null : election.leaderId(),
+        log,
+        "unattached",
+        null,
+        false,
+        List.of(),
+        List.of(),
+        Map.of(),
+        Map.of());
+  }
+
+  static Map<String, Object> of(World world, int epochs) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    all.put("alive", among(world, v -> world.place(v).row.runs()));
+    all.put("epoch", each(world, Row::epoch));
+    all.put("vote", each(world, row -> name(row.vote())));
+    all.put("leader", each(world, row -> name(row.leader())));
+    all.put("log", each(world, Row::log));
+    all.put("role", each(world, Row::role));
+    all.put("high_watermark", each(world, Row::highWatermark));
+    all.put("has_fetched", among(world, v -> world.place(v).row.hasFetched()));
+    all.put("granting", each(world, Row::granting));
+    all.put("rejecting", each(world, Row::rejecting));
+    all.put("follower_end", pairs(world, (row, q) -> row.followerEnds().get(q)));
+    all.put("request", pairs(world, Snapshot::request));
+    all.put("answer", answers(world, "none", Answer::kind));
+    all.put("answer_epoch", answers(world, 0, Answer::epoch));
+    all.put("answer_leader", answers(world, null, answer -> name(answer.leader())));
+    all.put("answer_record", answers(world, null, Answer::firstEpoch));
+    all.put("answer_last_epoch", answers(world, 0, Answer::lastEpoch));
+    all.put("answer_end", answers(world, 0, Answer::end));
+    all.put("answer_watermark", answers(world, null, Answer::watermark));
+    all.put("writes", world.writes);
+    all.put("restarts", world.restarts);
+    all.put("lost_disks", world.lostDisks);
+    Map<String, Object> leaders = new LinkedHashMap<>();
+    for (int e = 0; e <= epochs; e++) {
+      leaders.put(String.valueOf(e), names(world.leaders(e)));
+    }
+    all.put("leaders", leaders);
+    all.put("committed", world.committed());
+    return all;
+  }
+
+  private static Object request(Row row, int to) {
+    HeldRequest request = row.requests().get(to);
+    return request == null ? "none" : Messages.kind(request);
+  }
+
+  private static Map<String, Object> each(World world, Function<Row, Object> value) {
+    Map<String, Object> all = new LinkedHashMap<>();
+    for (int v = 1; v <= world.voters(); v++) {
+      all.put(name(v), value.apply(world.place(v).row));
+    }
+    return all;
+  }
+
+  private static Map<String, Object> pairs(World world, BiFunction<Row, Integer, Object> value) {
+    return each(
+        world,
+        row -> {
+          Map<String, Object> all = new LinkedHashMap<>();
+          for (int q = 1; q <= world.voters(); q++) {
+            all.put(name(q), value.apply(row, q));
+          }
+          return all;
+        });
+  }
+
+  private static Map<String, Object> answers(
+      World world, Object blank, Function<Answer, Object> value) {
+    return pairs(
+        world,
+        (row, to) -> {
+          Answer answer = world.answer(row.id(), to);
+          return answer == null ? blank : value.apply(answer);
+        });
+  }
+
+  private static List<String> among(World world, IntPredicate which) {
+    List<String> all = new ArrayList<>();
+    for (int v = 1; v <= world.voters(); v++) {
+      if (which.test(v)) {
+        all.add(name(v));
+      }
+    }
+    return all;
+  }
+
+  private static List<String> names(Collection<Integer> ids) {
+    return ids.stream().sorted().map(Snapshot::name).toList();
+  }
+
+  /** As the model names a voter; null for none. */
+  static String name(Integer id) {
+    return id == null || id < 0 ? null : "v" + id;
+  }
+
+  static int id(Object name) {
+    return Integer.parseInt(String.valueOf(name).substring(1));
+  }
+}

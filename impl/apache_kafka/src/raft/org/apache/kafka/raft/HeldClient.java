@@ -1,0 +1,151 @@
+package org.apache.kafka.raft;
+
+import insync.objects.Fields;
+import insync.raft.Disk;
+import java.net.InetSocketAddress;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.common.message.VoteRequestData;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.utils.HeldTimer;
+
+/**
+ * One KafkaRaftClient without a thread. It takes one input at a time and is then polled until it is
+ * at rest. What it sends is held, and its timers fire when they are told to.
+ */
+public final class HeldClient {
+  /** Polls after which nothing is left to do at one time: one takes the input, others follow it. */
+  private static final int POLLS = 3;
+
+  private final HeldChannel channel = new HeldChannel();
+  private final HeldQueue queue = new HeldQueue();
+  private final KafkaRaftClient<String> client;
+
+  /** The process of one of so many voters, 1 to {@code voters}, starts on this disk. */
+  public HeldClient(int id, int voters, Disk disk) {
+    client = ThisRelease.client(id, disk, channel, queue, new HeldParts());
+    Map<Integer, InetSocketAddress> addresses = new HashMap<>();
+    for (int v = 1; v <= voters; v++) {
+      addresses.put(v, HeldParts.address(v));
+    }
+    ThisRelease.initialize(client, addresses, disk);
+    rest();
+  }
+
+  private void rest() {
+    for (int i = 0; i < POLLS || !queue.isEmpty(); i++) {
+      client.poll();
+    }
+  }
+
+  /** A request of another voter arrives; its answer, or null while it waits. */
+  public ApiMessage answer(HeldRequest request, ApiMessage data) {
+    CompletableFuture<RaftResponse.Outbound> answer =
+        ThisRelease.handle(client, request.outbound(), data);
+    rest();
+    RaftResponse.Outbound outbound = answer.getNow(null);
+    return outbound == null ? null : outbound.data();
+  }
+
+  /** The answer to its request to this voter comes back. */
+  public void take(int from, ApiMessage answer) {
+    channel.requests.remove(from).complete(answer);
+    rest();
+  }
+
+  /** Fire a timer of the state that it is in; whether the state has one. */
+  public boolean fire(String timer) {
+    EpochState state = state();
+    if (!Fields.has(state, timer)) {
+      return false;
+    }
+    ((HeldTimer) Fields.get(state, timer)).fire();
+    rest();
+    return true;
+  }
+
+  /** It is told to resign. */
+  public void resign() {
+    client.resign(quorum().epoch());
+    rest();
+  }
+
+  /** A client of its log writes a record; NotLeaderException if it does not lead. */
+  public void append() {
+    ThisRelease.append(client, quorum().epoch());
+    rest();
+  }
+
+  /** The requests whose answers it waits for, by whom they ask. It has forgotten all others. */
+  public Map<Integer, HeldRequest> requests() {
+    RequestManager manager = (RequestManager) Fields.get(client, "requestManager");
+    Map<Integer, HeldRequest> all = new HashMap<>();
+    channel.requests.forEach(
+        (to, request) -> {
+          if (manager.isResponseExpected(request.outbound().destination(), request.number())) {
+            all.put(to, request);
+          }
+        });
+    return all;
+  }
+
+  /** The quorum as it knows it. */
+  public QuorumState quorum() {
+    return client.quorum();
+  }
+
+  /** The state that it is in. */
+  public EpochState state() {
+    return (EpochState) Fields.get(client.quorum(), "state");
+  }
+
+  /** The epoch that it is in. */
+  public int epoch() {
+    return quorum().epoch();
+  }
+
+  /** For whom it voted in that epoch; null for nobody. */
+  public Integer vote() {
+    return quorum().votedKey().map(ReplicaKey::id).orElse(null);
+  }
+
+  /** Who leads that epoch; null if it does not know. */
+  public Integer leader() {
+    return quorum().leaderId().isPresent() ? quorum().leaderId().getAsInt() : null;
+  }
+
+  /** The offset below which it knows all to be committed; null if it knows none. */
+  public Integer highWatermark() {
+    return quorum().highWatermark().map(o -> (int) o.offset()).orElse(null);
+  }
+
+  /** Whether a vote is asked for beforehand (KIP-996). */
+  public static boolean isPreVote(VoteRequestData.PartitionData vote) {
+    return ThisRelease.isPreVote(vote);
+  }
+
+  /** Whether it has fetched from the leader that it follows. */
+  public boolean hasFetched() {
+    return state() instanceof FollowerState follower
+        && Fields.isTrue(follower, "hasFetchedFromLeader");
+  }
+
+  /** Where a leader has seen each other voter fetch. */
+  public Map<Integer, Integer> followerEnds(int own) {
+    Map<Integer, Integer> ends = new HashMap<>();
+    if (state() instanceof LeaderState<?> leader) {
+      leader
+          .voterStates()
+          .forEach((v, s) -> s.endOffset().ifPresent(o -> ends.put(v, (int) o.offset())));
+    }
+    ends.remove(own);
+    return ends;
+  }
+
+  /** Who has granted its vote, or rejected it, while it is a nominee. */
+  public Collection<Integer> votes(boolean granting) {
+    return ThisRelease.votes(state(), granting);
+  }
+}

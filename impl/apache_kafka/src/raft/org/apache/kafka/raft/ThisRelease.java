@@ -1,0 +1,84 @@
+package org.apache.kafka.raft;
+
+import insync.raft.Disk;
+import insync.raft.HeapLog;
+import insync.raft.QuorumFile;
+import insync.raft.StillTime;
+import java.net.InetSocketAddress;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.common.feature.SupportedVersionRange;
+import org.apache.kafka.common.message.VoteRequestData;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.utils.internals.LogContext;
+
+/** Calls that differ between releases, as they are in Kafka 4.4. */
+final class ThisRelease {
+  private ThisRelease() {}
+
+  /** A client that has not been initialized. */
+  static KafkaRaftClient<String> client(
+      int id, Disk disk, HeldChannel channel, HeldQueue queue, HeldParts parts) {
+    return new KafkaRaftClient<>(
+        OptionalInt.of(id),
+        disk.directory(id),
+        HeldParts.SERDE,
+        channel,
+        queue,
+        new HeapLog(disk),
+        parts.memory(),
+        new StillTime(),
+        parts.expiration(),
+        parts.fetchMaxWaitMs(),
+        true,
+        "cluster",
+        List.of(),
+        Endpoints.fromInetSocketAddresses(
+            Map.of(HeldChannel.LISTENER, HeldParts.address(id))),
+        new SupportedVersionRange((short) 0, (short) 1),
+        new LogContext(),
+        parts.random(),
+        parts.quorumConfig());
+  }
+
+  /** What it does when its process starts. */
+  static void initialize(
+      KafkaRaftClient<String> client, Map<Integer, InetSocketAddress> voters, Disk disk) {
+    client.initialize(voters, new QuorumFile(disk), new Metrics(), ignored -> {});
+  }
+
+  /** A request arrives; the answer comes when it comes. */
+  static CompletableFuture<RaftResponse.Outbound> handle(
+      KafkaRaftClient<String> client, RaftRequest.Outbound request, ApiMessage data) {
+    short version = ApiKeys.forId(data.apiKey()).latestVersion(false);
+    RaftRequest.Inbound inbound =
+        new RaftRequest.Inbound(
+            HeldChannel.LISTENER, request.correlationId(), version, data, StillTime.NOW);
+    return client.handle(inbound).toCompletableFuture();
+  }
+
+  /** A leader appends a record; NotLeaderException if it is none. */
+  static void append(KafkaRaftClient<String> client, int epoch) {
+    client.prepareAppend(epoch, List.of("x"));
+    client.schedulePreparedAppend();
+  }
+
+  /** Whether a vote is asked for beforehand (KIP-996). */
+  static boolean isPreVote(VoteRequestData.PartitionData vote) {
+    return vote.preVote();
+  }
+
+  /** Who has granted or rejected the vote of a nominee. */
+  static Collection<Integer> votes(EpochState state, boolean granting) {
+    if (!(state instanceof NomineeState nominee)) {
+      return List.of();
+    }
+    var election = nominee.epochElection();
+    return granting ? election.grantingVoters() : election.rejectingVoters();
+  }
+}
