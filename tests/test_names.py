@@ -72,7 +72,7 @@ OTHERS = {
 
 EXCEPTIONS = MODEL | KEYS | OTHERS
 
-OTHER_EXCEPTIONS = {("impl/apache_kafka/src/main/insync/conform/Refused.java", "Refused")}  # as isr_conform.kit has it
+OTHER_EXCEPTIONS = {("impl/apache_kafka/src/conform/insync/conform/Refused.java", "Refused")}  # as in the kit
 
 
 def bare(path: Path) -> dict[str, int]:

@@ -110,6 +110,8 @@ class Family:
     """Settings that are recommended, the best first."""
     dearer: Mapping[str, Value] = {}
     """Settings that help where those do not, at a price."""
+    outputs: tuple[str, ...] = ()
+    """How the names of variables begin that have what a step sends or answers."""
 
     def designs(self) -> Mapping[str, Design]:
         """The designs of the model by name, in the order in which they are listed."""

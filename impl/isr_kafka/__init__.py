@@ -2,13 +2,13 @@
 
     from isr_kafka import RELEASES, Unavailable, build, classpath, jars, java
     from isr_kafka.jars import cached
-    from isr_kafka.system import SOURCES
+    from isr_kafka.system import EXPORTS, adapter_sources
 
     release = RELEASES[0]
     try:
         if cached(release):                             # elsewhere `jars` would have Maven fetch them first
-            classes = build([SOURCES / "main"], release)
-            print([java(), "-cp", classpath(classes, jars(release)), "insync.kafka.Main"])
+            classes = build(adapter_sources(), release, options=EXPORTS)
+            print([java(), *EXPORTS, "-cp", classpath(classes, jars(release)), "insync.kafka.Main"])
     except Unavailable as missing:
         print(missing)
 
@@ -16,8 +16,8 @@ Jars come from Maven Central, each held to its checksum in `pinned/`, or from th
 (`home`). What is fetched and built lies in the user's cache folder. Whatever is missing is one sentence: `Unavailable`.
 
 Reading order: `programs` (Java, Maven, and where things are kept), `jars`, `compile` (our Java), `system` (Kafka's
-classes, driven by the model), `known_differences`, `mistakes` (planted in Kafka's classes), `node` (a
-whole node of Kafka).
+classes, driven by the model), `known_differences`, `mistakes` and `raft_mistakes` (planted in Kafka's classes), `node`
+(a whole node of Kafka).
 """
 
 from __future__ import annotations

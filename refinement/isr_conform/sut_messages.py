@@ -6,7 +6,7 @@ All of them name variables, actions and values as one instance of the model does
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
@@ -30,14 +30,6 @@ from isr_replay.packed_states import Packing
 
 Place: TypeAlias = tuple[str, Json, Json]
 """A place at which two states differ (`isr[r1]`), with the model's value and the system's value."""
-
-OUTPUTS: Final = ("fetch", "alter", "acked", "consumed")
-"""Prefixes of the variables that hold messages and answers: what a step sends is in the state after it."""
-
-
-def is_output(place: str) -> bool:
-    """Whether the place is part of a message or an answer."""
-    return place.startswith(OUTPUTS)
 
 
 @attrs.frozen(kw_only=True)

@@ -32,6 +32,7 @@ class InSyncReplicas(Family):
     """One partition, replicated by `isr_protocol.state` or by a state that extends it."""
 
     state = State
+    outputs = ("fetch", "alter", "acked", "consumed")
     fault_story = "the faults, a new leader, a follower that rejoins, a commit"
     aftermath = "after all faults and a change of the leader"
     slack_words: Mapping[str, str] = {"isr_changes": "the metadata", "epochs": "the leader"}

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from isr_kafka import Unavailable
-from isr_kafka.system import DRIVEN_RELEASES, Kafka
+from isr_kafka.system import DRIVEN_RELEASES, QUORUM, Kafka
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,18 @@ def newest() -> Kafka:
 def each(request: pytest.FixtureRequest) -> Kafka:
     """Every release that can be driven, fetched and built."""
     return driven(Kafka(str(request.param)))
+
+
+@pytest.fixture(scope="session")
+def newest_raft() -> Kafka:
+    """The quorum of the newest release, fetched and built."""
+    return driven(Kafka(part=QUORUM))
+
+
+@pytest.fixture(scope="session", params=QUORUM.releases)
+def each_raft(request: pytest.FixtureRequest) -> Kafka:
+    """The quorum of every release in which it can be driven, fetched and built."""
+    return driven(Kafka(str(request.param), part=QUORUM))
 
 
 def driven(kafka: Kafka) -> Kafka:

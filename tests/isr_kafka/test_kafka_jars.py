@@ -92,17 +92,16 @@ def test_a_release_is_compiled_as_its_own_or_as_its_neighbours_on_both_sides() -
 @pytest.mark.parametrize(
     ("branch", "folders"),
     [
-        ("4.4", ["main"]),
-        ("4.3", ["main"]),
-        ("4.2", ["main", "main-4.2"]),
-        ("4.1", ["main", "main-4.2", "main-4.1"]),
-        ("4.0", ["main", "main-4.2", "main-4.1", "main-4.0"]),
+        ("4.4", ["conform", "main"]),
+        ("4.3", ["conform", "main"]),
+        ("4.2", ["conform", "main", "main-4.2"]),
+        ("4.1", ["conform", "main", "main-4.2", "main-4.1"]),
+        ("4.0", ["conform", "main", "main-4.2", "main-4.1", "main-4.0"]),
     ],
 )
 def test_a_release_takes_what_was_otherwise_until_it_and_after_it(branch: str, folders: list[str]) -> None:
     """Without it a patch release of 4.1 would be compiled as if it were the newest."""
-    (main,) = adapter_sources()
-    assert [folder.name for folder in overlays(main, branch)] == folders
+    assert [folder.name for source in adapter_sources() for folder in overlays(source, branch)] == folders
 
 
 def test_every_pinned_release_of_kafka_4_is_driven() -> None:

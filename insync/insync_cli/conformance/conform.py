@@ -268,8 +268,8 @@ def print_details(out: Console, result: ConformanceResult) -> None:
 
 def print_difference(out: Console, difference: Difference, result: ConformanceResult) -> None:
     """One difference: the way to it, the step, what was expected and what came, and the rule."""
+    from insync_cli.families import family_of
     from isr_conform.model_rules import step_text
-    from isr_conform.sut_messages import is_output
     from isr_conform.value_json import json_text
 
     instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
@@ -279,7 +279,7 @@ def print_difference(out: Console, difference: Difference, result: ConformanceRe
         out.print(f"  {i:>3}  {step_text(instance, action, parameters)}", style="dim", soft_wrap=True)
     out.print(f"  {len(difference.path) + 1:>3}  {last}", soft_wrap=True)
     for place, model, system in difference.places:
-        what = "   (output)" if is_output(place) else ""
+        what = "   (output)" if place.startswith(family_of(instance.design).outputs) else ""
         out.print(
             f"       {place}: the model has {json_text(model)}, the system {json_text(system)}{what}", soft_wrap=True
         )

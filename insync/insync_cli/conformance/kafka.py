@@ -11,7 +11,7 @@ import attrs
 
 from insync_cli import options, registry, terminal, tracefiles
 from insync_cli.exits import Exit, InputError
-from insync_cli.options import Usage, argument, flag, group, option, optional_argument
+from insync_cli.options import Usage, argument, choice, flag, group, option, optional_argument
 from insync_cli.terminal import QuietOutput
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ BEGIN, END = "<!-- stories: written by insync kafka -->", "<!-- end of stories -
 EXAMPLE = """insync kafka versions
 insync kafka fetch 4.4.0
 insync kafka stories --store --write docs/kafka-classes.md
-insync kafka rows --write docs/kafka-classes.md"""
+insync kafka rows --write docs/kafka-classes.md
+insync kafka rows --part kafka-raft --write docs/kraft-classes.md"""
 USAGE = Usage("kafka", "Apache Kafka's own code: what can be driven, and fetching it.", EXAMPLE)
 
 
@@ -39,6 +40,7 @@ class Options:
         "RELEASE", "which one; fetch: the newest if none is named, stories and rows: all", str
     )
     corpus: Path = option("DIR", "stories: the folder of cases", Path, tracefiles.CORPUS)
+    part: str = choice(("kafka", "kafka-raft"), "rows: of which part of Kafka", "kafka")
     store: bool = flag("stories: keep the table for the report")
     write: Path | None = option("PAGE", "stories, rows: put the table between the marks of a page", Path)
     output: QuietOutput = group(QuietOutput)
@@ -130,7 +132,8 @@ def drive_rows(invocation: Options) -> int:
     """What was driven of Kafka's classes, each row by its options."""
     from insync_cli.conformance import kafka_rows
 
-    chosen = [row for row in kafka_rows.ROWS if invocation.release in (None, row.release)]
+    rows_of_part = kafka_rows.ROWS_BY_PART[invocation.part]
+    chosen = [row for row in rows_of_part if invocation.release in (None, row.release)]
     if not chosen:
         raise InputError(f"no row is of Kafka {invocation.release}")
     runs = [(row, kafka_rows.drive(row)) for row in chosen]

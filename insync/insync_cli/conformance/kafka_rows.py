@@ -1,4 +1,4 @@
-"""insync kafka rows: what of Kafka's classes was driven, as the table of docs/kafka-classes.md.
+"""insync kafka rows: what of Kafka's classes was driven, as the tables of docs/kafka-classes.md and kraft-classes.md.
 
 A row whose setting switches an action on must take that action. Otherwise it would say nothing of the setting.
 """
@@ -23,10 +23,11 @@ HEAD: Final = ("release", "options", "edges", "states", "action pairs", "actions
 
 @attrs.frozen
 class Row:
-    """One run of `insync conform --sut kafka=RELEASE` with these options."""
+    """One run of `insync conform --sut kafka=RELEASE` with these options, or of another part of Kafka."""
 
     release: str
     options: str
+    part: str = "kafka"
 
 
 AT_WORK: Final = "--replicas 2 --sessions-lost 0 --epochs 1 --isr-changes 2 --log 1 --records 1"
@@ -55,25 +56,32 @@ ROWS: Final = (
     Row("4.4.0", f"kafka-4.4 {AT_WORK_LONGER} --reassignments 0 --min-insync 1 --late-news 1"),
     Row("4.4.0", f"kafka-4.4 {LOSING_SESSIONS} --reassignments 0 --min-insync 1 --copies 1 {SOME}"),
 )
+WITH_VOTERS: Final = "--voters 2"
+RAFT_ROWS: Final = (
+    *(Row(release, WITH_VOTERS, "kafka-raft") for release in ("4.4.0", "4.3.1", "4.2.2", "4.1.1", "4.0.1")),
+    Row("3.9.1", f"kraft-3.9 {WITH_VOTERS}", "kafka-raft"),
+    Row("4.4.0", f"{WITH_VOTERS} --restarts 1", "kafka-raft"),
+    Row("4.4.0", f"{WITH_VOTERS} --lost-disks 1", "kafka-raft"),
+)
+ROWS_BY_PART: Final = {"kafka": ROWS, "kafka-raft": RAFT_ROWS}
+"""The rows of each part of Kafka, by the word that names it (`isr_kafka.system.PARTS`)."""
 
 
 def drive(row: Row) -> ConformanceResult:
     """Drive a row; InputError if it does not take an action that its settings switch on, or cannot be driven."""
-    from insync_cli.conformance.conform import USAGE, Options, limits
+    from insync_cli.conformance.conform import USAGE, Options, design_of_system, explainer_for, limits
     from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
     from isr_kafka import Unavailable
-    from isr_kafka.known_differences import explain
-    from isr_kafka.system import Kafka
+    from isr_kafka.system import PARTS, Kafka
 
-    words = ["--sut", f"kafka={row.release}", *shlex.split(row.options)]
-    invocation = options.read_options(Options, USAGE, words)
+    words = ["--sut", f"{row.part}={row.release}", *shlex.split(row.options)]
+    invocation = options.read_options(Options, USAGE, [*design_of_system(words), *words])
     instance = registry.instance_of(invocation.world.design, invocation.world.constants)
     try:
-        command = Kafka(row.release).command()
-        result = conform(
-            instance, command, limits(invocation.drive, None, lambda: False), patience=300.0, explain=explain
-        )
+        command = Kafka(row.release, part=PARTS[row.part]).command()
+        asked = limits(invocation.drive, None, lambda: False)
+        result = conform(instance, command, asked, patience=300.0, explain=explainer_for(row.part))
     except (Unavailable, SutFailure) as problem:
         raise InputError(f"Kafka {row.release}, {row.options}: {problem}") from None
     missing = missing_actions(result)

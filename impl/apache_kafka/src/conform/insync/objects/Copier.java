@@ -43,6 +43,7 @@ public final class Copier {
     "com.typesafe.",
     "org.apache.logging.",
     "com.fasterxml.",
+    "insync.raft.ClientMetrics",
     "org.apache.kafka.common.metrics.",
     "org.apache.kafka.common.config.",
     "org.apache.kafka.common.message.",

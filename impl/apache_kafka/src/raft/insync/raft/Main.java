@@ -4,9 +4,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 import insync.conform.Conversation;
 import insync.conform.Refused;
 import insync.conform.SystemUnderTest;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
+import org.apache.kafka.raft.HeldClient;
 
 /** KafkaRaftClients behind the protocol of docs/conform.md. */
 public final class Main implements SystemUnderTest<World> {
@@ -20,8 +22,12 @@ public final class Main implements SystemUnderTest<World> {
   @Override
   public Greeting hello(JsonNode constants) {
     this.constants = constants;
+    List<String> variables = new ArrayList<>(Snapshot.of(reset(null), bound("epochs")).keySet());
+    if (!HeldClient.notesFetches()) {
+      variables.remove("has_fetched");
+    }
     return new Greeting(
-        "KafkaRaftClient of Apache Kafka " + AppInfoParser.getVersion(), null, null, true);
+        "KafkaRaftClient of Apache Kafka " + AppInfoParser.getVersion(), variables, null, true);
   }
 
   private int bound(String name) {

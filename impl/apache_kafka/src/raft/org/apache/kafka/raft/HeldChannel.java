@@ -34,4 +34,10 @@ final class HeldChannel implements NetworkChannel {
 
   @Override
   public void close() {}
+
+  /** A request arrives at a client, and its answer leaves when it leaves. */
+  static CompletableFuture<RaftResponse.Outbound> handle(
+      KafkaRaftClient<String> client, RaftRequest.Inbound request) {
+    return client.handle(request).toCompletableFuture();
+  }
 }

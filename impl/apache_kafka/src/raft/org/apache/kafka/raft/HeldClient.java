@@ -1,6 +1,7 @@
 package org.apache.kafka.raft;
 
 import insync.objects.Fields;
+import insync.raft.ClientMetrics;
 import insync.raft.Disk;
 import java.net.InetSocketAddress;
 import java.util.Collection;
@@ -21,6 +22,7 @@ public final class HeldClient {
 
   private final HeldChannel channel = new HeldChannel();
   private final HeldQueue queue = new HeldQueue();
+  private final ClientMetrics metrics = new ClientMetrics();
   private final KafkaRaftClient<String> client;
 
   /** The process of one of so many voters, 1 to {@code voters}, starts on this disk. */
@@ -30,11 +32,15 @@ public final class HeldClient {
     for (int v = 1; v <= voters; v++) {
       addresses.put(v, HeldParts.address(v));
     }
-    ThisRelease.initialize(client, addresses, disk);
+    ThisRelease.initialize(client, addresses, disk, metrics);
+    metrics.keep();
     rest();
   }
 
   private void rest() {
+    if (!quorum().isLeader()) {
+      metrics.reset();
+    }
     for (int i = 0; i < POLLS || !queue.isEmpty(); i++) {
       client.poll();
     }
@@ -108,7 +114,7 @@ public final class HeldClient {
 
   /** For whom it voted in that epoch; null for nobody. */
   public Integer vote() {
-    return quorum().votedKey().map(ReplicaKey::id).orElse(null);
+    return state().election().optionalVotedKey().map(ReplicaKey::id).orElse(null);
   }
 
   /** Who leads that epoch; null if it does not know. */
@@ -124,6 +130,11 @@ public final class HeldClient {
   /** Whether a vote is asked for beforehand (KIP-996). */
   public static boolean isPreVote(VoteRequestData.PartitionData vote) {
     return ThisRelease.isPreVote(vote);
+  }
+
+  /** Whether this release notes that a follower has fetched from its leader, as since KIP-996. */
+  public static boolean notesFetches() {
+    return ThisRelease.HAS_PRE_VOTES;
   }
 
   /** Whether it has fetched from the leader that it follows. */

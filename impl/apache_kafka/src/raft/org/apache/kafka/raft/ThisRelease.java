@@ -1,5 +1,6 @@
 package org.apache.kafka.raft;
 
+import insync.raft.ClientMetrics;
 import insync.raft.Disk;
 import insync.raft.HeapLog;
 import insync.raft.QuorumFile;
@@ -12,13 +13,15 @@ import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.feature.SupportedVersionRange;
 import org.apache.kafka.common.message.VoteRequestData;
-import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.utils.internals.LogContext;
 
-/** Calls that differ between releases, as they are in Kafka 4.4. */
+/** Calls that differ between releases, as they are since Kafka 4.0. */
 final class ThisRelease {
+  /** Whether a voter asks beforehand whether it would be elected (KIP-996). */
+  static final boolean HAS_PRE_VOTES = true;
+
   private ThisRelease() {}
 
   /** A client that has not been initialized. */
@@ -48,8 +51,11 @@ final class ThisRelease {
 
   /** What it does when its process starts. */
   static void initialize(
-      KafkaRaftClient<String> client, Map<Integer, InetSocketAddress> voters, Disk disk) {
-    client.initialize(voters, new QuorumFile(disk), new Metrics(), ignored -> {});
+      KafkaRaftClient<String> client,
+      Map<Integer, InetSocketAddress> voters,
+      Disk disk,
+      ClientMetrics metrics) {
+    client.initialize(voters, new QuorumFile(disk), metrics.registry(), ignored -> {});
   }
 
   /** A request arrives; the answer comes when it comes. */
@@ -59,7 +65,7 @@ final class ThisRelease {
     RaftRequest.Inbound inbound =
         new RaftRequest.Inbound(
             HeldChannel.LISTENER, request.correlationId(), version, data, StillTime.NOW);
-    return client.handle(inbound).toCompletableFuture();
+    return HeldChannel.handle(client, inbound);
   }
 
   /** A leader appends a record; NotLeaderException if it is none. */

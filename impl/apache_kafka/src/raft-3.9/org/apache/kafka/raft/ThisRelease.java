@@ -1,0 +1,89 @@
+package org.apache.kafka.raft;
+
+import insync.raft.ClientMetrics;
+import insync.raft.Disk;
+import insync.raft.HeapLog;
+import insync.raft.QuorumFile;
+import insync.raft.StillTime;
+import java.net.InetSocketAddress;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.CompletableFuture;
+import org.apache.kafka.common.feature.SupportedVersionRange;
+import org.apache.kafka.common.message.VoteRequestData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.utils.internals.LogContext;
+
+/** Calls that differ between releases, as they were until Kafka 3.9. */
+final class ThisRelease {
+  /** Whether a voter asks beforehand whether it would be elected (KIP-996). */
+  static final boolean HAS_PRE_VOTES = false;
+
+  private ThisRelease() {}
+
+  /** A client that has not been initialized. */
+  static KafkaRaftClient<String> client(
+      int id, Disk disk, HeldChannel channel, HeldQueue queue, HeldParts parts) {
+    return new KafkaRaftClient<>(
+        OptionalInt.of(id),
+        disk.directory(id),
+        HeldParts.SERDE,
+        channel,
+        queue,
+        new HeapLog(disk),
+        parts.memory(),
+        new StillTime(),
+        parts.expiration(),
+        parts.fetchMaxWaitMs(),
+        true,
+        "cluster",
+        List.of(),
+        Endpoints.fromInetSocketAddresses(
+            Map.of(HeldChannel.LISTENER, HeldParts.address(id))),
+        new SupportedVersionRange((short) 0, (short) 1),
+        new LogContext(),
+        parts.random(),
+        parts.quorumConfig());
+  }
+
+  /** What it does when its process starts. */
+  static void initialize(
+      KafkaRaftClient<String> client,
+      Map<Integer, InetSocketAddress> voters,
+      Disk disk,
+      ClientMetrics metrics) {
+    client.initialize(voters, new QuorumFile(disk), metrics.registry());
+  }
+
+  /** A request arrives; the answer comes when it comes. */
+  static CompletableFuture<RaftResponse.Outbound> handle(
+      KafkaRaftClient<String> client, RaftRequest.Outbound request, ApiMessage data) {
+    short version = ApiKeys.forId(data.apiKey()).latestVersion(false);
+    RaftRequest.Inbound inbound =
+        new RaftRequest.Inbound(
+            HeldChannel.LISTENER, request.correlationId(), version, data, StillTime.NOW);
+    return HeldChannel.handle(client, inbound);
+  }
+
+  /** A leader appends a record; NotLeaderException if it is none. */
+  static void append(KafkaRaftClient<String> client, int epoch) {
+    client.prepareAppend(epoch, List.of("x"));
+    client.schedulePreparedAppend();
+  }
+
+  /** Whether a vote is asked for beforehand (KIP-996). */
+  static boolean isPreVote(VoteRequestData.PartitionData vote) {
+    return false;
+  }
+
+  /** Who has granted or rejected the vote of a nominee. */
+  static Collection<Integer> votes(EpochState state, boolean granting) {
+    if (!(state instanceof CandidateState candidate)) {
+      return List.of();
+    }
+    return granting ? candidate.grantingVoters() : candidate.rejectingVoters();
+  }
+}

@@ -1,0 +1,76 @@
+"""Mistakes planted in Kafka's Raft, to see that the comparison with the model of the quorum finds them.
+
+They are planted as those of `mistakes`, and driven by the adapter of the quorum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from isr_kafka.mistakes import Mistake
+
+RAFT: Final = "org.apache.kafka.raft"
+TWO: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 1, "writes": 0}
+TWO_EPOCHS: Final[Mapping[str, int]] = {"voters": 2, "epochs": 2, "log": 2, "writes": 1}
+
+
+def _mistake(name: str, method: str, answers: str, says: str, bounds: Mapping[str, int] = TWO) -> Mistake:
+    type_name, _, of_type = method.rpartition(".")
+    return Mistake(name, f"{RAFT}.{type_name}", of_type, answers, says, bounds, "kraft")
+
+
+MISTAKES: Final = (
+    _mistake(
+        "any-pre-vote",
+        "FollowerState.canGrantVote",
+        "true",
+        "a follower that has fetched from its leader grants pre-votes, and votes (KIP-996)",
+    ),
+    _mistake(
+        "votes-again",
+        "UnattachedState.canGrantVote",
+        "true",
+        "a voter votes for another in the same epoch, and for a log that is behind",
+        TWO_EPOCHS,
+    ),
+    _mistake("one-vote-elects", "internals.EpochElection.isVoteGranted", "true", "a nominee needs no majority"),
+    _mistake(
+        "never-rejected",
+        "internals.EpochElection.isVoteRejected",
+        "nothing",
+        "a prospective voter waits on where no majority is to be had",
+    ),
+    _mistake(
+        "fetch-not-noted",
+        "FollowerState.resetFetchTimeoutForSuccessfulFetch",
+        "nothing",
+        "a follower forgets that it has fetched from its leader, and grants pre-votes",
+    ),
+    _mistake("never-commits", "LeaderState.maybeUpdateHighWatermark", "nothing", "no high watermark ever moves"),
+    _mistake(
+        "watermark-not-taken",
+        "FollowerState.updateHighWatermark",
+        "nothing",
+        "a follower does not take over the leader's high watermark",
+    ),
+    _mistake(
+        "requests-not-dropped",
+        "RequestManager.resetAll",
+        "nothing",
+        "a voter that enters another role waits for answers to its former requests (rule 9)",
+        TWO_EPOCHS,
+    ),
+    _mistake(
+        "never-truncates",
+        "RaftLog.truncateToEndOffset",
+        "nothing",
+        "a follower keeps records that its leader does not have",
+        {**TWO_EPOCHS, "epochs": 3},
+    ),
+)
+
+
+def mistake_named(name: str) -> Mistake:
+    """The mistake of this name."""
+    return next(mistake for mistake in MISTAKES if mistake.name == name)

@@ -1,0 +1,91 @@
+"""KafkaRaftClient along the edges of the model of the quorum, in both directions.
+
+Without these, the model could say something of KRaft that Kafka's own code does not do.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from insync_cli.exits import Exit
+from insync_cli.main import main
+from insync_cli.registry import design_named
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import ConformanceResult, Limits
+from isr_conform.control import agrees_there
+from isr_kafka.mistakes import Mistake, plant
+from isr_kafka.raft_mistakes import MISTAKES, TWO, TWO_EPOCHS, mistake_named
+from isr_kafka.system import QUORUM, Kafka
+from isr_lang import Instance
+
+pytestmark = [pytest.mark.kafka]
+
+
+def driven(kafka: Kafka, constants: Mapping[str, int], limits: Limits | None = None) -> ConformanceResult:
+    design = design_named("kraft-3.9" if kafka.release.startswith("3.") else "kraft")
+    return conform(Instance(design, dict(constants)), kafka.command(), limits or Limits(), patience=300.0)
+
+
+def agrees(done: ConformanceResult) -> None:
+    assert done.conforms, done.differences
+    assert done.edges == done.of_edges
+    assert not done.cannot
+
+
+def is_found(mistake: Mistake, kafka: Kafka, folder: Path) -> None:
+    """The mistake is found, and where it is found Kafka as it is agrees with the model."""
+    instance = Instance(design_named(mistake.design), dict(mistake.bounds))
+    wrong = kafka.command(before=[plant(kafka, mistake, folder)])
+    (difference,) = conform(instance, wrong, Limits(stop_at_first=True), patience=300.0).differences
+    assert agrees_there(instance, kafka.command(), difference, patience=300.0), difference
+
+
+def test_every_edge_of_the_smallest_bounds_in_both_directions(newest_raft: Kafka) -> None:
+    done = driven(newest_raft, TWO)
+    agrees(done)
+    assert done.name == f"KafkaRaftClient of Apache Kafka {newest_raft.release}"
+
+
+def test_a_mistake_in_kafkas_raft_is_found(newest_raft: Kafka, tmp_path: Path) -> None:
+    is_found(mistake_named("any-pre-vote"), newest_raft, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
+def test_each_mistake_in_kafkas_raft_is_found_where_kafka_agrees(
+    mistake: Mistake, newest_raft: Kafka, tmp_path: Path
+) -> None:
+    is_found(mistake, newest_raft, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [{}, {"restarts": 1}, {"lost_disks": 1}], ids=["none", "restart", "lost disk"])
+def test_every_edge_of_two_epochs(faults: Mapping[str, int], newest_raft: Kafka) -> None:
+    agrees(driven(newest_raft, {**TWO_EPOCHS, **faults}))
+
+
+@pytest.mark.slow
+def test_every_edge_of_the_smallest_bounds_in_each_release(each_raft: Kafka) -> None:
+    agrees(driven(each_raft, TWO))
+
+
+@pytest.mark.slow
+def test_walks_of_three_voters_agree(newest_raft: Kafka) -> None:
+    bounds = {"voters": 3, "epochs": 2, "log": 2, "writes": 1, "restarts": 1}
+    done = driven(newest_raft, bounds, Limits(walks=40, walk_length=60, seed=1))
+    assert done.conforms, done.differences
+    assert not done.cannot
+
+
+def test_the_quorum_is_not_driven_along_a_partition(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its answers would be taken for nonsense."""
+    assert main(["conform", "kip-966", "--sut", "kafka-raft", "--replicas", "2"]) == Exit.USAGE
+    sentence = "--sut kafka-raft is driven along designs as kraft, and kip-966 is of another family"
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_quorum_is_driven_in_every_pinned_release() -> None:
+    assert QUORUM.releases[0] == "4.4.0"
+    assert QUORUM.releases[-1] == "3.9.1"
+    assert len(QUORUM.releases) == 13
