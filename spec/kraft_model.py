@@ -44,7 +44,13 @@ from kraft_protocol.elections import (
     voter_answers_vote,
     voter_stands,
 )
-from kraft_protocol.faults import voter_crashes, voter_loses_disk, voter_starts
+from kraft_protocol.faults import (
+    voter_crashes,
+    voter_fails_at_answer,
+    voter_fails_at_request,
+    voter_loses_disk,
+    voter_starts,
+)
 from kraft_protocol.leadership import (
     leader_hears_error,
     leader_resigns,
@@ -86,6 +92,8 @@ KRAFT = Design(
         follower_takes_fetch,
         voter_crashes,
         voter_loses_disk,
+        voter_fails_at_answer,
+        voter_fails_at_request,
         voter_starts,
         node_is_formatted_without_voters,
         leader_adds_voter,

@@ -1,4 +1,4 @@
-"""Faults: voters crash, lose their disks, and start again."""
+"""Faults: voters crash, lose their disks, fail at what cannot be, and start again."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import attrs
 
 from isr_lang import NONE, Bool, Step, action, define, exists
 from isr_lang.blank import blank
+from kraft_protocol.messages import names_impossible_leader
 from kraft_protocol.state import (
     DYNAMIC,
     EPOCHS,
     LOG,
     LOST_DISKS,
     RESTARTS,
+    Answer,
+    Request,
     State,
     Voter,
     electors,
@@ -66,6 +69,40 @@ def voter_loses_disk(old: State, new: State, r: Voter) -> Step:
         new.lost_disks == old.lost_disks + 1,
         new.directory[r] == old.directory[r] + 1,
         *becomes(old, new, r, n),
+    )
+
+
+@action
+def voter_fails_at_answer(old: State, new: State, r: Voter, q: Voter) -> Step:
+    """An answer names an impossible leader, and the process of r ends. Its disk stays.
+
+    The IllegalStateException of maybeTransition leaves KafkaRaftClient.poll, and KafkaRaftClientDriver.doWork takes it
+    for a fatal fault. Only lost disks make such a leader possible.
+    """
+    return (
+        r != q,
+        old.alive.has(r),
+        old.answer[r][q] != Answer.NONE,
+        names_impossible_leader(old, r, q),
+        new.alive == old.alive.excluding(r),
+        *becomes(old, new, r, stopped(old, r)),
+    )
+
+
+@action
+def voter_fails_at_request(old: State, new: State, r: Voter, leader: Voter) -> Step:
+    """A Begin- or EndQuorumEpoch of the own epoch names another leader than the one that r knows: its process ends."""
+    begins, ends = old.request[leader][r] == Request.BEGIN, old.request[leader][r] == Request.END
+    return (
+        r != leader,
+        old.alive.has(r),
+        begins | ends,
+        old.answer[leader][r] == Answer.NONE,
+        old.epoch[leader] == old.epoch[r],
+        old.leader[r] != NONE,
+        old.leader[r] != leader,
+        new.alive == old.alive.excluding(r),
+        *becomes(old, new, r, stopped(old, r)),
     )
 
 

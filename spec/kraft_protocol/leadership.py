@@ -38,7 +38,7 @@ def hears_who_leads(old: State, new: State, r: Voter, leader: Voter, n: VoterSta
     """The voter is n where the request is not of an older epoch. That is an error, which is answered.
 
     A success changes nothing at the leader, which is done with this voter in the same step. A request that names
-    another leader of the voter's own epoch is an IllegalStateException (maybeTransition), and is never handled here.
+    another leader of the voter's own epoch ends its process (`faults.voter_fails_at_request`).
     """
     older = old.epoch[leader] < old.epoch[r]
     n = choice(older, unchanged(old, r), n)

@@ -64,18 +64,28 @@ def replies(
     )
 
 
+def names_impossible_leader(old: State, r: Voter, q: Voter) -> Bool:
+    """The answer of q names r itself, which does not lead, or another leader of its epoch than the one that r knows.
+
+    hasConsistentLeader. An answer of an earlier epoch is not looked at (maybeHandleCommonResponse).
+    """
+    epoch, leader = old.answer_epoch[r][q], old.answer_leader[r][q]
+    itself = (leader == r) & (old.role[r] != Role.LEADER)
+    another = (epoch == old.epoch[r]) & (leader != NONE) & (old.leader[r] != NONE) & (old.leader[r] != leader)
+    return (old.epoch[r] <= epoch) & (itself | another)
+
+
 def comes_back(old: State, r: Voter, q: Voter, kind: Request) -> Step:
     """The answer of q to a request of this kind is at the voter r that sent it.
 
-    An answer that names r itself as the leader, where r does not lead, is an IllegalStateException in Kafka
-    (hasConsistentLeader). Such an answer is never handled here.
+    One that names an impossible leader ends the process (`faults.voter_fails_at_answer`).
     """
     return (
         r != q,
         old.alive.has(r),
         old.request[r][q] == kind,
         old.answer[r][q] != Answer.NONE,
-        (old.answer_leader[r][q] != r) | (old.role[r] == Role.LEADER) | (old.answer_epoch[r][q] < old.epoch[r]),
+        ~names_impossible_leader(old, r, q),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from isr_lang import Bool, Map, Maybe, Seq, Set, Step, when
+from isr_lang import Bool, Map, Maybe, Seq, Set, Step, define, when
 from isr_lang.blank import blank
 from isr_lang.expr import Expr
 from kraft_protocol.state import (
@@ -186,14 +186,20 @@ def unattached(old: State, r: Voter, epoch: Epoch) -> VoterState:
     )
 
 
+@define
+def vote_of_follower(s: State, r: Voter) -> Maybe[Voter]:
+    """Within an epoch the vote of a voter stays when it hears who leads (QuorumState.transitionToFollower)."""
+    return s.vote[r]
+
+
 def follower(old: State, r: Voter, epoch: Epoch, leader: Maybe[Voter]) -> VoterState:
-    """It fetches from the leader. Within an epoch its vote stays."""
+    """It fetches from the leader."""
     fetches = requests_to(old, r, Request.FETCH, Voter.all().where(lambda q: leader == q))
     return attrs.evolve(
         in_role(old, r, Role.FOLLOWER, fetches),
         epoch=epoch,
         leader=leader,
-        vote=when(epoch == old.epoch[r], old.vote[r], blank(old.vote[r])),
+        vote=when(epoch == old.epoch[r], vote_of_follower(old, r), blank(old.vote[r])),
         vote_directory=when(epoch == old.epoch[r], old.vote_directory[r], blank(old.vote_directory[r])),
     )
 

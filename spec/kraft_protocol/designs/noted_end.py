@@ -36,7 +36,7 @@ def voter_notes_end(old: NotedEnd, new: NotedEnd, r: Voter, leader: Voter) -> St
 
 @action
 def memory_is_lost(old: NotedEnd, new: NotedEnd, r: Voter) -> Step:
-    """With the process ends what it noted."""
+    """A process begins without what the former one noted."""
     return (new.ended_epoch[r] == 0,)
 
 

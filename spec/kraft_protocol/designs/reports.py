@@ -168,7 +168,7 @@ NOTED_END = (
         voter_answers_end=voter_notes_end,
         grants_pre_vote=grants_pre_vote_after_end,
     )
-    .extending(voter_crashes=memory_is_lost, voter_loses_disk=memory_is_lost)
+    .extending(voter_starts=memory_is_lost)
 )
 
 DESIGNS = (LOST_DISK, TRUNCATES_BELOW, NOT_FLUSHED, OFF_BY_ONE, RESIGNED_LEADER, CLEARED_FETCH, NOTED_END)

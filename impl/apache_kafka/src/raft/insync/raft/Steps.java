@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.raft.EpochState;
 import org.apache.kafka.raft.HeldClient;
@@ -18,6 +19,10 @@ import org.apache.kafka.raft.errors.NotLeaderException;
 final class Steps {
   /** The roles that have an election timer, and are not waiting for anything else. */
   private static final Set<String> ELECTION_TIMER = Set.of("unattached", "candidate");
+
+  /** How KafkaRaftClient.maybeTransition and QuorumState.transitionToFollower refuse a leader. */
+  private static final List<String> IMPOSSIBLE_LEADER =
+      List.of("Received request or response with leader", "Cannot transition to Follower with leader");
 
   private interface AtOne {
     void take(World world, int r);
@@ -49,6 +54,8 @@ final class Steps {
     comeback("candidate_counts", "vote");
     comeback("follower_takes_fetch", "fetch");
     comeback("leader_hears_error", "begin", "end");
+    actions.put("voter_fails_at_request", new Action("leader", null, Steps::failAtRequest));
+    actions.put("voter_fails_at_answer", new Action("q", null, Steps::failAtAnswer));
   }
 
   private void atOne(String name, AtOne one) {
@@ -169,8 +176,9 @@ final class Steps {
   private static void answer(World world, int sender, int r, String kind) {
     HeldRequest request = world.request(sender, r, kind);
     ApiMessage data = Messages.request(request.data());
-    Answer answer =
-        Messages.answer(request, Messages.response(world.process(r).answer(request, data)));
+    HeldClient process = world.process(r);
+    ApiMessage said = unlessItEnds(() -> process.answer(request, data));
+    Answer answer = Messages.answer(request, Messages.response(said));
     if (answer.kind().equals("none")) { // a success changes nothing at who asked
       world.process(sender).take(r, answer.data());
     } else {
@@ -184,6 +192,60 @@ final class Steps {
     if (request == null || answer == null || !kinds.contains(Messages.kind(request))) {
       throw Refused.because("there is no such answer");
     }
-    world.process(r).take(q, answer.data());
+    HeldClient process = world.process(r);
+    unlessItEnds(
+        () -> {
+          process.take(q, answer.data());
+          return null;
+        });
+  }
+
+  /** What comes of an input; refused where it ends the process by a fatal fault. */
+  private static ApiMessage unlessItEnds(Supplier<ApiMessage> input) {
+    try {
+      return input.get();
+    } catch (IllegalStateException problem) {
+      if (!isImpossibleLeader(problem)) {
+        throw problem;
+      }
+      throw Refused.answer("the process ends: " + problem.getMessage());
+    }
+  }
+
+  /** Kafka was told of a leader that cannot be. */
+  private static boolean isImpossibleLeader(IllegalStateException problem) {
+    return IMPOSSIBLE_LEADER.stream().anyMatch(String.valueOf(problem.getMessage())::startsWith);
+  }
+
+  private static void failAtRequest(World world, int r, int leader) {
+    HeldRequest request = world.place(leader).row.requests().get(r);
+    if (request == null || world.answer(leader, r) != null) {
+      throw Refused.because("there is no such request");
+    }
+    HeldClient process = world.process(r);
+    ends(world, r, () -> process.answer(request, Messages.request(request.data())));
+  }
+
+  private static void failAtAnswer(World world, int r, int q) {
+    Answer answer = world.answer(r, q);
+    if (answer == null) {
+      throw Refused.because("there is no such answer");
+    }
+    HeldClient process = world.process(r);
+    ends(world, r, () -> process.take(q, answer.data()));
+  }
+
+  /** The process ends by this input; refused if it does not. */
+  private static void ends(World world, int r, Runnable input) {
+    try {
+      input.run();
+    } catch (IllegalStateException problem) {
+      if (!isImpossibleLeader(problem)) {
+        throw problem;
+      }
+      world.stop(r);
+      return;
+    }
+    throw Refused.answer("the process does not end");
   }
 }

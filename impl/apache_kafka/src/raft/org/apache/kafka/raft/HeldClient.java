@@ -139,7 +139,8 @@ public final class HeldClient {
 
   /** Whether it has fetched from the leader that it follows. */
   public boolean hasFetched() {
-    return state() instanceof FollowerState follower
+    return notesFetches()
+        && state() instanceof FollowerState follower
         && Fields.isTrue(follower, "hasFetchedFromLeader");
   }
 
