@@ -69,8 +69,3 @@ MISTAKES: Final = (
         {**TWO_EPOCHS, "epochs": 3},
     ),
 )
-
-
-def mistake_named(name: str) -> Mistake:
-    """The mistake of this name."""
-    return next(mistake for mistake in MISTAKES if mistake.name == name)

@@ -15,7 +15,7 @@ from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
 from isr_conform.control import agrees_there
 from isr_kafka.mistakes import Mistake, plant
-from isr_kafka.raft_mistakes import MISTAKES, TWO, TWO_EPOCHS, mistake_named
+from isr_kafka.raft_mistakes import MISTAKES, TWO, TWO_EPOCHS
 from isr_kafka.system import QUORUM, Kafka
 from isr_lang import Instance
 
@@ -41,14 +41,11 @@ def is_found(mistake: Mistake, kafka: Kafka, folder: Path) -> None:
     assert agrees_there(instance, kafka.command(), difference, patience=300.0), difference
 
 
+@pytest.mark.slow
 def test_every_edge_of_the_smallest_bounds_in_both_directions(newest_raft: Kafka) -> None:
     done = driven(newest_raft, TWO)
     agrees(done)
     assert done.name == f"KafkaRaftClient of Apache Kafka {newest_raft.release}"
-
-
-def test_a_mistake_in_kafkas_raft_is_found(newest_raft: Kafka, tmp_path: Path) -> None:
-    is_found(mistake_named("any-pre-vote"), newest_raft, tmp_path)
 
 
 @pytest.mark.slow
