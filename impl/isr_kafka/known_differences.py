@@ -7,7 +7,10 @@ that differs in one more place, or by another value, is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
+
+REASSIGNING: Final = ("controller_starts_reassignment", "controller_reassigns_at_once")
+"""The steps in which difference F is known."""
 
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
@@ -22,6 +25,16 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
     """
     if (kind, action) == ("inconsistent state", "leader_answers_fetch") and _same_position(before, parameters, places):
         return "D: a fetch from where the follower was before does not move the watermark"
+    if action in REASSIGNING and _leader_is_relieved(kind, before, action, parameters, places):
+        return "F: a leader that is shutting down loses leadership at any later change of the partition"
+    if (kind, action) == ("inconsistent state", "leader_hears_known_version") and _brings_minimum(
+        before, parameters, places
+    ):
+        return "I: with a version of the partition come the settings from before it"
+    if (kind, action) == ("inconsistent state", "broker_learns_minimum") and _brings_version(
+        before, parameters, places
+    ):
+        return "I: with a setting come the versions of the partition from before it"
     return ""
 
 
@@ -42,5 +55,59 @@ def _same_position(before: Values, parameters: Values, places: Sequence[Place]) 
     return (
         ends[follower] == cast("Values", before["fetch_offset"])[follower]
         and f"high_watermark[{leader}]" in {place for place, _, _ in places}
+        and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
+    )
+
+
+def _names(value: object) -> set[str]:
+    return set(cast("Sequence[str]", value))
+
+
+def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
+    """PartitionChangeBuilder.electLeader looks at each change whether the leader may lead, and one that is shutting
+    down may not (ReplicationControlManager.LeaderAcceptor).
+
+    So a member that is available leads, in the next epoch, or nobody. Where nobody does, the leader is the last known
+    one, if there is an ELR. The model has the leader stay, which a reassignment at once then cannot have.
+    """
+    leader = cast("str | None", before["controller_leader"])
+    if leader is None or leader not in _names(before.get("shutting_down", ())):
+        return False
+    if kind == "missing action":
+        return action == "controller_reassigns_at_once" and parameters["leader"] == leader and not places
+    away = _names(before["fenced"]) | _names(before["shutting_down"])
+    available = _names(before["controller_isr"]) - away
+    told = {place: (model, kafka) for place, model, kafka in places}
+    elected = told.get("controller_leader", (leader, leader))[1]
+    expected_values: dict[str, Sequence[object]] = {
+        "controller_leader": sorted(available) or [None],
+        "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
+        "last_known_leader": [None if available else leader],
+    }
+    return (
+        kind == "inconsistent state"
+        and action == "controller_starts_reassignment"
+        and elected != leader
+        and "controller_epoch" in told
+        and all(place in expected_values and kafka in expected_values[place] for place, (_, kafka) in told.items())
+    )
+
+
+def _brings_minimum(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
+    """Metadata are read in the order of their log. The model's leader has its own min.insync.replicas from before."""
+    leader = cast("str", parameters["leader"])
+    own = cast("Values", before["own_minimum"])[leader]
+    return list(places) == [(f"own_minimum[{leader}]", own, before["minimum"])] and own != before["minimum"]
+
+
+def _brings_version(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
+    """The same the other way round: the leader has heard the version that it knew from an answer, and has forgotten
+    what it proposed since. The model's leader has it still to hear.
+    """
+    r, ahead = cast("str", parameters["r"]), _names(before["ahead"])
+    expected_values: dict[str, object] = {"ahead": sorted(ahead - {r}), f"pending_isr[{r}]": []}
+    return (
+        r in ahead
+        and "ahead" in {place for place, _, _ in places}
         and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
     )

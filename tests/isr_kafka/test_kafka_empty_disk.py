@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from tests.support.emptied_elr import BOUNDS, ELECTION, LEADER, PLACED, TO_THE_ELECTION, Named
 
+from isr_check.native import explore
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import Limits, Schedule
 from isr_kafka.system import Kafka
@@ -55,3 +56,20 @@ def test_a_log_without_a_replica_is_a_stray_to_a_process_that_starts(newest: Kaf
     done = conform(instance, newest.command(), Limits(schedule=schedule), patience=120.0)
     assert done.conforms, done.differences
     assert done.steps == len(STRAY)
+
+
+def test_kafka_elects_who_starts_without_the_directory_of_its_log(newest: Kafka) -> None:
+    """The shortest way in which `kafka-4.4` loses a record so, with orderly stops only: found/removed-directory."""
+    bounds = {"replicas": 2, "min_insync": 2, "crashes": 0, "shutdowns": 2, "sessions_lost": 0, "reassignments": 0}
+    instance = Instance(
+        KAFKA_4_4, {**bounds, "directories_removed": 1, "epochs": 2, "isr_changes": 3, "log": 1, "records": 1}
+    )
+    path = explore(instance, ("acked-survives",)).finding("acked-survives").path
+    assert path is not None
+    parameters = {a.name: [name for name, _ in a.parameters] for a in instance.actions}
+    steps = tuple((name, dict(zip(parameters[name], values, strict=True))) for name, values in path.steps)
+    first = dict(zip([name for name, _ in instance.initial.parameters], path.initial, strict=True))
+    assert "directory_is_removed" in {name for name, _ in steps}
+    done = conform(instance, newest.command(), Limits(schedule=Schedule(initial=first, steps=steps)), patience=120.0)
+    assert done.conforms, done.differences
+    assert done.steps == len(steps)

@@ -5,7 +5,7 @@ import java.util.List;
 
 /**
  * A broker starts without the log directory that had its replica, which was taken out of log.dirs,
- * and leads with an empty log, on four real brokers: docs/measurements/releases.md. Brokers stop in order
+ * and leads with an empty log, on four real brokers: found/removed-directory. Brokers stop in order
  * only. r1's other directory has the mark of a clean shutdown, so r1 stays in the ELR. With --control
  * there is an empty directory in the place of the one that is gone.
  */
@@ -35,18 +35,11 @@ public final class RemovedDirectory {
         control
             ? "(control: r1 starts with an empty directory in the place of the one with its replica)"
             : "r1 starts; the directory with its replica was taken out of log.dirs");
-    if (control) {
-      Thread.sleep(10_000);
-      RemovedReplica.describe(cluster, "r1 is back");
-      cluster.restart(2);
-      Cluster.await("r2 leads", 90, () -> cluster.leaderSeenBy(2) == 2);
-    } else {
-      Cluster.await("r1 leads", 90, () -> cluster.leaderSeenBy(1) == 1);
-      RemovedReplica.describe(cluster, "r1 is elected");
-      cluster.show();
-      cluster.restart(2);
-      Cluster.await("r2 follows r1", 90, () -> cluster.leaderSeenBy(2) == 1);
-    }
+    boolean elected = leads(cluster, 1);
+    RemovedReplica.describe(cluster, elected ? "r1 is elected" : "nobody is elected");
+    cluster.show();
+    cluster.restart(2);
+    Cluster.await("somebody leads", 90, () -> cluster.leaderSeenBy(2) > 0);
     cluster.restart(3);
     int leader = cluster.leaderSeenBy(2);
     Cluster.await(
@@ -60,6 +53,17 @@ public final class RemovedDirectory {
     cluster.show();
     return Story.outcome(
         true, cluster.holdsRecord(leader), "the log of the leader, r%d".formatted(leader));
+  }
+
+  /** Whether this broker is elected while no other is there; that takes it a second, or never. */
+  private static boolean leads(Cluster cluster, int broker) throws InterruptedException {
+    for (int tries = 0; tries < 300; tries++) {
+      if (Integer.toString(broker).equals(cluster.node(broker).state("leader"))) {
+        return true;
+      }
+      Thread.sleep(100);
+    }
+    return false;
   }
 
   private static boolean follows(Cluster cluster, int broker, int leader, String end) {

@@ -28,6 +28,8 @@ public final class Fix {
   private static final String TOPIC = "org.apache.kafka.image.TopicDelta";
   private static final String CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager";
 
+  private static final String REGISTRATIONS = "org.apache.kafka.controller.ClusterControlManager";
+
   private static final Map<String, List<Change>> FIXES =
       Map.of(
           "positions-reset",
@@ -43,6 +45,8 @@ public final class Fix {
               new Change(PUBLISHER, "onMetadataUpdate", ConfigurationFirst.class),
               new Change(CONTROLLER, "removeTopicElrs", MinimumInNewVersion.Controller.class),
               new Change(TOPIC, "maybeClearElr", MinimumInNewVersion.Image.class)),
+          "mark-of-all-directories",
+          List.of(new Change(REGISTRATIONS, "registerBroker", MarkOfAllDirectories.class)),
           "elr-of-replicas",
           List.of(new Change(BUILDER, "maybePopulateTargetElr", ReplicasOnly.class)),
           "elr-index-emptied",
