@@ -47,7 +47,7 @@ class Values:
             return self.entity(field.holds, most)
         match field.kind:
             case "string":
-                return self.text()
+                return self.text(field.name)
             case "records":
                 return self.records()
             case "bytes":
@@ -61,14 +61,22 @@ class Values:
             case kind:
                 return self.number(field.name, FIXED_SIZE_TYPES[kind or ""])
 
-    def text(self) -> str:
-        """A name, and now and then one that is as long as a text may be."""
-        return "x" * self.chance.choice(_LONG) if self.chance.random() < 0.02 else self.chance.choice(_NAMES)
+    def text(self, name: str) -> str:
+        """A name, often of what is there, and now and then one that is as long as a text may be."""
+        if name == "member_id" and self.chance.random() < 0.5:
+            return ""
+        if self.chance.random() < 0.02:
+            return "x" * self.chance.choice(_LONG)
+        return "t" if self.chance.random() < 0.3 else self.chance.choice(_NAMES)
 
     def number(self, name: str, letter: str) -> int:
         """A number of a size; times to wait are short, so that not all clients only wait."""
         if name in ("max_wait", "timeout", "rebalance_timeout"):
             return self.chance.choice((-1, 0, 1, 100))
+        if name == "session_timeout" and self.chance.random() < 0.7:
+            return 10_000
+        if name in ("partition_index", "index", "partition", "acks") and self.chance.random() < 0.7:
+            return self.chance.choice((-1, 0, 1))
         bits = _BITS[letter]
         most, least = (1 << bits) - 1, -(1 << bits) if letter.islower() else 0
         number = self.chance.choice((*_NUMBERS, most, least))

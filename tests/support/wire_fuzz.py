@@ -74,7 +74,7 @@ class Requests(Values):
         key = self.chance.choice(APIS)
         version = self.chance.randint(*protocol.SERVED_VERSIONS[key])
         fields = self.entity(load_request_schema(key, version), self.chance.choice((1, 1, 3, 3, 30, 1_000)))
-        client = "c" * 32_760 if self.chance.random() < 0.02 else "fuzz"
+        client = "c" * 32_760 if self.chance.random() < 0.2 else "fuzz"
         frame = bytearray(protocol.ask(key, version, self.chance.randrange(2**31), client, fields))
         if self.chance.random() < 0.3:
             for _ in range(self.chance.choice((1, 1, 3, 20))):
