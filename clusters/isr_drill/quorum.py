@@ -14,7 +14,8 @@ from isr_audit.cluster import Cluster
 VOTERS: Final = "controller.quorum.voters"
 STATIC_DISK: Final = (
     "a voter of a static quorum that comes back with an empty disk votes again, and nothing tells it from the one that "
-    "it was, so a committed change of the metadata may be forgotten (KAFKA-14077)"
+    "it was, so a committed change of the metadata may be forgotten (KAFKA-14077; "
+    "insync check kraft-controllers-static --property acked-survives shows it)"
 )
 NO_VOTERS: Final = f"who votes was not told; give a server.properties with {VOTERS}"
 POWER: Final = "what a voter loses with its power is not carried; ask with kill"

@@ -16,6 +16,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from controller_protocol.designs import reports
 
     yield reports.DESIGNS
+    from controller_protocol.designs import one_controller
+
+    yield one_controller.DESIGNS
     from controller_protocol.designs import sessions
 
     yield sessions.DESIGNS
@@ -28,4 +31,4 @@ def _modules() -> Iterator[tuple[Design, ...]]:
 
 
 DESIGNS: Mapping[str, Design] = DesignTable(_modules())
-"""Controllers on reliable disks, then what was reported of them with what mends it, then the quorum alone."""
+"""Controllers on reliable disks, what was reported of them with what mends it, the comparison with one, the quorum."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 def _premises() -> Mapping[str, Property]:
     """By the name of each promise of any design what it speaks about."""
-    from controller_protocol.designs import activation, sessions
+    from controller_protocol.designs import activation, one_controller, sessions
     from controller_protocol.promises import PREMISES
 
-    return {**PREMISES, **sessions.PREMISES, **activation.PREMISES}
+    return {**PREMISES, **sessions.PREMISES, **one_controller.PREMISES, **activation.PREMISES}
 
 
 class Controllers(Family):

@@ -114,6 +114,33 @@ def test_with_directory_ids_a_lost_disk_breaks_nothing() -> None:
     assert not broken(exploration)
 
 
+# Beside one reliable controller
+
+AS_ONE = DESIGNS["kraft-controllers-as-one"]
+PROMISE = "decides-as-one"
+
+
+def test_what_brokers_hear_is_what_one_controller_could_decide() -> None:
+    exploration = explored(AS_ONE, SMALL, (PROMISE,))
+    assert exploration.complete
+    assert exploration.finding(PROMISE).verdict is Verdict.HOLDS
+
+
+def test_what_a_static_quorum_forgets_is_no_decision_of_one() -> None:
+    finding = explored(AS_ONE, {**SMALL, "lost_disks": 1}, (PROMISE,), 8).finding(PROMISE)
+    assert finding.verdict is Verdict.VIOLATED
+    assert finding.path is not None
+    assert len(finding.path.steps) == 8
+
+
+@pytest.mark.slow
+def test_three_replicas_keep_every_promise() -> None:
+    exploration = explored(KRAFT_CONTROLLERS, {**SMALL, "replicas": 3, "min_insync": 2})
+    assert exploration.complete
+    assert exploration.states_in_orbits == 35_109_765
+    assert not broken(exploration)
+
+
 def test_every_design_that_is_to_fail_stands_here() -> None:
     assert {name for name, design in DESIGNS.items() if design.expected} == {m.design for m in MISTAKES}
 

@@ -5,6 +5,7 @@ Without it a refinement could hold because it asks for nothing.
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from isr_check.engine import Verdict
@@ -126,6 +127,12 @@ def test_the_bounds_are_those_of_the_concrete_range() -> None:
     assert (
         explore(Instance(LEVELS, {"height": 5}), (IMPLEMENTS.name,)).finding(IMPLEMENTS.name).verdict is Verdict.HOLDS
     )
+
+
+def test_of_an_environment_any_change_will_do() -> None:
+    free = implements("free", "", ABSTRACT, Levels, {"count": lambda s: s.level}, {Tally: Level}, shown=["nothing"])
+    design = attrs.evolve(LEVELS.adding(leaps), properties=(free,))
+    assert explore(Instance(design), (free.name,)).finding(free.name).verdict is Verdict.HOLDS
 
 
 def test_a_map_that_leaves_a_variable_out_is_refused() -> None:
