@@ -87,7 +87,7 @@ from isr_protocol.designs.removed_replica import (
     replica_is_deleted,
     takes_from_replica,
 )
-from isr_protocol.designs.wider_state import Adjusted, Answered, Minimum, Moving, members_are_replicas
+from isr_protocol.designs.wider_state import Minimum, Operating, members_are_replicas
 from isr_protocol.elections import available, elects_from_outside
 from isr_protocol.membership import current, eligible, elr_beside, metadata_changes, replies
 from isr_protocol.metadata import becomes_leader, leader_learns_brokers
@@ -156,10 +156,9 @@ def smaller_minimum(minimum: Minimum, replicas: Set[Replica]) -> Minimum:
     return when(number < minimum, number, minimum)
 
 
-class Operations(Moving, Adjusted, Answered):
+class Operations(Operating):
     """The state of a cluster at which people work: assignment and configuration change, and messages arrive twice."""
 
-    heard_of: Map[Replica, Set[Replica]] = var("whom each leader has heard of in this epoch; blank elsewhere")
     reassignments: Reassignments = var("reassignments so far that were begun or cancelled")
     minimum_changes: MinimumChanges = var("changes so far of min.insync.replicas")
     disks_replaced: DisksReplaced = var("empty disks so far")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from isr_lang import Bool, Map, Number, Set, always, forall, var
+from isr_lang import Bool, Map, Number, Set, always, define, forall, var
 from isr_protocol.promises.safety import leads_now
-from isr_protocol.state import REPLICAS, Replica, State
+from isr_protocol.state import REPLICAS, Alter, Replica, State
 
 
 class Minimum(Number, high=REPLICAS):
@@ -36,6 +36,12 @@ class Moving(Reassigned):
 
     adding: Set[Replica] = var("replicas that a reassignment adds (PartitionRegistration.addingReplicas)")
     removing: Set[Replica] = var("replicas that it removes once it is complete (removingReplicas)")
+
+
+class Operating(Moving, Adjusted, Answered):
+    """The state where people work at a cluster: assignment and configuration change, and an answer may be first."""
+
+    heard_of: Map[Replica, Set[Replica]] = var("whom each leader has heard of in this epoch; blank elsewhere")
 
 
 class Amended(State):
@@ -71,15 +77,31 @@ class Recovering(State):
     )
 
 
+@define
+def knows_newest_version(s: State, r: Replica) -> Bool:
+    """The replica has the newest version of the partition, or an answer that brings it is on its way."""
+    answered = (s.alter[r] == Alter.ACCEPTED) & (s.partition_epoch[r] + 1 == s.controller_partition_epoch)
+    return answered | (s.partition_epoch[r] == s.controller_partition_epoch)
+
+
 @always
 def newest_version_has_newest_minimum(s: Adjusted) -> Bool:
-    """A leader that knows the newest version of the partition knows the newest min.insync.replicas."""
+    """A leader that knows the newest version of the partition, or will by an answer, knows the newest minimum."""
     return forall(
-        (leads_now(s, r) & (s.partition_epoch[r] == s.controller_partition_epoch)).implies(
-            s.own_minimum[r] == s.minimum
-        )
-        for r in Replica.all()
+        (leads_now(s, r) & knows_newest_version(s, r)).implies(s.own_minimum[r] == s.minimum) for r in Replica.all()
     )
+
+
+@always
+def minimum_is_positive(s: Adjusted) -> Bool:
+    """Nobody goes by a min.insync.replicas of 0."""
+    return (s.minimum > 0) & forall(s.own_minimum[r] > 0 for r in Replica.all())
+
+
+@define
+def enough_by_minimum(s: Adjusted, isr: Set[Replica]) -> Bool:
+    """The set has as many members as the controller's min.insync.replicas asks for."""
+    return isr.size() >= s.minimum
 
 
 @always

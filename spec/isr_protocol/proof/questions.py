@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import attrs
+
 from isr_lang import Bool, Conjunct, Count, Design, always, forall
+from isr_lang.override import DefinitionFunction, Override, definition_of
 from isr_protocol.designs.wider_state import (
     Adjusted,
     Calmed,
+    Moving,
+    Operating,
     Reassigned,
+    enough_by_minimum,
     members_are_replicas,
+    minimum_is_positive,
     newest_version_has_newest_minimum,
 )
 from isr_protocol.membership import controller_accepts_alter_partition
@@ -29,10 +36,22 @@ from isr_protocol.promises.safety import (
     strong_isr,
     watermark_within_log,
 )
+from isr_protocol.proof.assignments import (
+    asked_for_are_replicas,
+    enough_of_newest_replicas,
+    enough_of_replicas,
+    heard_are_replicas,
+    heard_have_positions,
+    moved_are_replicas,
+    newest_version_has_newest_replicas,
+    nobody_in_both,
+)
 from isr_protocol.proof.calm import BESIDES, FOLLOWS_IN_CALM, STEPS_OF_RETURN
 from isr_protocol.proof.envelope import keeps_envelope, within_envelope
 from isr_protocol.proof.invariant import FOLLOWS as FOLLOWS_TODAY
 from isr_protocol.proof.invariant import INVARIANT
+from isr_protocol.proof.sets import no_elr_beside_enough
+from isr_protocol.replication import may_commit
 from isr_protocol.state import (
     CONSUMERS,
     CRASHES,
@@ -105,11 +124,44 @@ def replaced_leaders_are_behind(s: State) -> Bool:
 
 
 OF_STATE: Mapping[type[State], tuple[Conjunct, ...]] = {
-    Adjusted: (Conjunct(newest_version_has_newest_minimum),),
-    Reassigned: (Conjunct(members_are_replicas),),
+    Adjusted: (Conjunct(minimum_is_positive), Conjunct(newest_version_has_newest_minimum)),
+    Reassigned: tuple(
+        map(
+            Conjunct,
+            (
+                members_are_replicas,
+                nobody_in_both,
+                asked_for_are_replicas,
+                newest_version_has_newest_replicas,
+                heard_are_replicas,
+            ),
+        )
+    ),
+    Moving: (Conjunct(moved_are_replicas),),
+    Operating: (Conjunct(heard_have_positions),),
     Calmed: BESIDES,
 }
 """What a state with more variables needs besides."""
+
+ENOUGH: Mapping[type[State], DefinitionFunction] = {
+    Operating: enough_of_newest_replicas,
+    Reassigned: enough_of_replicas,
+    Adjusted: enough_by_minimum,
+}
+"""When the controller takes an ISR for large enough, by state; the first that fits."""
+
+
+def _of_wider_state(design: Design) -> tuple[Conjunct, ...]:
+    """The invariant where min.insync.replicas or the replicas change; what it says of leaders goes by their view."""
+    enough = next((found for state, found in ENOUGH.items() if issubclass(design.state, state)), None)
+    if enough is None:
+        return INVARIANT
+    override = Override({definition_of(may_commit): definition_of(enough)})
+    at_controller = no_elr_beside_enough.name
+    return tuple(
+        attrs.evolve(c, promise=override.property(c.promise)) if c.name == at_controller else c for c in INVARIANT
+    )
+
 
 FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}
 """What follows from all conjuncts together, and from which, in all designs."""
@@ -131,4 +183,4 @@ def invariant(design: Design) -> tuple[Conjunct, ...]:
         more = (*more, Conjunct(replaced_leaders_are_behind))
     if keeps_envelope(design):
         return (*within_envelope(INVARIANT), *more)
-    return (*INVARIANT, *more)
+    return (*_of_wider_state(design), *more)

@@ -9,7 +9,7 @@ from isr_lang import NONE, Bool, Set, always, define, exists, forall
 from isr_protocol.membership import current, isr_without
 from isr_protocol.promises.safety import leads_now
 from isr_protocol.proof.logs import acknowledges, extended, extended_end, firm, follows
-from isr_protocol.replication import may_commit
+from isr_protocol.replication import may_advance, may_commit
 from isr_protocol.state import (
     CONSUMERS,
     SHUTDOWNS,
@@ -159,13 +159,13 @@ def leaders_count_candidates(s: State) -> Bool:
     return forall(
         leads_now(s, q).implies(
             (s.controller_isr <= maximal_isr(s, q))
-            & may_commit(s, s.isr[q]).implies(counts_all(s, maximal_isr(s, q)))
-            & ((s.alter[q] == Alter.ACCEPTED) & may_commit(s, s.pending_isr[q])).implies(
+            & may_advance(s, q, s.isr[q]).implies(counts_all(s, maximal_isr(s, q)))
+            & ((s.alter[q] == Alter.ACCEPTED) & may_advance(s, q, s.pending_isr[q])).implies(
                 counts_all(s, s.pending_isr[q])
             )
             & (s.alter[q] == Alter.ACCEPTED).implies(s.controller_isr <= s.pending_isr[q])
             & (s.alter[q] == Alter.REFUSED).implies(s.controller_isr <= s.isr[q])
-            & ((s.alter[q] == Alter.REFUSED) & may_commit(s, s.isr[q])).implies(counts_all(s, s.isr[q]))
+            & ((s.alter[q] == Alter.REFUSED) & may_advance(s, q, s.isr[q])).implies(counts_all(s, s.isr[q]))
         )
         for q in Replica.all()
     )
@@ -194,11 +194,11 @@ def zombies_wait_for_the_slow(s: State) -> Bool:
     """A candidate that has not learned of the zombie's epoch is in the zombie's set, so that it cannot commit."""
     return forall(
         zombie(s, z).implies(
-            may_commit(s, s.isr[z]).implies(left_behind(s, z, f, maximal_isr(s, z)))
-            & ((s.alter[z] == Alter.ACCEPTED) & may_commit(s, s.pending_isr[z])).implies(
+            may_advance(s, z, s.isr[z]).implies(left_behind(s, z, f, maximal_isr(s, z)))
+            & ((s.alter[z] == Alter.ACCEPTED) & may_advance(s, z, s.pending_isr[z])).implies(
                 left_behind(s, z, f, s.pending_isr[z])
             )
-            & ((s.alter[z] == Alter.REFUSED) & may_commit(s, s.isr[z])).implies(left_behind(s, z, f, s.isr[z]))
+            & ((s.alter[z] == Alter.REFUSED) & may_advance(s, z, s.isr[z])).implies(left_behind(s, z, f, s.isr[z]))
         )
         for z in Replica.all()
         for f in Replica.all()
@@ -224,11 +224,11 @@ def zombies_commit_nothing_new(s: State) -> Bool:
         (
             zombie(s, z) & (r != z) & (candidates(s).has(r) | (leads(s, r) & (s.leader_epoch[z] < s.leader_epoch[r])))
         ).implies(
-            may_commit(s, s.isr[z]).implies(already_in(s, z, r, maximal_isr(s, z)))
-            & ((s.alter[z] == Alter.ACCEPTED) & may_commit(s, s.pending_isr[z])).implies(
+            may_advance(s, z, s.isr[z]).implies(already_in(s, z, r, maximal_isr(s, z)))
+            & ((s.alter[z] == Alter.ACCEPTED) & may_advance(s, z, s.pending_isr[z])).implies(
                 already_in(s, z, r, s.pending_isr[z])
             )
-            & ((s.alter[z] == Alter.REFUSED) & may_commit(s, s.isr[z])).implies(already_in(s, z, r, s.isr[z]))
+            & ((s.alter[z] == Alter.REFUSED) & may_advance(s, z, s.isr[z])).implies(already_in(s, z, r, s.isr[z]))
         )
         for z in Replica.all()
         for r in Replica.all()
@@ -273,9 +273,11 @@ def leaders_agree_with_committed(s: State) -> Bool:
     """A leader, be it a zombie, holds what is committed, or can commit only what agrees with it."""
     return forall(
         (leads(s, z) & ~s.committed.is_prefix_of(s.log[z])).implies(
-            may_commit(s, s.isr[z]).implies(agrees(s, z, maximal_isr(s, z)))
-            & ((s.alter[z] == Alter.ACCEPTED) & may_commit(s, s.pending_isr[z])).implies(agrees(s, z, s.pending_isr[z]))
-            & ((s.alter[z] == Alter.REFUSED) & may_commit(s, s.isr[z])).implies(agrees(s, z, s.isr[z]))
+            may_advance(s, z, s.isr[z]).implies(agrees(s, z, maximal_isr(s, z)))
+            & ((s.alter[z] == Alter.ACCEPTED) & may_advance(s, z, s.pending_isr[z])).implies(
+                agrees(s, z, s.pending_isr[z])
+            )
+            & ((s.alter[z] == Alter.REFUSED) & may_advance(s, z, s.isr[z])).implies(agrees(s, z, s.isr[z]))
             & ~leads_now(s, z)
         )
         for z in Replica.all()
