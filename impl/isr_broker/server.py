@@ -382,7 +382,8 @@ class Server:
             while not replies.empty():
                 # Nobody will take it, so it need not be built.
                 replies.get_nowait()[0].cancel()
-            writer.close()
+            # In order it would stay, uncounted, until its client has taken what is left, or has said goodbye to TLS.
+            writer.transport.abort()
 
     async def _shakes_hands(self, context: ssl.SSLContext, writer: asyncio.StreamWriter) -> bool:
         """Whether a connection, which counts from its first moment, speaks TLS in time."""
@@ -468,6 +469,7 @@ class Server:
 
         def fail(error: Exception) -> None:
             self.log(f"API {request.key} cannot be served further: {error!r}: connection closed")
+            self.flow.close(holder)
             holder.abort()
 
         gate = Gate(fails=fail)

@@ -5,6 +5,7 @@ Without this file a stranger who reaches the port of clients could again registe
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import ssl
@@ -381,3 +382,26 @@ def test_who_never_begins_to_speak_tls_has_a_connection_and_little_time(
         assert time.monotonic() - began < 15
         assert tries(port, context_with(certificates, "client"))
         assert tries(port, None) == set()
+
+
+@pytest.mark.sockets
+@pytest.mark.processes
+def test_a_connection_that_the_broker_closes_does_not_wait_for_its_client(certificates: Path) -> None:
+    """By TLS a client that says no goodbye once kept the socket for half a minute, and it counted nowhere."""
+    protocols = {"listener.security.protocol.map": "PLAINTEXT:SSL,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    with ApartCluster({**mutual(certificates), **protocols}) as cluster, ExitStack() as stack:
+        port, context = cluster.port("PLAINTEXT"), context_with(certificates, "client")()
+
+        def descriptors() -> int:
+            return len(os.listdir("/proc/self/fd"))
+
+        def connects() -> ssl.SSLSocket:
+            bare = stack.enter_context(socket.create_connection((HOST, port), timeout=20))
+            return stack.enter_context(context.wrap_socket(bare, server_hostname=HOST))
+
+        before = descriptors()
+        silent = [connects() for _ in range(10)]
+        for connection in silent:
+            connection.sendall(struct.pack(">i", -5))
+        # Each end is a descriptor of this process; the clients' stay.
+        cluster.wait(lambda: descriptors() <= before + len(silent), "the broker has closed its ends", 10)

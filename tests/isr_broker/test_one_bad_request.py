@@ -22,7 +22,7 @@ from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import partition_of
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import LONGEST_TEXT, BadFrame
-from isr_broker.wire.group_requests import a_few_at_a_time
+from isr_broker.wire.group_requests import GroupRequests, a_few_at_a_time
 from isr_broker.wire.protocol import Answer, Response, UnwritableAnswer
 from isr_broker.wire.turns import Gate, Turns, Work
 from isr_cluster.ports import HOST
@@ -117,6 +117,26 @@ def test_an_error_in_a_later_turn_is_of_its_request_alone() -> None:
     turns.begin(work(2))
     with pytest.raises(OverflowError, match="2"):
         turns.tick(0)
+
+
+@pytest.mark.sockets
+def test_a_connection_whose_request_fails_in_a_later_turn_is_given_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task of such a connection once waited for a turn that never came."""
+
+    def fails(*_: object) -> Work:
+        yield
+        raise OverflowError
+
+    server = cluster.servers[1]
+    cluster.wait(lambda: not server.connections, "nobody is connected")
+    before = server.flow.size
+    monkeypatch.setattr(GroupRequests, "serve_many", fails)
+    for _ in range(5):
+        assert answer_of(cluster.ports[1], protocol.DESCRIBE_GROUPS, 5, {"groups": ["g"]}) is None
+    cluster.wait(lambda: not server.connections and server.flow.size == before, "all connections are given back")
+    assert serves(cluster)
 
 
 def times(base: int, *deltas: int) -> bytes:

@@ -112,9 +112,9 @@ class Requests:
             case protocol.OFFSET_FOR_LEADER_EPOCH if body.number("replica_id") >= 0:
                 self.epochs.serve(request, now, reply)
             case protocol.LIST_OFFSETS:
-                self.turns.begin(self.offsets.list_offsets(body, request.version, reply))
+                self.turns.begin(self.offsets.list_offsets(body, request.version, reply), gate)
             case protocol.OFFSET_FOR_LEADER_EPOCH:
-                self.turns.begin(self.offsets.epoch_ends(body, reply))
+                self.turns.begin(self.offsets.epoch_ends(body, reply), gate)
             case protocol.INIT_PRODUCER_ID:
                 reply(self._producer_id(body))
             case _:
