@@ -11,7 +11,12 @@ from isr_lang.types import BoolType, MapType, MaybeType, NumberType, SeqType, Se
 
 V = TypeVar("V", bound=Expr)
 
-_binders: dict[Type, Binder] = {}
+_binders: dict[tuple[Type, int], Binder] = {}
+"""By type, and how many maps are around it.
+
+Names are given in place. A model that has a map deeper down would rename it for all models, and then their hashes would
+depend on which was read first. A map of plain values has one name alone and in one other map, as hashes are stored.
+"""
 
 
 def blank(like: V) -> V:
@@ -23,7 +28,7 @@ def blank(like: V) -> V:
     return cast("V", wrap(_blank(like.node.type)))
 
 
-def _blank(type: Type) -> Node:
+def _blank(type: Type, depth: int = 0) -> Node:
     match type:
         case BoolType():
             return literal(False, type)
@@ -32,8 +37,10 @@ def _blank(type: Type) -> Node:
         case SeqType():
             return literal((), type)
         case MapType():
-            binder = _binders.setdefault(type, Binder(type.key, "k"))
-            return Node("build", (Node("every", (), None, SetType(type.key)), _blank(type.value)), binder, type)
+            is_shared = depth == 1 and not isinstance(type.value, MapType)
+            binder = _binders.setdefault((type, 0 if is_shared else depth), Binder(type.key, "k"))
+            every = Node("every", (), None, SetType(type.key))
+            return Node("build", (every, _blank(type.value, depth + 1)), binder, type)
         case MaybeType() | SetType():
             return literal(0, type)
         case SortType():
