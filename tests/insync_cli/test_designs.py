@@ -15,9 +15,9 @@ def test_the_list_says_what_changed_and_because(desk: Path, capsys: pytest.Captu
     assert "careful, but serves is serves_anyone; --tickets 2" in said
     assert "because looking at the roll takes time" in said
     assert "expected to fail at the defaults: never-ahead (a ticket may be served before it is drawn)" in said
-    lines = [" ".join(line.split()) for line in said.splitlines()]
-    assert "--tickets 3 2 for hasty Tickets on the roll." in lines
-    assert "--calls 1 How often a ticket is called." in lines
+    words = " ".join(said.split())
+    assert "--tickets 3 2 for hasty Tickets on the roll." in words
+    assert "--calls 1 How often a ticket is called." in words
 
 
 def test_the_details_have_every_action_and_property_with_its_sentence(
