@@ -156,7 +156,7 @@ def test_many_partitions_settle_without_patience_and_fail_over_in_one_change() -
         assert not producer.errors
         cluster.kill(3)
         cluster.wait(
-            lambda: cluster.leads("many") == 150 and all(p.isr == {1, 2} for p in cluster.partitions("many")),
+            lambda: cluster.leads("many") == 150 and all(set(p.isr) == {1, 2} for p in cluster.partitions("many")),
             "every partition has a leader that knows it, and nobody counts on who was killed",
         )
         controller = cluster.servers[1].runtime.controller

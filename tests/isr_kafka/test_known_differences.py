@@ -56,6 +56,8 @@ NOBODY: list[Place] = [
     ("controller_epoch", 0, 1),
     ("last_known_leader", None, "r1"),
 ]
+NOTHING: list[object] = []
+UNNAMED: dict[str, object] = {}
 ANOTHER: list[Place] = [("controller_leader", "r1", "r2"), ("controller_epoch", 0, 1)]
 STARTS, AT_ONCE = "controller_starts_reassignment", "controller_reassigns_at_once"
 
@@ -70,16 +72,16 @@ def test_a_leader_that_is_shutting_down_and_loses_leadership_where_somebody_reas
 @pytest.mark.parametrize(
     ("kind", "action", "before", "parameters", "places"),
     [
-        (KIND, STARTS, LEAVING | {"shutting_down": []}, {}, NOBODY),
-        (KIND, STARTS, LEAVING, {}, ANOTHER),
-        (KIND, STARTS, LEAVING | {"controller_isr": ["r1", "r2"]}, {}, NOBODY),
-        (KIND, STARTS, LEAVING | {"controller_isr": ["r1", "r2"], "fenced": ["r2"]}, {}, ANOTHER),
-        (KIND, STARTS, LEAVING, {}, [*NOBODY, ("controller_isr", ["r1"], [])]),
-        (KIND, STARTS, LEAVING, {}, [NOBODY[0], ("controller_epoch", 0, 2), NOBODY[2]]),
-        (KIND, STARTS, LEAVING, {}, [NOBODY[2]]),
+        (KIND, STARTS, LEAVING | {"shutting_down": NOTHING}, UNNAMED, NOBODY),
+        (KIND, STARTS, LEAVING, UNNAMED, ANOTHER),
+        (KIND, STARTS, LEAVING | {"controller_isr": ["r1", "r2"]}, UNNAMED, NOBODY),
+        (KIND, STARTS, LEAVING | {"controller_isr": ["r1", "r2"], "fenced": ["r2"]}, UNNAMED, ANOTHER),
+        (KIND, STARTS, LEAVING, UNNAMED, [*NOBODY, ("controller_isr", ["r1"], NOTHING)]),
+        (KIND, STARTS, LEAVING, UNNAMED, [NOBODY[0], ("controller_epoch", 0, 2), NOBODY[2]]),
+        (KIND, STARTS, LEAVING, UNNAMED, [NOBODY[2]]),
         (KIND, AT_ONCE, LEAVING, {"leader": "r1"}, NOBODY),
-        (KIND, "controller_sets_minimum", LEAVING, {}, NOBODY),
-        ("missing action", STARTS, LEAVING, {}, []),
+        (KIND, "controller_sets_minimum", LEAVING, UNNAMED, NOBODY),
+        ("missing action", STARTS, LEAVING, UNNAMED, []),
         ("missing action", AT_ONCE, LEAVING, {"leader": "r2"}, []),
         ("missing action", AT_ONCE, LEAVING | {"shutting_down": ["r2"]}, {"leader": "r1"}, []),
         ("unexpected action", AT_ONCE, LEAVING, {"leader": "r1"}, []),
@@ -132,11 +134,11 @@ def test_a_version_that_comes_with_a_minimum_is_difference_i(places: list[Place]
 @pytest.mark.parametrize(
     ("kind", "before", "places"),
     [
-        ("missing action", KNOWN, []),
-        (KIND, {"ahead": ["r2"]}, [("ahead", ["r2"], [])]),
-        (KIND, KNOWN, [("ahead", ["r1", "r2"], [])]),
+        ("missing action", KNOWN, NOTHING),
+        (KIND, {"ahead": ["r2"]}, [("ahead", ["r2"], NOTHING)]),
+        (KIND, KNOWN, [("ahead", ["r1", "r2"], NOTHING)]),
         (KIND, KNOWN, FORGOTTEN[1:]),
-        (KIND, KNOWN, [*HEARD, ("pending_isr[r2]", ["r1", "r2"], [])]),
+        (KIND, KNOWN, [*HEARD, ("pending_isr[r2]", ["r1", "r2"], NOTHING)]),
         (KIND, KNOWN, [*HEARD, ("high_watermark[r1]", 0, 1)]),
     ],
 )

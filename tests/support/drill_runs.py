@@ -507,7 +507,7 @@ class Driver:
         return self.early and not acked and self.holders is not None
 
     def is_isr(self, isr: set[BrokerId]) -> bool:
-        return self.trial.partition.isr == isr
+        return set(self.trial.partition.isr) == isr
 
     def most(self, name: str) -> Millis:
         return 1_500 if name == "record_is_acknowledged" else PATIENCE
@@ -542,10 +542,11 @@ class Driver:
             case "controller_moves_leadership":
                 leads(trial.world, self.broker(parameters[0]))
             case "controller_fences_leader" | "isr_grows_and_completes" | "controller_reassigns_at_once":
-                if len(parameters) > 1:
-                    trial.order(self.broker(parameters[1]))
+                target, *more = parameters
+                if more:
+                    trial.order(self.broker(more[0]))
                 if name == "controller_reassigns_at_once":
-                    trial.changes(Entry(REASSIGN, self.target(parameters[0])))
+                    trial.changes(Entry(REASSIGN, self.target(target)))
             case "controller_elects_by_order":
                 trial.changes(Entry("ELECT"))
             case "controller_starts_reassignment":
@@ -586,7 +587,7 @@ class Driver:
             case "isr_grows" | "isr_grows_and_completes":
                 return first in p.isr
             case "isr_shrinks":
-                later = (self.holders or set()) if self.is_early(acked=acked) else set()
+                later = (self.holders or set[BrokerId]()) if self.is_early(acked=acked) else set[BrokerId]()
                 return not p.isr & (self.named(parameters[0]) - later)
             case "record_is_acknowledged":
                 return len(trial.ledger.keys) > acknowledged
