@@ -45,13 +45,12 @@ def implements(
     mapping: Mapping[str, Callable[[S], Expr]],
     numbers: Mapping[type[Number], type[Number]] | None = None,
     *,
-    shown: Collection[str] = (),
+    variables: Collection[str] = (),
 ) -> Property:
     """The concrete step, seen through the map, is a step of one of the abstract design's actions, or none (TLA+'s
     [Next]_vars).
 
-    With `shown` only these variables are compared after the step. The others are their environment, which changes as it
-    likes.
+    With `variables` only these are compared after the step. The others are their environment, and change as they like.
 
     `mapping` as for `refines`. `numbers`: of a range of the abstract design the one that the concrete state has in its
     place. Bounds of the abstract design become those of the concrete range. The initial states are not compared.
@@ -59,7 +58,7 @@ def implements(
     """
     types = {a.type: c.type for a, c in (numbers or {}).items()}
     reading = _reading_through(abstract.state, state, mapping, types)
-    names = [v.name for v in abstract.variables if not shown or v.name in shown]
+    names = [v.name for v in abstract.variables if not variables or v.name in variables]
     stays = {n: reading.equal(n, reading.images[n, False]) for n in names}
     cases = [_all([*stays.values()]), *(_step_of(a, reading, stays) for a in abstract.actions)]
     condition = reduce(lambda a, b: apply("or", a, b), cases)

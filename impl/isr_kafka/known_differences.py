@@ -77,8 +77,8 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
         return action == "controller_reassigns_at_once" and parameters["leader"] == leader and not places
     away = _names(before["fenced"]) | _names(before["shutting_down"])
     available = _names(before["controller_isr"]) - away
-    told = {place: (model, kafka) for place, model, kafka in places}
-    elected = told.get("controller_leader", (leader, leader))[1]
+    by_place = {place: (model, kafka) for place, model, kafka in places}
+    elected = by_place.get("controller_leader", (leader, leader))[1]
     expected_values: dict[str, Sequence[object]] = {
         "controller_leader": sorted(available) or [None],
         "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
@@ -88,8 +88,8 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
         kind == "inconsistent state"
         and action == "controller_starts_reassignment"
         and elected != leader
-        and "controller_epoch" in told
-        and all(place in expected_values and kafka in expected_values[place] for place, (_, kafka) in told.items())
+        and "controller_epoch" in by_place
+        and all(place in expected_values and kafka in expected_values[place] for place, (_, kafka) in by_place.items())
     )
 
 

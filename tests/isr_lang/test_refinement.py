@@ -130,7 +130,7 @@ def test_the_bounds_are_those_of_the_concrete_range() -> None:
 
 
 def test_of_an_environment_any_change_will_do() -> None:
-    free = implements("free", "", ABSTRACT, Levels, {"count": lambda s: s.level}, {Tally: Level}, shown=["nothing"])
+    free = implements("free", "", ABSTRACT, Levels, {"count": lambda s: s.level}, {Tally: Level}, variables=["nothing"])
     design = attrs.evolve(LEVELS.adding(leaps), properties=(free,))
     assert explore(Instance(design), (free.name,)).finding(free.name).verdict is Verdict.HOLDS
 

@@ -89,7 +89,7 @@ def test_the_abstract_quorum_keeps_its_promises() -> None:
 
 
 def test_a_lost_disk_breaks_all_of_them_but_its_types() -> None:
-    broken = {name for name, v in verdicts({"voters": 3, "terms": 1, "lost_disks": 1}).items() if v is Verdict.VIOLATED}
+    broken = {name for name, v in verdicts({"voters": 3, "terms": 2, "lost_disks": 1}).items() if v is Verdict.VIOLATED}
     assert broken == {p.name for p in ABSTRACT_QUORUM.properties if p.kind in ("always", "step")}
 
 

@@ -42,7 +42,7 @@ decides_as_one = implements(
     DECISIONS,
     State,
     {v.name: value_of(v.name) for v in partition.State.variables()},
-    shown=METADATA,
+    variables=METADATA,
 )
 
 
