@@ -23,6 +23,7 @@ ELSEWHERE = {
     "docs/conform.md": "tests/isr_conform/test_conform.py",
     "docs/trade-offs.md": "tests/isr_conform/test_conform.py",
     "docs/own-design.md": "tests/insync_cli/test_own_design.py",
+    "docs/kraft-classes.md": "tests/isr_kafka/test_kraft_classes.py",
     "docs/own-broker.md": "it takes brokers of somebody's own",
 }
 """Pages whose commands need more than this test has: who holds them, or why nobody can."""
