@@ -21,6 +21,8 @@ from isr_lang import Instance
 
 pytestmark = [pytest.mark.kafka]
 
+TOP = Path(__file__).resolve().parents[2]
+
 
 def driven(kafka: Kafka, constants: Mapping[str, int], limits: Limits | None = None) -> ConformanceResult:
     design = design_named("kraft-3.9" if kafka.release.startswith("3.") else "kraft")
@@ -86,3 +88,17 @@ def test_the_quorum_is_driven_in_every_pinned_release() -> None:
     assert QUORUM.releases[0] == "4.4.0"
     assert QUORUM.releases[-1] == "3.9.1"
     assert len(QUORUM.releases) == 13
+
+
+@pytest.mark.slow
+def test_a_resigned_leader_is_an_obstacle_as_the_page_says(
+    newest_raft: Kafka, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KAFKA-20895, by the command of docs/kraft-classes.md and with its last line."""
+    monkeypatch.chdir(TOP)
+    page = (TOP / "docs" / "kraft-classes.md").read_text(encoding="utf-8")
+    command, _, rest = page.partition("    $ insync conform kafka-20895 ")[2].partition("\n")
+    assert newest_raft.release in command
+    assert main(["conform", "kafka-20895", *command.split(), "--plain"]) == 0
+    line = next(line.strip() for line in rest.splitlines() if line.startswith("    insync conform"))
+    assert capsys.readouterr().out.splitlines()[-1] == line
