@@ -286,12 +286,7 @@ def varint(number: int) -> bytes:
 def value_of(data: bytes, batch: Batch) -> bytes:
     """The value of the first record of an uncompressed batch."""
     _, at = zigzag(data, batch.position + HEADER_BYTES)
-    at += 1
-    for _ in ("timestamp", "offset"):
-        _, at = zigzag(data, at)
-    size, at = zigzag(data, at)
-    size, at = zigzag(data, at + max(size, 0))
-    return data[at : at + max(size, 0)]
+    return key_and_value(data, at)[1] or b""
 
 
 def new_batch(

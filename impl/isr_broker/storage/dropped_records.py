@@ -16,7 +16,7 @@ from typing import Final
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.messages import Offset, TopicPartition
-from isr_broker.core.record_batch import Batch, batches, record_places, zigzag
+from isr_broker.core.record_batch import Batch, base_timestamp, batches, key_and_value, record_places, zigzag
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.log import Log
 
@@ -53,12 +53,11 @@ def _lines(tp: TopicPartition, data: bytes, batch: Batch) -> Iterator[dict[str, 
         whole = b64encode(data[batch.position : batch.position + batch.size]).decode()
         yield {**about, "offset": batch.base_offset, "last_offset": batch.last_offset, "batch_base64": whole}
         return
-    base = int.from_bytes(data[batch.position + 27 : batch.position + 35], "big", signed=True)
+    base = base_timestamp(data, batch)
     for at in record_places(data, batch):
         timestamp, here = zigzag(data, at + 1)
-        number, here = zigzag(data, here)
-        key, here = _field(data, here)
-        value, _ = _field(data, here)
+        number, _ = zigzag(data, here)
+        key, value = key_and_value(data, at)
         yield {
             **about,
             "offset": batch.base_offset + number,
@@ -66,12 +65,6 @@ def _lines(tp: TopicPartition, data: bytes, batch: Batch) -> Iterator[dict[str, 
             **_text("key", key),
             **_text("value", value),
         }
-
-
-def _field(data: bytes, at: int) -> tuple[bytes | None, int]:
-    """Bytes with their size before them, -1 for none, and where they end."""
-    size, at = zigzag(data, at)
-    return (None, at) if size < 0 else (data[at : at + size], at + size)
 
 
 def _text(name: str, data: bytes | None) -> dict[str, str | None]:
