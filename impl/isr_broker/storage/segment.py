@@ -43,7 +43,7 @@ class Segment:
     """A segment: `base_offset` names it, `size` is where the next batch goes, `newest` the largest timestamp so far.
 
     `index` has the base offset and position of a batch about every `interval` bytes, and the largest timestamp before
-    it (OffsetIndex, TimeIndex).
+    it (OffsetIndex, TimeIndex). `tail` has those of where the last append began, which followers ask for next.
     """
 
     base_offset: Offset
@@ -52,6 +52,7 @@ class Segment:
     size: int = 0
     newest: Millis = -1
     index: list[tuple[Offset, int, Millis]] = attrs.field(factory=list[tuple[Offset, int, Millis]])
+    tail: tuple[Offset, int] | None = None
 
     @classmethod
     def open(cls, disk: Disk, folder: str, base_offset: Offset, interval: int) -> Segment:
@@ -61,7 +62,9 @@ class Segment:
     def append(self, records: bytes) -> None:
         """Write batches at the end."""
         self.file.append(records)
+        self.tail = None
         for batch in batches(records):
+            self.tail = self.tail or (batch.base_offset, self.size)
             self._note(batch, self.size + batch.position)
         self.size += len(records)
 
@@ -77,7 +80,7 @@ class Segment:
         shows in the sequence. So does one in a leader epoch, where a `least_epoch` is given, and the epoch goes back.
         `size` is then the length of what is good.
         """
-        self.size, self.newest, self.index, end = 0, -1, [], self.file.size()
+        self.size, self.newest, self.index, self.tail, end = 0, -1, [], None, self.file.size()
         while self.size + HEADER_BYTES <= end:
             try:
                 batch = attrs.evolve(header(self.file.read(self.size, HEADER_BYTES), 0), position=self.size)
@@ -111,6 +114,8 @@ class Segment:
         """Where the batch with this offset begins, and its base offset."""
         at = bisect_right(self.index, offset, key=lambda entry: entry[0]) - 1
         expected, position = self.index[at][:2] if at >= 0 else (self.base_offset, 0)
+        if self.tail is not None and expected < self.tail[0] <= offset:
+            expected, position = self.tail
         while position < self.size:
             size, _, _, following = front_of(self.file.read(position, HEADER_BYTES), expected, position)
             if following > offset:
@@ -175,4 +180,4 @@ class Segment:
         self.file.truncate(size)
         self.file.flush()
         self.size = size
-        self.index = [entry for entry in self.index if entry[1] < size]
+        self.index, self.tail = [entry for entry in self.index if entry[1] < size], None
