@@ -226,6 +226,7 @@ class Server:
         self.runtime.controller_trace = self._trace(CONTROLLER) if self.with_controller else None
         self.runtime.start(time.time_ns(), self.now(), self.with_controller)
         self.requests = Requests(self.runtime, GroupRequests(self.runtime))
+        self.requests.turns.fails = lambda error: self.log(f"a request is never answered, for {error!r}")
         self.flow = Flow(self.settings.insync_in_flight_max_bytes, self.now, self.log)
         self.requests.fetches.room = self.flow.room
         for _, opened in self._open:

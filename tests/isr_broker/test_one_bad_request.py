@@ -18,9 +18,11 @@ from isr_broker.core.batch_records import at_once
 from isr_broker.core.messages import Error
 from isr_broker.core.producers import look_at
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, varint
+from isr_broker.server import Server
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import partition_of
 from isr_broker.wire import protocol
+from isr_broker.wire.admin_requests import AdminRequests
 from isr_broker.wire.decoder import LONGEST_TEXT, BadFrame
 from isr_broker.wire.group_requests import GroupRequests, a_few_at_a_time
 from isr_broker.wire.protocol import Answer, Response, UnwritableAnswer
@@ -40,9 +42,11 @@ def cluster() -> Generator[Cluster]:
         yield one
 
 
-def answer_of(port: int, key: int, version: int, fields: Answer, client: str = "test") -> Response | None:
-    """The answer to one request, None where the connection is closed instead."""
-    with socket.create_connection((HOST, port), timeout=20) as connection:
+def answer_of(
+    port: int, key: int, version: int, fields: Answer, client: str = "test", seconds: float = 20
+) -> Response | None:
+    """The answer to one request, None where the connection is closed instead; TimeoutError if neither comes."""
+    with socket.create_connection((HOST, port), timeout=seconds) as connection:
         connection.sendall(protocol.ask(key, version, 1, client, fields))
         stream = connection.makefile("rb")
         size = stream.read(4)
@@ -117,6 +121,27 @@ def test_an_error_in_a_later_turn_is_of_its_request_alone() -> None:
     turns.begin(work(2))
     with pytest.raises(OverflowError, match="2"):
         turns.tick(0)
+
+
+@pytest.mark.sockets
+def test_a_request_that_fails_between_its_questions_to_the_controller_ends_no_broker(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds up nothing that follows it, so its connection is not closed; but for long it ended the broker."""
+
+    def fails(*_: object) -> Work:
+        yield
+        raise OverflowError("planted")
+
+    said = list[str]()
+    monkeypatch.setattr(Server, "log", lambda _, line: said.append(line))
+    monkeypatch.setattr(AdminRequests, "_asks", fails)
+    fields = {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}], "timeout": 500}
+    with pytest.raises(TimeoutError):
+        answer_of(cluster.ports[1], protocol.CREATE_TOPICS, 2, fields, seconds=0.5)
+    cluster.wait(lambda: any("never answered" in line and "planted" in line for line in said), "it is said")
+    monkeypatch.undo()
+    assert serves(cluster)
 
 
 @pytest.mark.sockets

@@ -212,7 +212,8 @@ class Log:
         if last.size and last.size + len(records) > self.settings.log_segment_bytes:
             self._roll()
         self.segments[-1].append(records)
-        self.view = attrs.evolve(view, flushed=self.view.flushed)
+        # A new segment has made durable what was before.
+        self.view = view if view.flushed == self.view.flushed else attrs.evolve(view, flushed=self.view.flushed)
         return self.flush() if flush else self.view
 
     def flush(self) -> LogView:

@@ -41,7 +41,7 @@ from isr_broker.wire.admin_refusals import (
 )
 from isr_broker.wire.auto_creation import AutoCreation
 from isr_broker.wire.protocol import Answer, Fields, Request
-from isr_broker.wire.turns import Turns, Work
+from isr_broker.wire.turns import Gate, Turns, Work
 
 LEADER_NOT_AVAILABLE: Final = 5
 INVALID_REQUEST: Final = 42
@@ -96,7 +96,7 @@ class AdminRequests:
         """Whether an API is about topics or settings."""
         return key in _SERVED_APIS
 
-    def serve(self, request: Request, now: Millis, reply: Callable[[Answer], None]) -> None:
+    def serve(self, request: Request, now: Millis, reply: Callable[[Answer], None], gate: Gate | None = None) -> None:
         """Answer a request, now or when the controller has."""
         body = request.body
         match request.key:
@@ -107,7 +107,7 @@ class AdminRequests:
             case protocol.DELETE_TOPICS:
                 self._delete(body, now, reply)
             case protocol.DESCRIBE_CONFIGS:
-                self.turns.begin(self._configs(body, reply))
+                self.turns.begin(self._configs(body, reply), gate)
             case protocol.ELECT_LEADERS:
                 self._elect(body, now, reply)
             case protocol.ALTER_CONFIGS | protocol.INCREMENTAL_ALTER_CONFIGS:

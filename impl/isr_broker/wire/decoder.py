@@ -129,16 +129,29 @@ class Cursor:
     at: int = 0
     items_left: int = MAX_INT
 
+    def passes(self, size: int) -> int:
+        """Where the next bytes begin, which are then behind."""
+        at = self.at
+        if size < 0 or at + size > len(self.data):
+            raise BadFrame(f"at byte {at}: {size} bytes are wanted, {len(self.data) - at} are left")
+        self.at = at + size
+        return at
+
     def take(self, size: int) -> bytes:
         """The next bytes."""
-        if size < 0 or self.at + size > len(self.data):
-            raise BadFrame(f"at byte {self.at}: {size} bytes are wanted, {len(self.data) - self.at} are left")
-        self.at += size
-        return self.data[self.at - size : self.at]
+        at = self.passes(size)
+        return self.data[at : at + size]
+
+    def skips_zero(self) -> bool:
+        """Whether the next byte is a zero, which is then read: of no tagged fields, most often."""
+        if self.at < len(self.data) and self.data[self.at] == 0:
+            self.at += 1
+            return True
+        return False
 
     def number(self, kind: struct.Struct) -> int | float:
         """The next number of fixed size."""
-        return cast("tuple[int | float]", kind.unpack(self.take(kind.size)))[0]
+        return cast("tuple[int | float]", kind.unpack_from(self.data, self.passes(kind.size)))[0]
 
     def varint(self) -> int:
         """The next unsigned number of variable size."""
@@ -192,7 +205,7 @@ def _reader(cls: Schema) -> Callable[[Cursor], dict[str, Plain]]:
         values: dict[str, Plain] = {}
         for step in steps:
             step(cursor, values)
-        if flexible:
+        if flexible and not cursor.skips_zero():
             tagged_fields(cursor, lambda tag, inner: _tagged(values, tagged.get(tag), inner))
         return values
 
@@ -223,7 +236,8 @@ def _numbers(fields: list[Field]) -> Step:
     names, size = [field.name for field in fields], layout.size
 
     def step(cursor: Cursor, values: dict[str, Plain]) -> None:
-        values.update(zip(names, layout.unpack(cursor.take(size)), strict=True))
+        at = cursor.passes(size)
+        values.update(zip(names, layout.unpack_from(cursor.data, at), strict=True))
 
     return step
 

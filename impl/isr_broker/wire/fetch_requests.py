@@ -267,15 +267,10 @@ class FetchRequests:
         topic_rows = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
-        where = endpoints(self.runtime.node, leaders)
-        fetch.reply(
-            {
-                "session_id": session.id,
-                "responses": list(topic_rows),
-                "node_endpoints": where,
-                HEADER_TAGS: stamp_tags(stamps),
-            }
-        )
+        said = {"session_id": session.id, "responses": list(topic_rows), HEADER_TAGS: stamp_tags(stamps)}
+        if leaders:
+            said["node_endpoints"] = endpoints(self.runtime.node, leaders)
+        fetch.reply(said)
 
     def _leader_hint(self, part: Part, answer: PartAnswer) -> Answer | None:
         """Who leads, where the answer is that somebody else does (KIP-951)."""

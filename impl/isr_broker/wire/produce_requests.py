@@ -63,8 +63,8 @@ class ProduceRequests:
             said: Answer = {"error_code": answer.error.value, "base_offset": answer.offset, "log_start_offset": start}
             answers[tp] = {"index": tp.partition, **said}
             if acks != 0 and len(answers) == len(records_by_partition):
-                leaders = self._add_leader_hints(answers) if request.version >= SINCE_PRODUCE else []
-                reply({"responses": by_topic(answers, "partition_responses"), "node_endpoints": leaders})
+                leaders = self._leaders(answers) if request.version >= SINCE_PRODUCE else {}
+                reply({"responses": by_topic(answers, "partition_responses"), **leaders})
 
         transactional = any(_is_transactional(records) for records in records_by_partition.values())
         without_id, size = not body.has("transactional_id"), 0
@@ -90,12 +90,14 @@ class ProduceRequests:
         replica = self.runtime.node.replicas.get(tp)
         return replica is not None and isinstance(replica.role, Leading)
 
-    def _add_leader_hints(self, answers: dict[TopicPartition, Answer]) -> list[Answer]:
+    def _leaders(self, answers: dict[TopicPartition, Answer]) -> Answer:
         """Name the leaders beside the answers of those who do not lead, and say where they are (KIP-951)."""
         node = self.runtime.node
         hints = {tp: leader_hint(node, tp) for tp, said in answers.items() if said["error_code"] in PRODUCE_ERRORS}
+        if not hints:
+            return {}
         answers.update({tp: {**answers[tp], "current_leader": hint} for tp, hint in hints.items()})
-        return endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))
+        return {"node_endpoints": endpoints(node, (cast("int", hint["leader_id"]) for hint in hints.values()))}
 
     def _refusal(self, tp: TopicPartition, records: bytes, version: int) -> Error:
         """Why records of a client are not even shown to a replica, of which a request may name very many."""

@@ -104,7 +104,7 @@ class Requests:
             case key if self.reassignments.serves(key):
                 self.reassignments.serve(request, now, reply)
             case key if self.admin.serves(key):
-                self.admin.serve(request, now, reply)
+                self.admin.serve(request, now, reply, gate)
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case key if self.brokers.serves(key):

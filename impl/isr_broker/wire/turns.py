@@ -43,9 +43,13 @@ class Gate:
 
 @attrs.define
 class Turns:
-    """What is half done, in the order in which it goes on, and what waits for it."""
+    """What is half done, in the order in which it goes on, and what waits for it.
+
+    `fails` is told of errors of what holds up nobody: it is then never answered.
+    """
 
     waiting: deque[tuple[Work, Gate]] = attrs.field(factory=deque[tuple[Work, Gate]])
+    fails: Callable[[Exception], None] = _raises
 
     def begin(self, work: Work, gate: Gate | None = None) -> None:
         """Do the first piece, and the others in later turns; until all are done the gate is closed."""
@@ -53,7 +57,7 @@ class Turns:
             next(work)
         except StopIteration:
             return
-        gate = gate or Gate()
+        gate = gate or Gate(fails=self.fails)
         gate.is_closed = True
         self.waiting.append((work, gate))
 
