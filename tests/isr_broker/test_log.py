@@ -67,6 +67,30 @@ def test_a_slice_ends_with_whole_batches_below_its_bound_but_has_at_least_one() 
     assert offsets(Slice(offset=20, up_to=20, max_bytes=1)) == []
 
 
+def test_what_was_appended_last_is_read_without_a_look_at_what_is_before() -> None:
+    """Followers ask for it after each append; the index has a batch in some 4,096 bytes alone."""
+    reads: list[int] = []
+
+    def count(_: str, found: bytes) -> bytes:
+        reads.append(len(found))
+        return found
+
+    disk = MemoryDisk(reads=count)
+    log = Log.create(disk, FOLDER, Settings())
+    for offset in range(10):
+        log.append(batch(offset))
+    costs = {}
+    for offset in (8, 9):
+        reads.clear()
+        assert [b.base_offset for b in batches(log.read(attrs.evolve(ALL, offset=offset)))] == [*range(offset, 10)]
+        costs[offset] = len(reads)
+    assert costs == {8: 9 + 2 + 1, 9: 1 + 1 + 1}
+    log.truncate(9)
+    assert log.read(attrs.evolve(ALL, offset=8)) == batch(8)
+    log.append(batch(9) + batch(10))
+    assert log.read(attrs.evolve(ALL, offset=10)) == batch(10)
+
+
 # Sequences of operations, and what must be found after a crash in the middle
 
 
