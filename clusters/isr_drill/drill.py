@@ -15,11 +15,11 @@ from typing import Final
 
 import attrs
 
-from isr_audit.cluster import Cluster, Partition
+from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition
 from isr_audit.releases import Running
 from isr_drill.course import brokers_of
 from isr_drill.exploration import Class, Exploration, Explored, Way, explore
-from isr_drill.runbook import RunbookStep, backwards, one_by_one, with_waits
+from isr_drill.runbook import IN_SYNC, RunbookStep, backwards, one_by_one, with_waits
 from isr_drill.situation import Protocol, Shape, Shapes, Situation, situations_of
 
 
@@ -282,11 +282,21 @@ def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:
 
 
 @attrs.frozen
+class TopicSetting:
+    """A setting of a topic, as it is to be before the first step."""
+
+    topic: str
+    name: str
+    value: str
+
+
+@attrs.frozen
 class Mend:
-    """Another runbook of the same steps that is better, and what was changed."""
+    """Another runbook of the same steps that is better, what was changed, and what is to be set before."""
 
     change: str
     drill: Drill
+    settings: tuple[TopicSetting, ...] = ()
 
 
 def other_runbooks(steps: Sequence[RunbookStep]) -> Iterable[tuple[str, tuple[RunbookStep, ...]]]:
@@ -295,6 +305,9 @@ def other_runbooks(steps: Sequence[RunbookStep]) -> Iterable[tuple[str, tuple[Ru
     yield "wait until all replicas are in sync after each start", waits
     yield "the other way round", reverse
     yield "the other way round, and wait after each start", with_waits(reverse)
+    if steps and steps[0].stages != IN_SYNC.stages:
+        yield "wait until all replicas are in sync first", (IN_SYNC, *steps)
+        yield "wait until all replicas are in sync first, and after each start", (IN_SYNC, *waits)
     single = one_by_one(steps)
     if single is not None:
         yield "one broker after the other, and wait until all replicas are in sync", single
@@ -303,15 +316,53 @@ def other_runbooks(steps: Sequence[RunbookStep]) -> Iterable[tuple[str, tuple[Ru
 def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Explorations) -> Mend | None:
     """The first of the other orders that is better; None where none is.
 
-    Better: where a record may be lost, or is UNKNOWN, one that is safe; else one that nobody notices.
+    Better: where a record may be lost, or is UNKNOWN, one that is safe; else one that nobody notices. Where no order
+    is, one with other settings of the topics that may lose.
     """
-    attempts = {whole.steps}
     deadline = time.monotonic() + 4 * explorations.seconds
+    orders: dict[tuple[RunbookStep, ...], str] = {}
     for change, steps in other_runbooks(whole.steps):
-        if steps in attempts or time.monotonic() > deadline:
-            continue
-        attempts.add(steps)
+        orders.setdefault(steps, change)
+    orders.pop(whole.steps, None)
+    for steps, change in orders.items():
+        if time.monotonic() > deadline:
+            return None
         other = drill(cluster, runs, steps, explorations)
         if other.keeps_service or (other.is_safe and not whole.is_safe):
             return Mend(change, other)
+    for settings in other_settings(cluster, whole):
+        for steps, change in {whole.steps: "", **orders}.items():
+            if time.monotonic() > deadline:
+                return None
+            other = drill(with_settings(cluster, settings), runs, steps, explorations)
+            if other.is_safe:
+                return Mend(change, other, settings)
     return None
+
+
+def other_settings(cluster: Cluster, whole: Drill) -> Iterable[tuple[TopicSetting, ...]]:
+    """Settings under which the topics that may lose a record may lose less: the least change first."""
+    names = {p.partition.topic for p in whole.with_records(Records.MAY_BE_LOST)}
+    topics = [t for t in cluster.topics if t.name in names]
+    clean = tuple(TopicSetting(t.name, UNCLEAN, "false") for t in topics if cluster.unclean(t))
+    if clean:
+        yield clean
+    minimum = {t.name: cluster.min_insync(t) for t in topics}
+    minima = [
+        tuple(
+            TopicSetting(t.name, MIN_INSYNC, str(least))
+            for t in topics
+            if (least := min(minimum[t.name] + more, t.replicas)) > minimum[t.name]
+        )
+        for more in range(1, max((t.replicas for t in topics), default=1))
+    ]
+    yield from ((*clean, *higher) for higher in dict.fromkeys(minima) if higher)
+
+
+def with_settings(cluster: Cluster, settings: Iterable[TopicSetting]) -> Cluster:
+    """The cluster once these are set, and every leader goes by them."""
+    by_topic: dict[str, dict[str, str]] = {}
+    for setting in settings:
+        by_topic.setdefault(setting.topic, {})[setting.name] = setting.value
+    topics = (attrs.evolve(t, configs={**t.configs, **by_topic.get(t.name, {})}) for t in cluster.topics)
+    return attrs.evolve(cluster, topics=tuple(topics))

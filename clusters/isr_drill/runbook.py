@@ -317,6 +317,9 @@ def _reassign(text: str, assignment: Assignment, around: Surroundings) -> Runboo
 # Other orders of the same steps
 
 
+IN_SYNC: Final = RunbookStep("wait in-sync", (Stage(WAIT),))
+
+
 def with_waits(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
     """The runbook with `wait in-sync` after each step that starts brokers, and within each roll, and with
     `wait reassigned` after each reassignment, but where it waits already."""
@@ -330,7 +333,7 @@ def with_waits(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
         else:
             waiting.append(step)
         wait = (
-            RunbookStep("wait in-sync", (Stage(WAIT),))
+            IN_SYNC
             if verb in ("start", "replace")
             else RunbookStep("wait reassigned", (Stage(WAIT_REASSIGNED),))
             if verb in ("reassign", "drain")

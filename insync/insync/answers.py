@@ -305,12 +305,23 @@ class WorstPartition:
 
 
 @attrs.frozen(kw_only=True)
+class TopicSetting:
+    """A setting of a topic, as it is to be before the first step. `topic`, `name`, `value`: as Kafka writes them.
+    Source: `settings` of `mended` of the drill's JSON."""
+
+    topic: str
+    name: str
+    value: str
+
+
+@attrs.frozen(kw_only=True)
 class SaferRunbook:
-    """Other steps under which nothing is lost. `change`: what is different, in words. `steps`: as one types them.
-    Source: `mended` of the drill's JSON."""
+    """Other steps under which nothing is lost. `change`: what is different, in words, "" where only settings are.
+    `steps`: as one types them. `settings`: what topics must have before. Source: `mended` of the drill's JSON."""
 
     change: str
     steps: tuple[str, ...]
+    settings: tuple[TopicSetting, ...]
 
 
 @attrs.frozen(kw_only=True, repr=False, eq=False)

@@ -13,7 +13,7 @@ from isr_audit.descriptions import read_description
 from isr_audit.releases import running
 from isr_check import explorer
 from isr_drill import changes, exploration
-from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
+from isr_drill.drill import Drill, Explorations, Records, Service, TopicSetting, drill, mend, with_settings
 from isr_drill.exploration import Setting
 from isr_drill.record_fate import Fate, fate_design, projection
 from isr_drill.runbook import Surroundings, read_runbook
@@ -345,6 +345,43 @@ def test_a_better_order_is_found_and_explored() -> None:
     assert better is not None
     assert [s.text for s in better.drill.steps][:2] == ["replace 1", "wait in-sync"]
     assert set(records(better.drill)) == {SAFE}
+
+
+RAISED, CLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+
+
+@pytest.mark.parametrize(
+    ("minimum", "isr", "steps", "before", "first"),
+    [
+        (1, "1,2,3", "destroy 1", {RAISED: "2"}, "destroy 1"),
+        (1, "1,2,3", "destroy 1 2", {RAISED: "3"}, "destroy 1 2"),
+        (2, "1,3", "destroy 1 3", {RAISED: "3"}, "wait in-sync"),
+        (1, "1,2,3", "destroy 1 2 3", None, ""),
+    ],
+)
+def test_what_to_set_before(minimum: int, isr: str, steps: str, before: dict[str, str] | None, first: str) -> None:
+    """Where no order of the steps is safe: the least change of a setting with which one is."""
+    check_settings(cluster_of(minimum, isr), steps, before, first)
+
+
+def test_an_unclean_election_is_switched_off_before() -> None:
+    unclean = with_settings(cluster_of(2), [TopicSetting("t", CLEAN, "true")])
+    check_settings(unclean, "kill 1; kill 2; kill 3; start 1", {CLEAN: "false"}, "kill 1")
+
+
+def check_settings(cluster: Cluster, text: str, before: dict[str, str] | None, first: str) -> None:
+    runs, explorations = running(cluster, (4, 1), True), Explorations(600.0)
+    whole = drill(cluster, runs, read_runbook(text, Surroundings({1, 2, 3}, {}, ["t"])), explorations)
+    assert records(whole)[-1] is LOST
+    better = mend(cluster, runs, whole, explorations)
+    if before is None:
+        assert better is None
+        return
+    assert better is not None
+    assert {setting.name: setting.value for setting in better.settings} == before
+    assert better.drill.steps[0].text == first
+    again = drill(with_settings(cluster, better.settings), runs, better.drill.steps, Explorations(600.0))
+    assert set(records(again)) == {SAFE}
 
 
 def test_a_disk_that_keeps_its_records_would_be_noticed() -> None:

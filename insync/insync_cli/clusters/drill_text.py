@@ -183,11 +183,24 @@ def without_middle(lines: Sequence[str]) -> list[str]:
 def better_order(answer: Answer) -> str:
     """Another order under which all is safe, or that none was found."""
     if answer.other is None:
-        return "No other order of these steps that was tried is better" if len(answer.drill.steps) > 1 else ""
+        return "No other order of these steps, and no other minimum, that was tried is better"
     steps = "; ".join(step.text for step in answer.other.drill.steps)
     stops = answer.other.drill.with_service(Service.LEADERLESS, Service.REFUSES)
     meanwhile = f" ({count(len(stops), 'partition')} may refuse writes meanwhile)" if stops else ""
-    return f'Better, {answer.other.change}: "{steps}"{meanwhile}'
+    change = " and ".join(filter(None, (set_before(answer.other), answer.other.change)))
+    return f'Better, {change}: "{steps}"{meanwhile}'
+
+
+def set_before(better: Mend) -> str:
+    """Which settings the topics must have before the first step; "" for as they are."""
+    topics: dict[str, list[str]] = {}
+    for setting in better.settings:
+        topics.setdefault(f"{setting.name}={setting.value}", []).append(setting.topic)
+    texts = (
+        f"{setting} on {' '.join(of[:MOST_NAMES])}" + (f" and {len(of) - MOST_NAMES:,} more" if of[MOST_NAMES:] else "")
+        for setting, of in topics.items()
+    )
+    return f"with {', '.join(texts)} set before (ask again once it is)" if topics else ""
 
 
 Row: TypeAlias = tuple[str, int, int, int, int]
@@ -270,7 +283,11 @@ def document(answer: Answer) -> dict[str, object]:
         else {"partition": worst.partition.name, "story": story(worst.situation, way, whole.steps)},
         "mended": None
         if answer.other is None
-        else {"change": answer.other.change, "steps": [step.text for step in answer.other.drill.steps]},
+        else {
+            "change": answer.other.change,
+            "steps": [step.text for step in answer.other.drill.steps],
+            "settings": [attrs.asdict(setting) for setting in answer.other.settings],
+        },
         "explored": {"classes": whole.classes, "states": whole.states},
     }
 
