@@ -70,7 +70,7 @@ def _lanes(trace: Trace) -> Iterator[str]:
 def _label(trace: Trace, step: Step) -> str:
     """The action in words, with the parameters that the arrow does not show already."""
     types = trace.actions[step.action].parameters
-    shown = {n: show(v, types[n]) for n, v in step.parameters.items()}
+    shown = {n: show(v, types[n]) if n in types else str(v) for n, v in step.parameters.items()}
     rest = [f"{n}={text}" for n, text in shown.items() if text not in (step.actor, step.peer)]
     return step.action.replace("_", " ") + (f" ({', '.join(rest)})" if rest else "")
 

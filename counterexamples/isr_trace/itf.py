@@ -1,7 +1,7 @@
 """Traces as files: ITF, Apalache's JSON trace format, with what is ours under `#meta`.
 
-Other ITF viewers open our files, and files of other programs open here, as variables only. The text is a
-function of the trace alone: fixed order, one step or one variable per line.
+Other ITF viewers open our files, and files of other programs open here, as variables only; so do TLC's, with actions.
+The text is a function of the trace alone: fixed order, one step or one variable per line.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import cast
 
 from isr_lang import Value
 from isr_lang.types import Scalar, Type
+from isr_trace import tlc
 from isr_trace.codec import (
     Json,
     decode,
@@ -35,8 +36,8 @@ from isr_trace.trace import SCHEMA, ActionNote, Minimisation, State, Step, Trace
 FORMAT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 _SCHEMAS = "insync/trace/"
 OF_OTHERS = {
-    r"^(?:State )?\d+: <|^TLC2 Version|^/\\ \w+ = ": "it is TLC's text, which is not read; Apalache writes the "
-    "counterexample of a specification with types as JSON (.itf.json), which is",
+    r"^(?:State )?\d+: <|^TLC2 Version|^/\\ \w+ = ": "it is TLC's text, which is not read; with -dumpTrace json FILE "
+    "TLC writes the counterexample as JSON, which is",
     r"^-{4,} *MODULE \w+ *-{4,}|^State\d+ ==": "it is TLA+; where Apalache wrote it, give the file beside it that ends "
     "in .itf.json",
 }
@@ -217,6 +218,8 @@ def _cut_off(rest: str, complaint: str) -> bool:
 def trace_from(value: Json) -> Trace:
     """The trace that a parsed ITF document describes."""
     top = table(value, "a trace")
+    if tlc.KEY in top:
+        return tlc.trace_of_tlc(top)
     if "states" not in top:
         raise TraceError("not a trace: it is JSON, but has no states")
     states = [table(s, f"state {i}") for i, s in enumerate(items(top["states"], "the states"))]

@@ -119,7 +119,7 @@ def _parameters_text(trace: Trace, step: Step) -> str:
 def narration(trace: Trace, step: Step) -> str:
     """The action's sentence, its `parameters` in backquotes replaced by their values."""
     note = trace.actions.get(step.action)
-    if note is None:
+    if note is None or not note.does:
         return ""
     values = {name: show_value(value, note.parameters[name]) for name, value in step.parameters.items()}
     return re.sub(r"`(\w+)`", lambda m: values.get(m[1], m[0]), note.does)

@@ -347,15 +347,15 @@ def test_a_better_order_is_found_and_explored() -> None:
     assert set(records(better.drill)) == {SAFE}
 
 
-RAISED, CLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+MINIMUM, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
 @pytest.mark.parametrize(
     ("minimum", "isr", "steps", "before", "first"),
     [
-        (1, "1,2,3", "destroy 1", {RAISED: "2"}, "destroy 1"),
-        (1, "1,2,3", "destroy 1 2", {RAISED: "3"}, "destroy 1 2"),
-        (2, "1,3", "destroy 1 3", {RAISED: "3"}, "wait in-sync"),
+        (1, "1,2,3", "destroy 1", {MINIMUM: "2"}, "destroy 1"),
+        (1, "1,2,3", "destroy 1 2", {MINIMUM: "3"}, "destroy 1 2"),
+        (2, "1,3", "destroy 1 3", {MINIMUM: "3"}, "wait in-sync"),
         (1, "1,2,3", "destroy 1 2 3", None, ""),
     ],
 )
@@ -365,8 +365,8 @@ def test_what_to_set_before(minimum: int, isr: str, steps: str, before: dict[str
 
 
 def test_an_unclean_election_is_switched_off_before() -> None:
-    unclean = with_settings(cluster_of(2), [TopicSetting("t", CLEAN, "true")])
-    check_settings(unclean, "kill 1; kill 2; kill 3; start 1", {CLEAN: "false"}, "kill 1")
+    unclean = with_settings(cluster_of(2), [TopicSetting("t", UNCLEAN, "true")])
+    check_settings(unclean, "kill 1; kill 2; kill 3; start 1", {UNCLEAN: "false"}, "kill 1")
 
 
 def check_settings(cluster: Cluster, text: str, before: dict[str, str] | None, first: str) -> None:
