@@ -177,7 +177,7 @@ class Cluster:
     `racks` and `living` are those that were told, None where nobody said who is alive; `notes` say what was not told,
     `missing` what may tell of partitions and was not understood, `omissions` the topics that nobody asked about.
     `partial`: those of `brokers` of whom single settings were told, so that what is not there is not told.
-    `has_quorum`: somebody saw controllers with a quorum, so no ZooKeeper.
+    `has_quorum`: somebody saw controllers with a quorum, so no ZooKeeper. `voters`: the quorum's, where it told them.
     """
 
     topics: tuple[Topic, ...] = ()
@@ -192,6 +192,7 @@ class Cluster:
     omissions: tuple[str, ...] = ()
     partial: frozenset[str] = frozenset()
     has_quorum: bool = False
+    voters: frozenset[int] | None = None
 
     def find_topic(self, topic: str) -> Topic | None:
         return next((t for t in self.topics if t.name == topic), None)
@@ -372,6 +373,7 @@ def merge_clusters(parts: Iterable[Cluster]) -> Cluster:
             (*whole.missing, *part.missing),
             partial=_partial(whole, part),
             has_quorum=whole.has_quorum or part.has_quorum,
+            voters=part.voters if whole.voters is None else whole.voters,
         )
     return whole
 

@@ -52,6 +52,8 @@ _GREP_LINE: Final = re.compile(
 )
 """A line that grep found in a file: its name, perhaps a number, and the setting."""
 _QUORUM: Final = re.compile(r"^\s*(?:LeaderEpoch|CurrentVoters|MaxFollowerLag):|^NodeId\s.*\bLogEndOffset\b")
+_VOTERS: Final = re.compile(r"^\s*CurrentVoters:\s*\[(.*)\]")
+_VOTER: Final = re.compile(r'(?:^|[{,]\s*"id":|,)\s*(\d{1,9})(?=\s*(?:,|\}|$))')
 _CUT_ENTRY: Final = re.compile(r"^\s+([a-z][\w.-]*)=")
 _PROPERTY: Final = re.compile(r"^([a-z][\w-]*(?:\.[\w-]+)+)\s*[=:]\s*(.*?)\s*$")
 _OF_A_BROKER: Final = frozenset(
@@ -97,6 +99,7 @@ class _Reader:
     single: dict[str, dict[str, str]] = attrs.field(factory=dict[str, dict[str, str]])
     plans: list[Plan] = attrs.field(factory=list[Plan])
     has_quorum: bool = False
+    voters: frozenset[int] | None = None
 
     def take(self, line: SpokenLine) -> None:
         if self.understands(line):
@@ -111,6 +114,8 @@ class _Reader:
             self.take_json(line)
         elif _QUORUM.match(text):
             self.has_quorum = True
+            if voters := _VOTERS.match(text):
+                self.voters = frozenset(map(int, _VOTER.findall(voters[1])))
         elif grep_line := _GREP_LINE.match(text):
             self.take_single(grep_line[1], grep_line[2], grep_line[3], line)
         elif variable := VARIABLE.match(text):
@@ -309,6 +314,7 @@ def read_description(text: str, source: str) -> Cluster | None:
         missing=(*reader.sentences(reader.losses), *gaps),
         partial=frozenset(partial),
         has_quorum=reader.has_quorum,
+        voters=reader.voters or None,
     )
 
 

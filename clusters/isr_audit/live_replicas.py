@@ -79,6 +79,24 @@ class Reassignment(TypedDict):
     removing_replicas: list[int]
 
 
+class Voter(TypedDict):
+    replica_id: int
+
+
+class QuorumPartition(TypedDict):
+    current_voters: list[Voter]
+
+
+class QuorumTopic(TypedDict):
+    partitions: list[QuorumPartition]
+
+
+class Quorum(TypedDict):
+    """The controllers as DescribeQuorum tells them."""
+
+    topics: list[QuorumTopic]
+
+
 class Offsets(Protocol):
     """A partition in the answer to ListOffsets."""
 
@@ -110,6 +128,7 @@ class Admin(Protocol):
     def describe_topic_partitions(
         self, topics: Sequence[str], most: int, cursor: dict[str, object] | None
     ) -> PartitionDescription: ...
+    def describe_metadata_quorum(self) -> Quorum: ...
     def list_partition_reassignments(self) -> Mapping[Place, Reassignment]: ...
     def describe_log_dirs(
         self, topic_partitions: Mapping[str, Sequence[int]], brokers: Sequence[int]
@@ -178,6 +197,15 @@ def _features(cluster: Cluster, admin: Admin) -> Cluster:
     if METADATA_FEATURE in feature_levels:
         level_texts[METADATA_FEATURE] = ".".join(map(str, release_of_level(feature_levels[METADATA_FEATURE])))
     return attrs.evolve(cluster, features={**cluster.features, **level_texts})
+
+
+def _voters(cluster: Cluster, admin: Admin) -> Cluster:
+    """Who votes, where metadata have a version, and so a quorum: with ZooKeeper they have none."""
+    if METADATA_FEATURE not in cluster.features:
+        return cluster
+    partitions = [p for topic in admin.describe_metadata_quorum()["topics"] for p in topic["partitions"]]
+    voters = frozenset(voter["replica_id"] for p in partitions for voter in p["current_voters"])
+    return attrs.evolve(cluster, voters=voters or None)
 
 
 def _reassignments(cluster: Cluster, admin: Admin) -> Cluster:
@@ -279,6 +307,7 @@ def sizes_of(log_dirs: Iterable[LogDir]) -> Iterator[tuple[Place, int]]:
 
 QUESTIONS: Final[tuple[tuple[str, Callable[[Cluster, Admin], Cluster]], ...]] = (
     ("features were", _features),
+    ("the voters of the quorum were", _voters),
     ("reassignments were", _reassignments),
     ("eligible leader replicas were", _eligible),
     ("the ends of logs were", _ends),

@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition
+from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
 from isr_audit.releases import Running
 from isr_drill.course import brokers_of
 from isr_drill.exploration import Class, Exploration, Explored, Way, explore
@@ -330,33 +330,51 @@ def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Exploratio
         other = drill(cluster, runs, steps, explorations)
         if other.keeps_service or (other.is_safe and not whole.is_safe):
             return Mend(change, other)
-    for settings in other_settings(cluster, whole):
-        for steps, change in {whole.steps: "", **orders}.items():
-            if time.monotonic() > deadline:
-                return None
+    mends: list[Mend] = []
+    for steps, change in {whole.steps: "", **orders}.items():
+        if time.monotonic() > deadline:
+            break
+        settings = least_settings(cluster, runs, steps, explorations)
+        if settings is not None:
             other = drill(with_settings(cluster, settings), runs, steps, explorations)
-            if other.is_safe:
-                return Mend(change, other, settings)
-    return None
+            mends += [Mend(change, other, settings)] if other.is_safe else []
+    return min(mends, key=lambda better: cost(cluster, better.settings), default=None)
 
 
-def other_settings(cluster: Cluster, whole: Drill) -> Iterable[tuple[TopicSetting, ...]]:
-    """Settings under which the topics that may lose a record may lose less: the least change first."""
-    names = {p.partition.topic for p in whole.with_records(Records.MAY_BE_LOST)}
-    topics = [t for t in cluster.topics if t.name in names]
-    clean = tuple(TopicSetting(t.name, UNCLEAN, "false") for t in topics if cluster.unclean(t))
-    if clean:
-        yield clean
-    minimum = {t.name: cluster.min_insync(t) for t in topics}
-    minima = [
-        tuple(
-            TopicSetting(t.name, MIN_INSYNC, str(least))
-            for t in topics
-            if (least := min(minimum[t.name] + more, t.replicas)) > minimum[t.name]
-        )
-        for more in range(1, max((t.replicas for t in topics), default=1))
-    ]
-    yield from ((*clean, *higher) for higher in dict.fromkeys(minima) if higher)
+def cost(cluster: Cluster, settings: Iterable[TopicSetting]) -> tuple[int, int]:
+    """How much other settings cost: topics that take no write once a replica is out, then how much the minima rise."""
+    by_name = {t.name: t for t in cluster.topics}
+    minima = [(by_name[s.topic], int(s.value)) for s in settings if s.name == MIN_INSYNC]
+    brittle = sum(minimum == topic.replicas for topic, minimum in minima)
+    return brittle, sum(minimum - cluster.min_insync(topic) for topic, minimum in minima)
+
+
+def least_settings(
+    cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explorations: Explorations
+) -> tuple[TopicSetting, ...] | None:
+    """The least changes of settings of topics under which these steps lose nothing; None where there are none.
+
+    Topics that are set alike are changed alike.
+    """
+    plain = drill(cluster, runs, steps, explorations)
+    names = {p.partition.topic for p in plain.with_records(Records.MAY_BE_LOST)}
+    alike: dict[tuple[int, int, bool], list[Topic]] = {}
+    for t in cluster.topics:
+        if t.name in names:
+            alike.setdefault((cluster.min_insync(t), t.replicas, cluster.unclean(t)), []).append(t)
+    settings: list[TopicSetting] = []
+    for (minimum, replicas, is_unclean), topics in alike.items():
+        clean = [(UNCLEAN, "false")] if is_unclean else []
+        higher = [[*clean, (MIN_INSYNC, str(least))] for least in range(minimum + 1, replicas + 1)]
+        for values in [clean, *higher] if clean else higher:
+            others = tuple(TopicSetting(t.name, name, value) for t in topics for name, value in values)
+            other = drill(with_settings(cluster, others), runs, steps, explorations)
+            if not any(p.partition.topic in {t.name for t in topics} for p in other.with_records(Records.MAY_BE_LOST)):
+                settings += others
+                break
+        else:
+            return None
+    return tuple(settings)
 
 
 def with_settings(cluster: Cluster, settings: Iterable[TopicSetting]) -> Cluster:

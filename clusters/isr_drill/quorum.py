@@ -4,7 +4,7 @@ all disks are kept, they change nothing. Beyond that the answer is UNKNOWN: the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -17,23 +17,39 @@ STATIC_DISK: Final = (
     "it was, so a committed change of the metadata may be forgotten (KAFKA-14077; "
     "insync check kraft-controllers-static --property acked-survives shows it)"
 )
-NO_VOTERS: Final = f"who votes was not told; give a server.properties with {VOTERS}"
+DYNAMIC_DISK: Final = (
+    "a voter that comes back with an empty disk votes no more until it is added again (KIP-853), and the quorum is not "
+    "carried"
+)
+NO_VOTERS: Final = f"who votes was not told; give a server.properties with {VOTERS}, or the quorum's status"
+UNTOLD_VOTERS: Final = (
+    "who votes was not told, so the controllers are taken to be other processes than the brokers; "
+    "kafka-metadata-quorum.sh describe --status tells it"
+)
+KRAFT_FEATURE: Final = "kraft.version"
 POWER: Final = "what a voter loses with its power is not carried; ask with kill"
 
 
 def voters_of(cluster: Cluster) -> frozenset[int] | None:
-    """The voters of a static quorum; None where they were not told, or not alike."""
+    """The voters, by the settings of a static quorum or as the quorum told them; None where they were not told, or the
+    settings differ."""
     texts = {s[VOTERS].replace(" ", "") for s in (*cluster.brokers.values(), cluster.defaults) if s.get(VOTERS)}
     sets = {frozenset(int(v) for v in re.findall(r"(?:^|,)(\d{1,9})@", text, re.ASCII)) for text in texts}
-    return next(iter(sets)) or None if len(sets) == 1 else None
+    return (next(iter(sets)) or None if len(sets) == 1 else None) if sets else cluster.voters
+
+
+def has_dynamic_voters(cluster: Cluster) -> bool:
+    """Whether voters are known by the directory ids of their disks, too (KIP-853)."""
+    return cluster.features.get(KRAFT_FEATURE, "0") != "0"
 
 
 @attrs.frozen
 class Voters:
-    """The voters that were told, None where nobody did, and those of them that are down."""
+    """The voters that were told, None where nobody did, those of them that are down, and whether they are dynamic."""
 
     names: frozenset[int] | None
     down: frozenset[int] = frozenset()
+    dynamic: bool = False
 
     def without(self, ids: Iterable[int]) -> Voters:
         """The same with these down, as far as they vote."""
@@ -42,6 +58,11 @@ class Voters:
     def with_these(self, ids: Iterable[int]) -> Voters:
         """The same with these up."""
         return attrs.evolve(self, down=self.down - frozenset(ids))
+
+    @property
+    def disk(self) -> str:
+        """What of a destroyed disk is not carried."""
+        return DYNAMIC_DISK if self.dynamic else STATIC_DISK
 
     @property
     def gap(self) -> str:
@@ -60,13 +81,13 @@ def after_controller_step(voters: Voters, deed: str, broker: int) -> tuple[Voter
     if deed == "start":
         return voters.with_these([broker]), ""
     later = voters.without([broker])
-    return later, STATIC_DISK if deed == "destroy" else later.gap
+    return later, later.disk if deed == "destroy" else later.gap
 
 
-LEAVES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("STOP", "KILL", "PAUSE"), ""),
-    "POWER_LOSS": POWER,
-    "DESTROY": STATIC_DISK,
+LEAVES: Final[Mapping[str, Callable[[Voters], str]]] = {
+    **dict.fromkeys(("STOP", "KILL", "PAUSE"), lambda _: ""),
+    "POWER_LOSS": lambda _: POWER,
+    "DESTROY": lambda voters: voters.disk,
 }
 """A happening that takes a voter away -> what of it is not carried."""
 
@@ -78,5 +99,7 @@ def after_broker_stage(voters: Voters, kind: str, brokers: Iterable[int]) -> tup
         return voters, ""
     if kind in ("START", "RESUME"):
         return voters.with_these(ids), ""
-    later = voters.without(ids) if kind in LEAVES else voters
-    return later, LEAVES.get(kind, "") or later.gap
+    if kind not in LEAVES:
+        return voters, voters.gap
+    later = voters.without(ids)
+    return later, LEAVES[kind](later) or later.gap

@@ -107,13 +107,14 @@ def no_file(name: str) -> str:
 @attrs.frozen
 class Surroundings:
     """What a runbook may name: brokers, the racks of those that have one, topics, files by their text, and the
-    controllers that vote, None where nobody told them."""
+    controllers that vote, None where nobody told them, with what their quorum is."""
 
     brokers: Collection[int]
     racks: Mapping[int, str]
     topics: Collection[str]
     text_of: Callable[[str], str] = no_file
     voters: frozenset[int] | None = None
+    dynamic_voters: bool = False
 
     def in_rack(self, rack: str) -> tuple[int, ...]:
         names = sorted(set(self.racks.values()))
@@ -156,7 +157,7 @@ def read_runbook(text: str, around: Surroundings, *, is_toml: bool = False) -> t
     steps = tuple(_reassign(part, files[part], around) if part in files else read_step(part, around) for part in parts)
     if not steps:
         raise BadRunbook('a runbook has at least one step (example: "destroy 3 7; start 3 7")')
-    return tuple(with_gaps(steps, Voters(around.voters)))
+    return tuple(with_gaps(steps, Voters(around.voters, dynamic=around.dynamic_voters)))
 
 
 def with_gaps(steps: Iterable[RunbookStep], voters: Voters) -> Iterator[RunbookStep]:

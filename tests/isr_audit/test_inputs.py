@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 
 from insync_cli.main import main
@@ -15,6 +16,7 @@ from isr_audit.cluster import EVERY, Cluster, Contradiction, merge_clusters
 from isr_audit.deployments import Unreadable, setting_name
 from isr_audit.descriptions import read_description
 from isr_audit.releases import running
+from isr_drill.quorum import voters_of
 
 pytestmark = pytest.mark.long
 
@@ -201,6 +203,24 @@ def test_a_quorum_has_no_zookeeper() -> None:
         cluster = merge_clusters([read(TOPIC.format("").replace("\tElr: \tLastKnownElr: ", "")), read(text)])
         assert cluster.has_quorum
         assert running(cluster, (3, 6)).design == "kraft-3.5"
+
+
+@pytest.mark.parametrize(
+    ("told", "voters"),
+    [
+        ('[{"id": 3, "directoryId": "x7", "endpoints": ["CONTROLLER://c:19"]}]', {3}),
+        ('[{"id": 3, "directoryId": null, "endpoints": ["C://c:1"]}, {"id": 41, "endpoints": []}]', {3, 41}),
+        ("[3,41, 5]", {3, 5, 41}),
+        ("[]", None),
+    ],
+)
+def test_the_voters_of_a_quorum_are_told_in_both_forms(told: str, voters: set[int] | None) -> None:
+    """kafka-metadata-quorum.sh of 3.9 and later, and of releases before."""
+    cluster = merge_clusters([read(TOPIC.format("")), read(f"LeaderEpoch: 4\nCurrentVoters:          {told}\n")])
+    assert cluster.voters == voters
+    assert voters_of(cluster) == voters
+    of_settings = attrs.evolve(cluster, defaults={"controller.quorum.voters": "7@a:1,8@b:1"})
+    assert voters_of(of_settings) == {7, 8}, "the settings of a static quorum say it first"
 
 
 @pytest.mark.parametrize("indent", [None, 2])

@@ -46,6 +46,10 @@ class Standing:
         following = {"topic_name": "u", "partition_index": 0} if cursor is None else None
         return {"topics": [{"name": name, "partitions": partitions}], "next_cursor": following}
 
+    def describe_metadata_quorum(self) -> Any:
+        voters = [{"replica_id": 3, "replica_directory_id": None}, {"replica_id": 100, "replica_directory_id": None}]
+        return {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"current_voters": voters}]}]}
+
     def list_partition_reassignments(self) -> dict[tuple[str, int], dict[str, list[int]]]:
         return self.reassignments
 
@@ -95,6 +99,18 @@ def test_features_say_which_design_runs() -> None:
     assert running(told(Standing())).design == "kip-966"
     assert running(told(Standing())).version == "4.4"
     assert running(told(Standing(elr=0, level=25))).design == "kraft-3.5"
+
+
+def test_the_voters_are_asked_for_where_there_is_a_quorum() -> None:
+    class Ours(Standing):
+        def describe_features(self) -> dict[str, dict[str, tuple[int, int]]]:
+            return {}
+
+        def describe_metadata_quorum(self) -> Any:
+            raise AssertionError("it has no such thing")
+
+    assert told(Standing()).voters == frozenset({3, 100})
+    assert told(Ours()).voters is None
 
 
 def test_the_logs_of_partitions_with_which_something_is_wrong() -> None:

@@ -369,6 +369,21 @@ def test_an_unclean_election_is_switched_off_before() -> None:
     check_settings(unclean, "kill 1; kill 2; kill 3; start 1", {UNCLEAN: "false"}, "kill 1")
 
 
+def test_topics_that_are_set_alike_are_changed_alike_and_no_others() -> None:
+    """The least change: one broker after the other needs no third disk, and who has two already is left alone."""
+    one, other = cluster_of(1), cluster_of(2)
+    (first,), (second,) = one.topics, other.topics
+    others = tuple(attrs.evolve(p, topic="u") for p in second.partitions)
+    cluster = attrs.evolve(one, topics=(first, attrs.evolve(second, name="u", partitions=others)))
+    runs, explorations = running(cluster, (4, 1), True), Explorations(600.0)
+    steps = read_runbook("destroy 1 2; start 1 2", Surroundings({1, 2, 3}, {}, ["t", "u"]))
+    better = mend(cluster, runs, drill(cluster, runs, steps, explorations), explorations)
+    assert better is not None
+    assert better.settings == (TopicSetting("t", MINIMUM, "2"),)
+    assert [step.text for step in better.drill.steps][:3] == ["destroy 1", "start 1", "wait in-sync"]
+    assert better.drill.is_safe
+
+
 def check_settings(cluster: Cluster, text: str, before: dict[str, str] | None, first: str) -> None:
     runs, explorations = running(cluster, (4, 1), True), Explorations(600.0)
     whole = drill(cluster, runs, read_runbook(text, Surroundings({1, 2, 3}, {}, ["t"])), explorations)

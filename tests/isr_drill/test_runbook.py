@@ -160,6 +160,12 @@ def test_controllers_by_the_rule(text: str, voters: frozenset[int] | None, beyon
         assert bool(words) is bool(gap)
 
 
+def test_a_voter_that_is_known_by_its_disk_votes_no_more_without_it() -> None:
+    dynamic = attrs.evolve(AROUND, voters=VOTERS, dynamic_voters=True)
+    (step,) = read_runbook("destroy 1", dynamic)
+    assert "votes no more until it is added again" in step.gap
+
+
 def test_who_is_cut_off_is_healed_before_it_stops_or_starts() -> None:
     assert stages("partition 1 2; heal 1") == [("PAUSE", (1, 2)), ("RESUME", (1,))]
     assert [bool(g) for g in gaps("partition 1; start 1; heal 1; stop 1", None)] == [False, True, False, False]

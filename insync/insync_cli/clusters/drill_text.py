@@ -11,6 +11,7 @@ from insync_cli import terminal
 from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
 from isr_drill.drill import Drill, Mend, PartitionDrill, Records, Service
+from isr_drill.quorum import LEAVES, UNTOLD_VOTERS, voters_of
 from isr_drill.runbook import START
 from isr_drill.story import story
 
@@ -129,9 +130,17 @@ def notes(answer: Answer) -> list[str]:
         *answer.cluster.gaps,
         *answer.cluster.notes,
         *disk_notes(answer),
+        *voter_notes(answer),
         *(f"{step.text}: {step.note}" for step in whole.steps if step.note),
         *(f"UNKNOWN: {reason}" for reason in reasons),
     ]
+
+
+def voter_notes(answer: Answer) -> Iterator[str]:
+    """What is taken for granted of controllers, where a step takes brokers away."""
+    gone = any(stage.kind in LEAVES and stage.brokers for step in answer.drill.steps for stage in step.stages)
+    if gone and voters_of(answer.cluster) is None:
+        yield UNTOLD_VOTERS
 
 
 def disk_notes(answer: Answer) -> Iterator[str]:
