@@ -19,7 +19,8 @@ from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
 from isr_audit.releases import Running
 from isr_drill.course import brokers_of
 from isr_drill.exploration import Class, Exploration, Explored, Way, explore
-from isr_drill.runbook import IN_SYNC, RunbookStep, backwards, one_by_one, with_waits
+from isr_drill.quorum import quorum_of
+from isr_drill.runbook import IN_SYNC, RunbookStep, backwards, one_by_one, with_gaps, with_waits
 from isr_drill.situation import Protocol, Shape, Shapes, Situation, situations_of
 
 
@@ -320,9 +321,10 @@ def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Exploratio
     is, one with other settings of the topics that may lose.
     """
     deadline = time.monotonic() + 4 * explorations.seconds
-    orders: dict[tuple[RunbookStep, ...], str] = {}
+    voters, orders = quorum_of(cluster), dict[tuple[RunbookStep, ...], str]()
     for change, steps in other_runbooks(whole.steps):
-        orders.setdefault(steps, change)
+        # Who of the controllers is down at a step depends on the order.
+        orders.setdefault(tuple(with_gaps(steps, voters)), change)
     orders.pop(whole.steps, None)
     for steps, change in orders.items():
         if time.monotonic() > deadline:
@@ -330,6 +332,8 @@ def mend(cluster: Cluster, runs: Running, whole: Drill, explorations: Exploratio
         other = drill(cluster, runs, steps, explorations)
         if other.keeps_service or (other.is_safe and not whole.is_safe):
             return Mend(change, other)
+    if whole.is_safe:
+        return None
     mends: list[Mend] = []
     for steps, change in {whole.steps: "", **orders}.items():
         if time.monotonic() > deadline:

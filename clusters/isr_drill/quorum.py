@@ -74,6 +74,11 @@ class Voters:
         return f"{up} of {len(names)} controllers would be up, which is no majority, and the quorum is not carried"
 
 
+def quorum_of(cluster: Cluster) -> Voters:
+    """The voters before the first step, all of them up."""
+    return Voters(voters_of(cluster), dynamic=has_dynamic_voters(cluster))
+
+
 def after_controller_step(voters: Voters, deed: str, broker: int) -> tuple[Voters, str]:
     """The voters after a step on a controller, and why what follows is UNKNOWN."""
     if voters.names is None:

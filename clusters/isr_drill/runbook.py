@@ -104,17 +104,19 @@ def no_file(name: str) -> str:
     raise BadRunbook(f"there is no file '{name}'")
 
 
+NOBODY_TOLD: Final = Voters(None)
+
+
 @attrs.frozen
 class Surroundings:
     """What a runbook may name: brokers, the racks of those that have one, topics, files by their text, and the
-    controllers that vote, None where nobody told them, with what their quorum is."""
+    controllers that vote."""
 
     brokers: Collection[int]
     racks: Mapping[int, str]
     topics: Collection[str]
     text_of: Callable[[str], str] = no_file
-    voters: frozenset[int] | None = None
-    dynamic_voters: bool = False
+    quorum: Voters = NOBODY_TOLD
 
     def in_rack(self, rack: str) -> tuple[int, ...]:
         names = sorted(set(self.racks.values()))
@@ -157,15 +159,16 @@ def read_runbook(text: str, around: Surroundings, *, is_toml: bool = False) -> t
     steps = tuple(_reassign(part, files[part], around) if part in files else read_step(part, around) for part in parts)
     if not steps:
         raise BadRunbook('a runbook has at least one step (example: "destroy 3 7; start 3 7")')
-    return tuple(with_gaps(steps, Voters(around.voters, dynamic=around.dynamic_voters)))
+    return tuple(with_gaps(steps, around.quorum))
 
 
 def with_gaps(steps: Iterable[RunbookStep], voters: Voters) -> Iterator[RunbookStep]:
-    """The steps, with a gap where one is beyond the rule for controllers, or stops or starts who is cut off."""
+    """The steps, with a gap where one is beyond the rule for controllers, or stops or starts who is cut off, and with
+    no other."""
     cut: set[int] = set()
     for step in steps:
         verb, *words = step.text.replace(",", " ").split()
-        gap = step.gap
+        gap = ""
         if verb == "controller":
             voters, gap = after_controller_step(voters, words[0], int(words[1]))
         for stage in step.stages:
@@ -293,8 +296,8 @@ def _controller(text: str, words: list[str], around: Surroundings) -> RunbookSte
         raise BadRunbook(
             f"controller is followed by {', '.join(DEEDS[:-1])} or {DEEDS[-1]}, and one id{close} ({example})"
         )
-    if around.voters is not None and int(words[1]) not in around.voters:
-        names = sorted(map(str, around.voters), key=int)
+    if around.quorum.names is not None and int(words[1]) not in around.quorum.names:
+        names = sorted(map(str, around.quorum.names), key=int)
         raise BadRunbook(
             f"there is no controller {words[1]}{nearest(words[1], names)} (the voters are {' '.join(names)})"
         )

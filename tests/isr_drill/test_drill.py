@@ -15,8 +15,9 @@ from isr_check import explorer
 from isr_drill import changes, exploration
 from isr_drill.drill import Drill, Explorations, Records, Service, TopicSetting, drill, mend, with_settings
 from isr_drill.exploration import Setting
+from isr_drill.quorum import quorum_of
 from isr_drill.record_fate import Fate, fate_design, projection
-from isr_drill.runbook import Surroundings, read_runbook
+from isr_drill.runbook import Surroundings, read_runbook, with_gaps
 from isr_drill.story import story
 from isr_lang import Instance, Set, Step, Struct, action, var
 from isr_protocol.by_name import DESIGNS
@@ -382,6 +383,32 @@ def test_topics_that_are_set_alike_are_changed_alike_and_no_others() -> None:
     assert better.settings == (TopicSetting("t", MINIMUM, "2"),)
     assert [step.text for step in better.drill.steps][:3] == ["destroy 1", "start 1", "wait in-sync"]
     assert better.drill.is_safe
+
+
+def test_another_order_stops_no_majority_of_the_controllers_either() -> None:
+    """Once the order with waits forgot that broker 1 is the only controller, and was called better."""
+    cluster = attrs.evolve(cluster_of(2), voters=frozenset({1}))
+    runs, explorations = running(cluster, (4, 1), True), Explorations(600.0)
+    steps = read_runbook("roll 1 2 3", Surroundings({1, 2, 3}, {}, ["t"], quorum=quorum_of(cluster)))
+    whole = drill(cluster, runs, steps, explorations)
+    assert records(whole)[-1] is Records.UNKNOWN
+    assert mend(cluster, runs, whole, explorations) is None
+    apart = attrs.evolve(cluster, voters=frozenset({100}))
+    alone = tuple(with_gaps(steps, quorum_of(apart)))
+    better = mend(apart, runs, drill(apart, runs, alone, explorations), explorations)
+    assert better is not None
+    assert better.drill.steps[0].text == "roll 1 2 3 wait in-sync"
+
+
+def test_who_is_safe_needs_no_other_setting() -> None:
+    cluster = cluster_of(2, "1,2")
+    runs, explorations = running(cluster, (4, 1), True), Explorations(600.0)
+    steps = read_runbook("stop 1; start 3; stop 2", Surroundings({1, 2, 3}, {}, ["t"]))
+    whole = drill(cluster, runs, steps, explorations)
+    assert whole.is_safe
+    assert not whole.keeps_service
+    better = mend(cluster, runs, whole, explorations)
+    assert better is None or not better.settings
 
 
 def check_settings(cluster: Cluster, text: str, before: dict[str, str] | None, first: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
+from isr_drill.quorum import Voters
 from isr_drill.reassignments import Assignment, BadAssignment, BadRunbook
 from isr_drill.runbook import (
     RunbookStep,
@@ -131,7 +132,7 @@ def test_a_bad_file_of_a_reassignment_is_said_in_one_sentence(text: str, sentenc
 
 
 def gaps(text: str, voters: frozenset[int] | None) -> list[str]:
-    return [step.gap for step in read_runbook(text, attrs.evolve(AROUND, voters=voters))]
+    return [step.gap for step in read_runbook(text, attrs.evolve(AROUND, quorum=Voters(voters)))]
 
 
 VOTERS = frozenset({1, 2, 3})
@@ -161,7 +162,7 @@ def test_controllers_by_the_rule(text: str, voters: frozenset[int] | None, beyon
 
 
 def test_a_voter_that_is_known_by_its_disk_votes_no_more_without_it() -> None:
-    dynamic = attrs.evolve(AROUND, voters=VOTERS, dynamic_voters=True)
+    dynamic = attrs.evolve(AROUND, quorum=Voters(VOTERS, dynamic=True))
     (step,) = read_runbook("destroy 1", dynamic)
     assert "votes no more until it is added again" in step.gap
 

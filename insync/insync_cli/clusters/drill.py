@@ -18,7 +18,7 @@ from insync_cli.terminal import Output
 from isr_audit.cluster import Cluster, Release
 from isr_audit.releases import running
 from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
-from isr_drill.quorum import has_dynamic_voters, voters_of
+from isr_drill.quorum import quorum_of
 from isr_drill.reassignments import BadAssignment, BadRunbook
 from isr_drill.runbook import RunbookStep, Surroundings, read_runbook
 
@@ -128,8 +128,7 @@ def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...
         cluster.racks,
         [t.name for t in cluster.topics],
         lambda name: text_of(Path(name)),
-        voters_of(cluster),
-        has_dynamic_voters(cluster),
+        quorum_of(cluster),
     )
     file = Path(words[0]) if len(words) == 1 and words[0].endswith(FILES) else None
     try:
