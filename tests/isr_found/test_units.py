@@ -102,6 +102,17 @@ def test_the_project_makes_each_fix() -> None:
     assert f"<kafka.version>{UNIT_TESTS}</kafka.version>" in project
 
 
+def test_the_patch_for_another_release_fits_the_simulation() -> None:
+    patch = (UPSTREAM / "kafka-4.4.0.patch").read_text(encoding="utf-8")
+    for file in re.split(r"^--- a/", patch, flags=re.MULTILINE)[1:]:
+        name, _, rest = file.partition("\n")
+        text = (SOURCES / name).read_text(encoding="utf-8")
+        for hunk in re.split(r"^@@.*\n", rest, flags=re.MULTILINE)[1:]:
+            lines = hunk.splitlines(keepends=True)
+            assert text.count("".join(line[1:] for line in lines if line[0] in " -")) == 1, hunk
+            assert text.count("".join(line[1:] for line in lines if line[0] in " +")) == 0, hunk
+
+
 @pytest.mark.parametrize("option", ["--control", "--on brokers", "--way fewer", "--kafka 4.4.0", "--kafka-home libs"])
 def test_it_takes_no_other_kind_of_run(capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert main(["found", "removed-replica", "--unit", *option.split()]) == 64
@@ -229,3 +240,16 @@ def test_maven_alone_runs_them_all() -> None:
     fixed = subprocess.run([*command, "-Pfixed"], cwd=UPSTREAM, capture_output=True, text=True)
     assert fixed.returncode == 0, fixed.stdout[-4000:]
     assert dict(results(UPSTREAM / "target" / "fixed")) == dict.fromkeys([*messages, *runs])
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka")
+@pytest.mark.timeout(1200)
+def test_the_simulation_runs_on_another_release() -> None:
+    command = [maven(), "-q", "-B", "clean", "test", "-Pkafka-4.4.0"]
+    released = subprocess.run(command, cwd=UPSTREAM, capture_output=True, text=True)
+    stories = dict(results(UPSTREAM / "target" / "4.4.0" / "released"))
+    assert {test.partition("#")[0] for test in stories} == {SIMULATION}, released.stdout[-4000:]
+    assert len(stories) == 1 + len(BUGS)
+    assert all(story is not None and "VIOLATION" in story for story in stories.values()), released.stdout[-4000:]

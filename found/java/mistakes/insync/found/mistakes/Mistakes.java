@@ -32,7 +32,6 @@ public final class Mistakes {
   private static final String MANAGER = "kafka.server.ReplicaManager";
   private static final String FETCHER = "kafka.server.AbstractFetcherThread";
   private static final String CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager";
-  private static final String CLUSTER = "org.apache.kafka.controller.ClusterControlManager";
   private static final String HEARTBEATS = "org.apache.kafka.controller.BrokerHeartbeatManager";
   private static final String BUILDER = "org.apache.kafka.controller.PartitionChangeBuilder";
   private static final String REASSIGNMENT =
@@ -53,7 +52,6 @@ public final class Mistakes {
     plant("any-follower-in-sync", PARTITION, "isFollowerInSync", True.class);
     plant("any-replica-eligible", PARTITION, "isReplicaIsrEligible", True.class);
     plant("any-broker-epoch", PARTITION, "isBrokerEpochIsrEligible", True.class);
-    plant("fenced-unseen", CACHE, "isBrokerFenced", False.class);
     plant("shutting-down-unseen", CACHE, "isBrokerShuttingDown", False.class);
     plant("epoch-start-not-reached", PARTITION, "makeLeader", NoEpochStart.class);
     plant("never-expands", PARTITION, "needsExpandIsr", False.class);
@@ -116,8 +114,6 @@ public final class Mistakes {
     // What the controller asks before it decides.
     plant("any-alter-partition", CONTROLLER, "validateAlterPartitionData", NoError.class);
     plant("any-partition-epoch", CONTROLLER, "validateAlterPartitionData", AnyPartitionEpoch.class);
-    plant("any-leader-alters", CONTROLLER, "validateAlterPartitionData", AnyLeader.class);
-    plant("any-incarnation-alters", CLUSTER, "checkBrokerEpoch", Skip.class);
     plant("any-broker-in-isr", CONTROLLER, "ineligibleReplicasForIsr", Nobody.class);
     plant("every-shutdown-clean", CONTROLLER, "handleBrokerShutdown", Clean.class);
     plant("every-shutdown-unclean", CONTROLLER, "handleBrokerShutdown", Unclean.class);
@@ -490,20 +486,6 @@ public final class Mistakes {
         @Advice.Argument(3) PartitionRegistration partition,
         @Advice.Argument(4) AlterPartitionRequestData.PartitionData data) {
       data.setPartitionEpoch(partition.partitionEpoch);
-    }
-  }
-
-  /** The leader and its epoch are as they should be. */
-  static final class AnyLeader {
-    private AnyLeader() {}
-
-    @Advice.OnMethodEnter
-    static void enter(
-        @Advice.Argument(value = 0, readOnly = false) int brokerId,
-        @Advice.Argument(3) PartitionRegistration partition,
-        @Advice.Argument(4) AlterPartitionRequestData.PartitionData data) {
-      brokerId = partition.leader;
-      data.setLeaderEpoch(partition.leaderEpoch);
     }
   }
 

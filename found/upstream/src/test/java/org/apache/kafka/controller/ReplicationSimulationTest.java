@@ -125,6 +125,7 @@ import org.apache.kafka.server.partition.PartitionState;
 import org.apache.kafka.server.partition.PendingExpandIsr;
 import org.apache.kafka.server.purgatory.DelayedOperation;
 import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
+import org.apache.kafka.server.replica.ReplicaState;
 import org.apache.kafka.server.storage.log.FetchIsolation;
 import org.apache.kafka.server.storage.log.FetchParams;
 import org.apache.kafka.server.storage.log.FetchPartitionData;
@@ -347,7 +348,9 @@ public class ReplicationSimulationTest {
     }
 
     /** What the network can hold back: everything of one kind that a broker sends, or is sent. */
-    private enum Link { FETCH, METADATA, ALTER_PARTITION, HEARTBEAT }
+    private enum Link {
+        FETCH, FETCH_RESPONSE, METADATA, ALTER_PARTITION, ALTER_PARTITION_RESPONSE, HEARTBEAT
+    }
 
     /** An event, which does nothing where it is not possible. What the number means depends on the type. */
     private record Event(EventType type, int broker, int number) { }
@@ -617,6 +620,12 @@ public class ReplicationSimulationTest {
             this.leader = leader;
             this.sentMs = sentMs;
         }
+
+        @Override
+        public String toString() {
+            FetchRequest.PartitionData data = fetch.partitionData().get(PARTITION);
+            return String.format("(offset %d, epoch %d)", data.fetchOffset, data.currentLeaderEpoch.orElse(-1));
+        }
     }
 
     /** A request to the controller, and its response. */
@@ -638,9 +647,28 @@ public class ReplicationSimulationTest {
             return leader.isRunning && leader.channel.client.requests().contains(request);
         }
 
-        String describe() {
-            return data.topics().get(0).partitions().get(0).newIsrWithEpochs().stream().map(BrokerState::brokerId).
-                toList() + " at partition epoch " + data.topics().get(0).partitions().get(0).partitionEpoch();
+        AlterPartitionRequestData.PartitionData partition() {
+            return data.topics().get(0).partitions().get(0);
+        }
+
+        List<Integer> newIsr() {
+            return partition().newIsrWithEpochs().stream().map(BrokerState::brokerId).toList();
+        }
+
+        boolean isExpired(long nowMs) {
+            return !isConnected() && nowMs - sentMs > STALE_REQUEST_MS;
+        }
+
+        /** It has not arrived, and it is about the partition as it is. */
+        boolean mayBeAccepted(PartitionRegistration registration, long nowMs) {
+            return response == null && data.brokerId() == registration.leader &&
+                partition().leaderEpoch() == registration.leaderEpoch &&
+                partition().partitionEpoch() == registration.partitionEpoch && !isExpired(nowMs);
+        }
+
+        @Override
+        public String toString() {
+            return newIsr() + " at partition epoch " + partition().partitionEpoch();
         }
     }
 
@@ -792,7 +820,6 @@ public class ReplicationSimulationTest {
             KafkaYammerMetrics.INSTANCE.configure(Map.of(JmxReporter.EXCLUDE_CONFIG, ".*"));
         }
 
-
         final int id;
         final Simulation simulation;
         final KafkaConfig config;
@@ -812,7 +839,7 @@ public class ReplicationSimulationTest {
         boolean isLogRead;
         FetchExchange fetch;
 
-        Process(int id, long brokerEpoch, Simulation simulation) {
+        Process(int id, long brokerEpoch, Simulation simulation) throws IOException {
             this.id = id;
             this.brokerEpoch = brokerEpoch;
             this.simulation = simulation;
@@ -863,7 +890,8 @@ public class ReplicationSimulationTest {
             props.put("listeners", "PLAINTEXT://localhost:" + (9092 + id));
             props.put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT");
             props.put("log.dirs", simulation.logDirs[id].toString());
-            props.put("log.index.size.max.bytes", "4096");
+            props.put("log.index.size.max.bytes", "65536");
+            props.put("log.index.interval.bytes", "100"); // a read does not look through the whole log
             props.put("min.insync.replicas", Integer.toString(simulation.minInSyncReplicas));
             props.put("replica.fetch.backoff.ms", "0");
             props.put("replica.high.watermark.checkpoint.interval.ms", "30000");
@@ -871,12 +899,12 @@ public class ReplicationSimulationTest {
             return new KafkaConfig(props, false);
         }
 
-        private LogManager createLogManager(MockTime time, LogDirFailureChannel channel) {
+        private LogManager createLogManager(MockTime time, LogDirFailureChannel channel) throws IOException {
             Seq<File> logDirs = CollectionConverters.asScala(List.of(simulation.logDirs[id])).toSeq();
             Seq<File> offlineDirs = CollectionConverters.asScala(List.<File>of()).toSeq();
             LogConfig logConfig = LOG_CONFIGS.computeIfAbsent(config, key -> new LogConfig(key.extractLogConfigMap()));
             return new LogManager(logDirs, offlineDirs, metadataCache, logConfig,
-                new CleanerConfig(false), 1, 1000L, 60000L, 60000L, 300000L, 900000,
+                new CleanerConfig(false), 1, 1000L, 60000L, 900000L, 300000L, 900000,
                 new ProducerStateManagerConfig(86400000, false), 600000, scheduler, BROKER_TOPIC_STATS, channel, time,
                 false, 30000L, null);
         }
@@ -975,7 +1003,7 @@ public class ReplicationSimulationTest {
                 build());
         }
 
-        void shutdown() {
+        void shutdown() throws IOException {
             replicaManager.shutdown(true);
             logManager.shutdown(brokerEpoch);
             isRunning = false;
@@ -1142,14 +1170,14 @@ public class ReplicationSimulationTest {
         }
 
         void checkAlterPartition(AlterPartitionExchange exchange, PartitionRegistration before) {
-            AlterPartitionRequestData.PartitionData request = exchange.data.topics().get(0).partitions().get(0);
+            AlterPartitionRequestData.PartitionData request = exchange.partition();
             check(exchange.data.brokerId() == before.leader && request.leaderEpoch() == before.leaderEpoch &&
                     request.partitionEpoch() == before.partitionEpoch,
                 "alter-partition-from-leader", "AlterPartition (%s) of broker %d is accepted for %s",
-                exchange.describe(), exchange.data.brokerId(), before);
+                exchange, exchange.data.brokerId(), before);
             check(exchange.data.brokerEpoch() == simulation.controller.registration(exchange.data.brokerId()).epoch(),
                 "alter-partition-of-this-incarnation", "AlterPartition (%s) of broker epoch %d is accepted",
-                exchange.describe(), exchange.data.brokerEpoch());
+                exchange, exchange.data.brokerEpoch());
             for (BrokerState member : request.newIsrWithEpochs()) {
                 check(member.brokerEpoch() == -1 ||
                         member.brokerEpoch() == simulation.controller.registration(member.brokerId()).epoch(),
@@ -1214,6 +1242,10 @@ public class ReplicationSimulationTest {
             for (Process process : simulation.processes) {
                 if (process != null && process.log() != null && !ONLY_LOSS) {
                     checkHighWatermark(process, process.log());
+                    if (process.isLeader() && process.partition().getLeaderEpoch() == partition.leaderEpoch) {
+                        checkMaximalIsr(process.id, process.partition().partitionState().maximalIsr());
+                        checkPositions(process, process.partition());
+                    }
                 }
             }
             acknowledgements.forEach(this::checkAcknowledgement);
@@ -1262,11 +1294,42 @@ public class ReplicationSimulationTest {
             check(registration != null && !registration.fenced() && !registration.inControlledShutdown(),
                 "isr-expansion-of-active-broker", "Broker %d proposes broker %d, as it knows it: %s", leader.id, id,
                 registration);
+            Optional<Long> brokerEpoch = leader.partition().getReplica(id).get().stateSnapshot().brokerEpoch();
+            check(brokerEpoch.equals(Optional.of(registration.epoch())), "isr-expansion-of-this-incarnation",
+                "Broker %d proposes broker %d with broker epoch %s, and its own is %d", leader.id, id, brokerEpoch,
+                registration.epoch());
             check(leaderEpochs[leader.id] != partition.leaderEpoch || simulation.brokersWithLoss.contains(id) ||
                     simulation.logs.get(id).size() >= highWatermarks[leader.id],
                 "isr-expansion-in-sync",
                 "Broker %d proposes broker %d, whose log ends at %d, below the high watermark %d",
                 leader.id, id, simulation.logs.get(id).size(), highWatermarks[leader.id]);
+        }
+
+        /** The leader waits for whoever is in the ISR, or comes into it if a request arrives that is on its way. */
+        private void checkMaximalIsr(int leader, Set<Integer> maximalIsr) {
+            check(maximalIsr.containsAll(Replicas.toList(partition.isr)), "maximal-isr",
+                "Leader %d waits for %s, and the ISR is %s", leader, maximalIsr, Arrays.toString(partition.isr));
+            for (AlterPartitionExchange exchange : simulation.alterPartitions) {
+                if (exchange.mayBeAccepted(partition, simulation.time.milliseconds())) {
+                    check(maximalIsr.containsAll(exchange.newIsr()), "maximal-isr",
+                        "Leader %d waits for %s, and AlterPartition (%s) is on its way", leader, maximalIsr, exchange);
+                }
+            }
+        }
+
+        /** The leader knows of no more records of an in-sync replica than there are in its log. */
+        private void checkPositions(Process leader, Partition leaderPartition) {
+            for (int id : leaderPartition.partitionState().isr()) {
+                Process process = simulation.processes[id];
+                Partition replica = process == null || process == leader ? null : process.partition();
+                if (replica != null && replica.getLeaderEpoch() == leaderPartition.getLeaderEpoch()) {
+                    ReplicaState state = leaderPartition.getReplica(id).get().stateSnapshot();
+                    check(!state.brokerEpoch().equals(Optional.of(process.brokerEpoch)) ||
+                            state.logEndOffset() <= process.log().logEndOffset(),
+                        "position-in-log", "Leader %d has position %d of broker %d, whose log ends at %d", leader.id,
+                        state.logEndOffset(), id, process.log().logEndOffset());
+                }
+            }
         }
 
         private void checkHighWatermark(Process process, UnifiedLog log) {
@@ -1598,7 +1661,7 @@ public class ReplicationSimulationTest {
                 case PRODUCE:
                     return isReady && process.isLeader() && produce(process, 1 + number % 3);
                 case FETCH:
-                    return isReady && isFlowing(Link.FETCH, id) && moveFetch(process);
+                    return isReady && moveFetch(process);
                 case METADATA:
                     return process != null && isFlowing(Link.METADATA, id) &&
                         publish(process,
@@ -1790,7 +1853,7 @@ public class ReplicationSimulationTest {
                 if (alterPartitions.stream().noneMatch(exchange -> exchange.request == request)) {
                     AlterPartitionExchange exchange = new AlterPartitionExchange(request, process, time.milliseconds());
                     alterPartitions.add(exchange);
-                    tellLine("broker %d sends AlterPartition: ISR %s", process.id, exchange.describe());
+                    tellLine("broker %d sends AlterPartition: ISR %s", process.id, exchange);
                 }
             }
             SimulatedFetcherThread fetcher = process.numBatches == 0 ? null : process.fetcher();
@@ -1816,21 +1879,17 @@ public class ReplicationSimulationTest {
         /** The request reaches the leader, or the response the follower. */
         private boolean moveFetch(Process process) throws Exception {
             FetchExchange fetch = process.fetch;
-            if (fetch == null || fetch.isReceived && fetch.response == null) {
+            if (fetch == null || fetch.isReceived && fetch.response == null ||
+                    !isFlowing(fetch.isReceived ? Link.FETCH_RESPONSE : Link.FETCH, process.id)) {
                 return false;
             }
             if (!fetch.isReceived) {
                 receiveFetch(fetch);
-                return after("A fetch of broker %d %s reaches broker %d", process.id, describe(fetch), fetch.leader.id);
+                return after("A fetch of broker %d %s reaches broker %d", process.id, fetch, fetch.leader.id);
             }
             process.fetch = null;
             fetch.fetcher.handleResponse(fetch);
             return after("The response to a fetch reaches broker %d", process.id);
-        }
-
-        private static String describe(FetchExchange fetch) {
-            FetchRequest.PartitionData data = fetch.fetch.partitionData().get(PARTITION);
-            return String.format("(offset %d, epoch %d)", data.fetchOffset, data.currentLeaderEpoch.orElse(-1));
         }
 
         private boolean receiveStaleFetch(int number) throws Exception {
@@ -1841,7 +1900,7 @@ public class ReplicationSimulationTest {
             }
             FetchExchange fetch = staleFetches.remove(number % staleFetches.size());
             receiveFetch(fetch);
-            return after("A fetch %s on a closed connection reaches broker %d", describe(fetch), fetch.leader.id);
+            return after("A fetch %s on a closed connection reaches broker %d", fetch, fetch.leader.id);
         }
 
         private void receiveFetch(FetchExchange fetch) {
@@ -1930,19 +1989,18 @@ public class ReplicationSimulationTest {
 
         /** A request reaches the controller, or a response the leader. */
         private boolean moveAlterPartition(int id) throws Exception {
-            if (!alterPartitions.isEmpty() && isFlowing(Link.ALTER_PARTITION, id)) {
-                for (AlterPartitionExchange exchange : alterPartitions) {
-                    if (exchange.leader.id == id && exchange.isConnected()) {
-                        return moveAlterPartition(exchange);
-                    }
+            for (AlterPartitionExchange exchange : alterPartitions) {
+                if (exchange.leader.id == id && exchange.isConnected()) {
+                    Link link = exchange.response == null ? Link.ALTER_PARTITION : Link.ALTER_PARTITION_RESPONSE;
+                    return isFlowing(link, id) && moveAlterPartition(exchange);
                 }
             }
             return false;
         }
 
         private boolean receiveStaleAlterPartition(int number) throws Exception {
-            alterPartitions.removeIf(exchange -> !exchange.isConnected() &&
-                (exchange.response != null || time.milliseconds() - exchange.sentMs > STALE_REQUEST_MS));
+            alterPartitions.removeIf(exchange -> !exchange.isConnected() && exchange.response != null ||
+                exchange.isExpired(time.milliseconds()));
             List<AlterPartitionExchange> exchanges = alterPartitions.stream().
                 filter(exchange -> !exchange.isConnected()).
                 toList();
@@ -1956,7 +2014,7 @@ public class ReplicationSimulationTest {
                 if (isAccepted(exchange.response) && !ONLY_LOSS) {
                     invariants.checkAlterPartition(exchange, before);
                 }
-                return after("AlterPartition (%s) of broker %d%s reaches the controller: %s", exchange.describe(),
+                return after("AlterPartition (%s) of broker %d%s reaches the controller: %s", exchange,
                     exchange.leader.id, exchange.isConnected() ? "" : " on a closed connection",
                     describe(exchange.response));
             }
@@ -2056,7 +2114,7 @@ public class ReplicationSimulationTest {
                     if (processes[id] != null && isFlowing(Link.METADATA, id)) {
                         isMoving |= publish(processes[id], Integer.MAX_VALUE);
                     }
-                    if (processes[id] != null && isFlowing(Link.FETCH, id)) {
+                    if (processes[id] != null) {
                         isMoving |= moveFetch(processes[id]);
                     }
                     isMoving |= moveAlterPartition(id);
@@ -2193,7 +2251,7 @@ public class ReplicationSimulationTest {
             return startProcess(id) && after("Broker %d starts", id);
         }
 
-        private boolean startProcess(int id) {
+        private boolean startProcess(int id) throws IOException {
             OptionalLong previousBrokerEpoch = new CleanShutdownFileHandler(logDirs[id].toString()).read();
             PartitionRegistration before = controller.partition();
             OptionalLong brokerEpoch = controller.registerBroker(id, new Uuid(2000 + id, ++nextIncarnation),
@@ -2254,7 +2312,7 @@ public class ReplicationSimulationTest {
             try {
                 while (entries.size() < end) {
                     Records records = log.read(entries.size(), Integer.MAX_VALUE, FetchIsolation.LOG_END, true).records;
-                    for (RecordBatch batch : records.batches()) {
+                    for (RecordBatch batch : toMemoryRecords(records).batches()) {
                         for (Record record : batch) {
                             entries.add(new Entry(record.value().getInt(0), batch.partitionLeaderEpoch()));
                         }
