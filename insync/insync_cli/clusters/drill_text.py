@@ -192,7 +192,8 @@ def without_middle(lines: Sequence[str]) -> list[str]:
 def better_order(answer: Answer) -> str:
     """Another order under which all is safe, or that none was found."""
     if answer.other is None:
-        return "No other order of these steps, and no other minimum, that was tried is better"
+        settings = "" if answer.drill.is_safe else ", and no other minimum,"
+        return f"No other order of these steps{settings} that was tried is better"
     steps = "; ".join(step.text for step in answer.other.drill.steps)
     stops = answer.other.drill.with_service(Service.LEADERLESS, Service.REFUSES)
     meanwhile = f" ({count(len(stops), 'partition')} may refuse writes meanwhile)" if stops else ""
