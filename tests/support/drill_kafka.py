@@ -1,0 +1,570 @@
+"""What becomes of a runbook on Apache Kafka: drilled on the live cluster as anybody would, and then carried out.
+
+Six brokers in three racks, and a seventh node that is the controller, each a process. A client writes with acks=all all
+the time. An acknowledged record counts as lost where the partition has a leader, and whoever reads it from the
+beginning does not get the record; or where nobody leads, and no disk has it. Brokers that are down with their disks are
+started before that is looked at.
+
+A power failure is a kill here, for the page cache outlives a process. A broker that is cut off stands still.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+import confluent_kafka
+from tests.support.drill_cases import random_case
+
+from isr_audit.live import Unreachable, read_cluster
+from isr_audit.live_replicas import with_replicas
+from isr_audit.releases import running
+from isr_broker.core.record_batch import batches, key_and_value, record_places
+from isr_broker.wire import protocol
+from isr_cluster.admin import Admin, PartitionSeen, RequestRefused
+from isr_cluster.identity import CONTROLLER_BROKER
+from isr_cluster.kafka import KafkaProcesses
+from isr_cluster.ports import HOST, free_ports
+from isr_cluster.processes import Mishap
+from isr_drill.drill import Drill, Explorations, PartitionDrill, Records, drill
+from isr_drill.runbook import RunbookStep, Stage, Surroundings, read_runbook
+from isr_drill.situation import Situation
+from isr_kafka.node import QUIETLY, NodeFiles, new_id
+
+RACKS: Final[Mapping[int, str]] = {2: "a", 3: "a", 4: "b", 5: "b", 6: "c", 7: "c"}
+SETTINGS: Final[Mapping[str, str]] = {
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "1000",
+    "replica.lag.time.max.ms": "3000",
+    "replica.fetch.wait.max.ms": "500",
+    "auto.leader.rebalance.enable": "false",
+    "auto.create.topics.enable": "false",
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+PATIENCE: Final = 40.0
+"""Seconds that a wait of a runbook, or what a story waits for, may take."""
+UNCLEAN: Final = 1
+
+
+@attrs.frozen
+class KafkaCase:
+    """A runbook that people use. `past`: what happened before it is drilled; `files`: the reassignments of its steps,
+    as the replicas of the only partition."""
+
+    name: str
+    replicas: tuple[int, ...]
+    minimum: int
+    text: str
+    past: str = ""
+    files: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict[str, tuple[int, ...]])
+    unclean: bool = False
+
+
+USUAL: Final = (
+    KafkaCase("rolling restart, with waits", (2, 4, 6), 2, "roll 2 3 4 5 6 7 wait in-sync"),
+    KafkaCase("rolling restart, without waits", (2, 4, 6), 2, "roll 2 4 6"),
+    KafkaCase("rolling restart of two replicas", (2, 4), 1, "roll 2 4 wait in-sync"),
+    KafkaCase(
+        "upgrade: a rack at a time",
+        (2, 4, 6),
+        2,
+        "stop 2 3; start 2 3; wait in-sync; stop 4 5; start 4 5; wait in-sync",
+    ),
+    KafkaCase("zone drill", (2, 4, 6), 2, "kill 2 3; start 2 3; wait in-sync"),
+    KafkaCase("zone drill that destroys the disks", (2, 4, 6), 2, "destroy 2 3; start 2 3; wait in-sync"),
+    KafkaCase(
+        "zone drill of three zones, disks destroyed, no waits",
+        (2, 4, 6),
+        2,
+        "destroy 2; start 2; destroy 4; start 4; destroy 6; start 6",
+    ),
+    KafkaCase("decommission", (2, 4, 6), 2, "reassign away; wait reassigned; stop 2", files={"away": (3, 4, 6)}),
+    KafkaCase("decommission without waiting", (2, 4), 1, "reassign away; destroy 2 4", files={"away": (3, 5)}),
+    KafkaCase(
+        "disks replaced one by one",
+        (2, 4, 6),
+        2,
+        "replace 2; wait in-sync; replace 4; wait in-sync; replace 6; wait in-sync",
+    ),
+    KafkaCase("disks replaced all at once", (2, 4, 6), 2, "replace 2 4 6"),
+    KafkaCase("disks replaced two at once, minimum 1", (2, 4, 6), 1, "replace 2 4; wait in-sync"),
+    KafkaCase(
+        "two replicas become three",
+        (2, 4),
+        1,
+        "reassign more; wait reassigned; wait in-sync; stop 2",
+        files={"more": (2, 4, 6)},
+    ),
+    KafkaCase(
+        "three replicas become two", (2, 4, 6), 2, "reassign fewer; wait reassigned; kill 6", files={"fewer": (2, 4)}
+    ),
+    KafkaCase(
+        "moved and moved back",
+        (2, 4, 6),
+        2,
+        "reassign away; wait reassigned; reassign back; wait reassigned; stop 4",
+        files={"away": (3, 4, 6), "back": (2, 4, 6)},
+    ),
+    KafkaCase(
+        "scale in: two brokers leave",
+        (2, 3, 4),
+        2,
+        "reassign away; wait reassigned; stop 2 3",
+        files={"away": (4, 5, 6)},
+    ),
+    KafkaCase("the minimum is raised", (2, 4, 6), 1, "set t min.insync.replicas=2; wait in-sync; kill 2"),
+    KafkaCase("the minimum is lowered, and a disk lost", (2, 4, 6), 2, "set t min.insync.replicas=1; destroy 2"),
+    KafkaCase("a broker is down, and the next is destroyed", (2, 4), 1, "destroy 4; start 2", past="kill 2"),
+    KafkaCase(
+        "the last in sync is lost, unclean election",
+        (2, 4, 6),
+        1,
+        "destroy 2; elect unclean",
+        past="kill 4 6",
+        unclean=True,
+    ),
+)
+"""The twenty."""
+
+
+@attrs.define
+class Writer:
+    """A client that writes with acks=all, one record after the other, and notes what was acknowledged."""
+
+    bootstrap: str
+    topic: str
+    acked: set[bytes] = attrs.field(factory=set[bytes])
+    over: bool = False
+    thread: threading.Thread = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.thread = threading.Thread(target=self.write, daemon=True)
+        self.thread.start()
+
+    def write(self) -> None:
+        settings = {"acks": "all", "linger.ms": 0, "delivery.timeout.ms": 4_000, "request.timeout.ms": 3_000}
+        settings |= {"bootstrap.servers": self.bootstrap, "topic.metadata.refresh.interval.ms": 500, "log_level": 0}
+        producer, number = confluent_kafka.Producer(settings), 0
+        while not self.over:
+            number += 1
+            value = str(number).encode()
+
+            def note(error: object, _: object, value: bytes = value) -> None:
+                if error is None:
+                    self.acked.add(value)
+
+            producer.produce(self.topic, value, partition=0, on_delivery=note)
+            producer.flush(4.5)
+            time.sleep(0.05)
+
+    def ends(self) -> None:
+        self.over = True
+        self.thread.join(10)
+
+
+@attrs.frozen
+class KafkaJudgement:
+    """A case: what the drill said of its records, how each run lost one ("" where it did not), and what went wrong."""
+
+    case: KafkaCase
+    verdict: Records | None
+    shown: tuple[str, ...] = ()
+    mishap: str = ""
+    seconds: float = 0.0
+
+    @property
+    def is_wrong(self) -> bool:
+        """A record was lost that is called safe."""
+        return self.verdict is Records.SAFE and any(self.shown)
+
+    @property
+    def is_shown(self) -> bool:
+        return self.verdict is Records.MAY_BE_LOST and any(self.shown)
+
+
+@attrs.define
+class KafkaTrial:
+    """A cluster that runs, for one case after the other."""
+
+    files: NodeFiles
+    folder: Path
+    kafka: KafkaProcesses = attrs.field(init=False)
+    topics: int = 0
+    paused: set[int] = attrs.field(factory=set[int])
+    downs: list[int] = attrs.field(factory=list[int])
+    empty: set[int] = attrs.field(factory=set[int])
+
+    def __attrs_post_init__(self) -> None:
+        nodes = (CONTROLLER_BROKER, *RACKS)
+        *ports, controller = free_ports(len(nodes) + 1)
+        at = (HOST, controller)
+        self.kafka = KafkaProcesses(
+            self.folder,
+            dict(zip(nodes, ports, strict=True)),
+            dict(SETTINGS),
+            cluster=new_id(),
+            own={b: {"broker.rack": rack} for b, rack in RACKS.items()},
+            files=self.files,
+            controller=(at, at),
+            options=QUIETLY,
+        )
+        self.kafka.start_all()
+        self.wait(lambda: self.alive() >= set(RACKS))
+
+    # Looking
+
+    def admin(self) -> Admin:
+        return Admin(self.kafka.found_at(CONTROLLER_BROKER), 10.0)
+
+    def alive(self) -> set[int]:
+        with self.admin() as admin:
+            return set(admin.brokers())
+
+    def partition(self, topic: str) -> PartitionSeen:
+        with self.admin() as admin:
+            return admin.partitions([topic])[0]
+
+    def wait(self, until: Callable[[], bool], most: float = PATIENCE) -> bool:
+        """Wait until something is so; False where it never is."""
+        end = time.monotonic() + most
+        while time.monotonic() < end:
+            with suppress(RequestRefused):
+                if until():
+                    return True
+            time.sleep(0.1)
+        return False
+
+    def is_in_sync(self, topic: str) -> bool:
+        p = self.partition(topic)
+        return set(p.isr) == set(p.replicas)
+
+    def reassigned(self, topic: str) -> bool:
+        with self.admin() as admin:
+            said = admin.ask(
+                protocol.LIST_PARTITION_REASSIGNMENTS,
+                0,
+                {"timeout_ms": 5_000, "topics": [{"name": topic, "partition_indexes": [0]}]},
+            )
+            return not said.all("topics")
+
+    # What people do
+
+    def does(self, deed: str, broker: int) -> None:
+        """Something to one broker, by the names of stages of a runbook."""
+        kafka = self.kafka
+        match deed:
+            case "STOP" if broker in kafka.running:
+                self.goes_on(broker)
+                self.downs.append(broker)
+                kafka.stop(broker)
+            case "KILL" | "POWER_LOSS" | "DESTROY" if broker in kafka.running:
+                self.paused.discard(broker)
+                self.downs.append(broker)
+                kafka.kill(broker)
+            case "PAUSE" if broker in kafka.running:
+                self.paused.add(broker)
+                kafka.pause(broker)
+            case "RESUME":
+                self.goes_on(broker)
+            case "START" if broker in self.paused:
+                self.goes_on(broker)
+            case "START" if broker not in kafka.running:
+                self.wait(lambda: broker not in self.alive())
+                kafka.start(broker)
+                kafka.awaits(broker)
+                self.downs = [b for b in self.downs if b != broker]
+                self.empty.discard(broker)
+            case _:
+                pass
+        if deed == "DESTROY":
+            shutil.rmtree(kafka.data(broker), ignore_errors=True)
+            self.empty.add(broker)
+
+    def goes_on(self, broker: int) -> None:
+        if broker in self.paused:
+            self.paused.discard(broker)
+            self.kafka.resume(broker)
+
+    def asks(self, key: int, version: int, fields: Mapping[str, object]) -> None:
+        with self.admin() as admin:
+            admin.ask(key, version, fields)
+
+    def reassigns(self, topic: str, replicas: Sequence[int]) -> None:
+        partitions = [{"partition_index": 0, "replicas": list(replicas)}]
+        self.asks(
+            protocol.ALTER_PARTITION_REASSIGNMENTS,
+            0,
+            {"timeout_ms": 10_000, "topics": [{"name": topic, "partitions": partitions}]},
+        )
+
+    def sets(self, topic: str, minimum: int) -> None:
+        configs = [{"name": "min.insync.replicas", "config_operation": 0, "value": str(minimum)}]
+        resource = {"resource_type": 2, "resource_name": topic, "configs": configs}
+        self.asks(protocol.INCREMENTAL_ALTER_CONFIGS, 0, {"resources": [resource], "validate_only": False})
+
+    def elects(self, topic: str) -> None:
+        wanted = [{"topic": topic, "partitions": [0]}]
+        fields = {"election_type": UNCLEAN, "topic_partitions": wanted, "timeout_ms": 5_000}
+        self.asks(protocol.ELECT_LEADERS, 1, fields)
+
+    def stage(self, topic: str, stage: Stage, case: KafkaCase, step: RunbookStep) -> None:
+        """One stage of a step, all of it."""
+        match stage.kind:
+            case "WAIT":
+                self.wait(lambda: self.is_in_sync(topic))
+            case "WAIT_REASSIGNED":
+                self.wait(lambda: self.reassigned(topic))
+            case "REASSIGN":
+                self.reassigns(topic, case.files[step.text.split()[1]])
+            case "SET":
+                self.sets(topic, stage.minimum)
+            case "ELECT":
+                self.elects(topic)
+            case kind:
+                for broker in stage.brokers:
+                    self.does(kind, broker)
+
+    # A case
+
+    def begins(self, case: KafkaCase) -> tuple[str, Writer]:
+        """A new topic of the case, in sync, written to, and what happened before."""
+        self.topics += 1
+        topic = f"t{self.topics}"
+        configs = {
+            "min.insync.replicas": str(case.minimum),
+            "unclean.leader.election.enable": str(case.unclean).lower(),
+        }
+        with self.admin() as admin:
+            admin.create(topic, config=configs, on=[list(case.replicas)])
+        self.wait(lambda: self.is_in_sync(topic))
+        writer = Writer(self.kafka.bootstrap, topic)
+        self.wait(lambda: len(writer.acked) > 3)
+        for step in self.steps(case, topic, case.past) if case.past else ():
+            for stage in step.stages:
+                self.stage(topic, stage, case, step)
+        away = {b for b in case.replicas if b not in self.kafka.running or b in self.paused}
+        self.wait(lambda: away.isdisjoint(self.alive()))
+        self.wait(lambda: away.isdisjoint(self.partition(topic).isr) or len(away) == len(case.replicas), 15)
+        return topic, writer
+
+    def steps(self, case: KafkaCase, topic: str, text: str) -> tuple[RunbookStep, ...]:
+        def file(name: str) -> str:
+            return json.dumps({"partitions": [{"topic": topic, "partition": 0, "replicas": case.files[name]}]})
+
+        around = Surroundings(set(RACKS), RACKS, [topic], file)
+        return read_runbook(text.replace("set t ", f"set {topic} "), around)
+
+    def drilled(self, case: KafkaCase, topic: str) -> Drill:
+        """What `insync drill --bootstrap` says of the topic."""
+        bootstrap = ",".join(f"{HOST}:{self.kafka.ports[b]}" for b in (CONTROLLER_BROKER, *self.kafka.running))
+        cluster = with_replicas(read_cluster(bootstrap, {}), bootstrap, {})
+        cluster = attrs.evolve(cluster, topics=tuple(t for t in cluster.topics if t.name == topic))
+        return drill(cluster, running(cluster), self.steps(case, topic, case.text), Explorations(60.0))
+
+    def runs(self, case: KafkaCase, topic: str) -> None:
+        """The steps, one after the other, as somebody does who waits for nothing else."""
+        for step in self.steps(case, topic, case.text):
+            for stage in step.stages:
+                self.stage(topic, stage, case, step)
+            time.sleep(0.3)
+
+    def lost(self, topic: str, writer: Writer) -> str:
+        """How a record is lost, "" where all that was acknowledged is read."""
+        for broker in list(self.paused):
+            self.goes_on(broker)
+        self.wait(lambda: self.partition(topic).leader is not None, 10)
+        for broker in reversed(self.downs):
+            if self.partition(topic).leader is not None:
+                break
+            if broker not in self.empty and broker not in self.kafka.running:
+                self.does("START", broker)
+                self.wait(lambda: self.partition(topic).leader is not None, 15)
+        writer.ends()
+        p = self.partition(topic)
+        there = self.read(topic) if p.leader is not None else self.on_disks(topic)
+        missing = len(writer.acked - there)
+        who = "nobody leads" if p.leader is None else f"{p.leader} leads"
+        return f"{who}, and {missing} of {len(writer.acked)} acknowledged are missing" if missing else ""
+
+    def on_disks(self, topic: str) -> set[bytes]:
+        """The values that any broker has on its disk."""
+        values = set[bytes]()
+        for broker in RACKS:
+            for file in self.kafka.data(broker).glob(f"{topic}-0/*.log"):
+                data = file.read_bytes()
+                places = (at for batch in batches(data) for at in record_places(data, batch))
+                values |= {key_and_value(data, at)[1] or b"" for at in places}
+        return values
+
+    def read(self, topic: str) -> set[bytes]:
+        """The values of a topic, up to its watermark."""
+        settings = {"bootstrap.servers": self.kafka.bootstrap, "group.id": "judge", "log_level": 0}
+        consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+        place, values = confluent_kafka.TopicPartition(topic, 0, 0), set[bytes]()
+        try:
+            _, end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, 0), timeout=10)
+            consumer.assign([place])
+            until, at = time.monotonic() + PATIENCE, 0
+            while at < end and time.monotonic() < until:
+                message = consumer.poll(0.5)
+                if message is not None and message.error() is None:
+                    values.add(message.value() or b"")
+                    at = (message.offset() or 0) + 1
+            return values
+        finally:
+            consumer.close()
+
+    def restores(self, topic: str) -> None:
+        """All brokers run again, and the topic is gone."""
+        for broker in list(self.paused):
+            self.goes_on(broker)
+        for broker in RACKS:
+            self.does("START", broker)
+        self.downs.clear()
+        self.empty.clear()
+        self.wait(lambda: self.alive() >= set(RACKS))
+        with self.admin() as admin:
+            admin.delete(topic)
+
+    def judge(self, case: KafkaCase) -> KafkaJudgement:
+        """Drill the case, carry it out, and, where a loss that may be is not seen, once more by the story."""
+        began = time.monotonic()
+        try:
+            judgement = self.judgement_of(case)
+        except (Mishap, RequestRefused, Unreachable, confluent_kafka.KafkaException) as problem:
+            judgement = KafkaJudgement(case, None, mishap=str(problem) or type(problem).__name__)
+        return attrs.evolve(judgement, seconds=time.monotonic() - began)
+
+    def judgement_of(self, case: KafkaCase) -> KafkaJudgement:
+        """The same, as far as nothing goes wrong that is not about records."""
+        shown, verdict = list[str](), None
+        for way_is_steered in (False, True):
+            topic, writer = self.begins(case)
+            try:
+                whole = self.drilled(case, topic)
+                partition = whole.partitions[0]
+                verdict = min(o.records for o in partition.outcomes)
+                if way_is_steered:
+                    Story(self, topic, writer, partition).drive()
+                else:
+                    self.runs(case, topic)
+                shown.append(self.lost(topic, writer))
+            finally:
+                writer.ends()
+                self.restores(topic)
+            if verdict is not Records.MAY_BE_LOST or shown[-1]:
+                break
+        return KafkaJudgement(case, verdict, tuple(shown))
+
+
+@attrs.define
+class Story:
+    """The way to a loss that a drill tells, step by step: who is out of the ISR there stands still here."""
+
+    trial: KafkaTrial
+    topic: str
+    writer: Writer
+    partition: PartitionDrill
+
+    @property
+    def situation(self) -> Situation:
+        return self.partition.situation
+
+    def named(self, mask: object) -> set[int]:
+        return {b for i, b in enumerate(self.situation.brokers) if int(str(mask)) >> i & 1}
+
+    def actions(self) -> Iterator[tuple[str, tuple[object, ...]]]:
+        way = self.partition.way
+        for name, parameters in way.path.steps if way is not None else ():
+            yield name, tuple(parameters)
+
+    def drive(self) -> None:
+        """Do what is to be done for each action, and wait until it has come to pass."""
+        trial = self.trial
+        for name, parameters in self.actions():
+            first = parameters[0] if parameters else 0
+            match name:
+                case "isr_shrinks":
+                    for broker in self.named(first):
+                        trial.does("PAUSE", broker)
+                    trial.wait(partial(self.are_out, self.named(first)), 20)
+                case "record_is_acknowledged":
+                    trial.wait(partial(self.has_written, len(self.writer.acked) + 2), 10)
+                case "isr_grows":
+                    broker = self.broker(first)
+                    trial.does("RESUME", broker)
+                    trial.wait(partial(self.is_in, broker), 20)
+                case "controller_fences_leader" | "controller_fences_last_leader" | "controller_elects_returned":
+                    trial.wait(partial(self.leads_no_more, trial.partition(self.topic).leader), 10)
+                case _:
+                    self.strike(name, parameters)
+
+    def are_out(self, brokers: set[int]) -> bool:
+        return brokers.isdisjoint(self.trial.partition(self.topic).isr)
+
+    def is_in(self, broker: int) -> bool:
+        return broker in self.trial.partition(self.topic).isr
+
+    def has_written(self, least: int) -> bool:
+        return len(self.writer.acked) >= least
+
+    def leads_no_more(self, leader: int | None) -> bool:
+        return self.trial.partition(self.topic).leader != leader
+
+    def strike(self, name: str, parameters: tuple[object, ...]) -> None:
+        """What people do, in the story's order."""
+        trial, first = self.trial, parameters[0] if parameters else 0
+        match name:
+            case "broker_asks_to_shut_down":
+                trial.does("STOP", self.broker(first))
+            case "broker_is_killed" | "power_fails":
+                trial.does("KILL", self.broker(first))
+            case "disk_is_destroyed":
+                trial.does("DESTROY", self.broker(first))
+            case "broker_is_paused":
+                trial.does("PAUSE", self.broker(first))
+            case "broker_resumes":
+                trial.does("RESUME", self.broker(first))
+            case "broker_restarts":
+                trial.does("START", self.broker(first))
+            case "controller_starts_reassignment" | "controller_reassigns_at_once":
+                trial.reassigns(self.topic, sorted(self.named(first)))
+            case "minimum_is_set":
+                trial.sets(self.topic, int(str(first)))
+            case "controller_elects_by_order":
+                trial.elects(self.topic)
+            case _:
+                pass
+
+    def broker(self, position: object) -> int:
+        return self.situation.brokers[int(str(position))]
+
+
+_BROKER: Final = re.compile(r"(?<![\w.=])\d+(?![\w.])")
+"""A broker's number in a runbook; not the value of a setting."""
+
+
+def random_kafka_case(seed: int) -> KafkaCase | None:
+    """The random runbook of a seed, on brokers 2 to 7; None where it has a past that is not carried out here."""
+    case = random_case(seed)
+    if case.flushed or any(deed not in ("stop", "kill") for deed, _ in case.past):
+        return None
+    plans = {name: json.loads(text)["partitions"][0]["replicas"] for name, text in case.files.items()}
+    return KafkaCase(
+        f"seed {seed}",
+        tuple(b + 1 for b in case.replicas),
+        case.minimum,
+        _BROKER.sub(lambda match: str(int(match[0]) + 1), case.text),
+        "; ".join(f"{deed} {broker + 1}" for deed, broker in case.past),
+        {name: tuple(b + 1 for b in replicas) for name, replicas in plans.items()},
+        case.unclean,
+    )
