@@ -41,13 +41,13 @@ def cases(options: argparse.Namespace) -> Iterator[KafkaCase]:
 
 def line(judgement: KafkaJudgement) -> str:
     case, verdict = judgement.case, judgement.verdict
-    said = "no answer" if verdict is None else verdict.name.lower().replace("_", " ")
+    answer = "no answer" if verdict is None else verdict.name.lower().replace("_", " ")
     runs = ("as it stands", "as the story says")
-    shown = "; ".join(f"{run}: {loss}" for run, loss in zip(runs, judgement.shown, strict=False) if loss)
+    losses = "; ".join(f"{run}: {loss}" for run, loss in zip(runs, judgement.shown, strict=False) if loss)
     past = f"{case.past}; then " if case.past else ""
     where = f"{list(case.replicas)}, minimum {case.minimum}"
-    found = judgement.mishap or shown or "nothing lost"
-    return f"{case.name} | {where} | {past}{case.text} | {said} | {found} | {judgement.seconds:.0f} s"
+    found = judgement.mishap or losses or "nothing lost"
+    return f"{case.name} | {where} | {past}{case.text} | {answer} | {found} | {judgement.seconds:.0f} s"
 
 
 def main() -> int:
@@ -70,14 +70,15 @@ def main() -> int:
         finally:
             trial.kafka.kill_all()
     verdicts = Counter(j.verdict for j in whole if not j.mishap)
-    losses, wrong, shown = verdicts[Records.MAY_BE_LOST], sum(j.is_wrong for j in whole), sum(j.is_shown for j in whole)
+    losses, wrong = verdicts[Records.MAY_BE_LOST], sum(j.is_wrong for j in whole)
+    sights = sum(j.is_shown for j in whole)
     at_once = sum(bool(j.shown and j.shown[0]) for j in whole if j.is_shown)
     print(
         f"\nKafka {options.release}: {len(whole)} runbooks, {sum(bool(j.mishap) for j in whole)} failed; "
-        f"{verdicts[Records.SAFE]} safe, {wrong} of them lost; {losses} may be lost, {shown} of them shown "
+        f"{verdicts[Records.SAFE]} safe, {wrong} of them lost; {losses} may be lost, {sights} of them shown "
         f"({at_once} as they stand); {verdicts[Records.UNKNOWN]} UNKNOWN"
     )
-    return 1 if wrong or shown < SHARE * losses else 0
+    return 1 if wrong or sights < SHARE * losses else 0
 
 
 if __name__ == "__main__":
