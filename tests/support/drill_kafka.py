@@ -381,6 +381,7 @@ class KafkaTrial:
         """How a record is lost, "" where all that was acknowledged is read."""
         for broker in list(self.paused):
             self.goes_on(broker)
+        self.wait(lambda: self.alive() <= set(self.kafka.running))
         self.wait(lambda: self.partition(topic).leader is not None, 10)
         for broker in reversed(self.downs):
             if self.partition(topic).leader is not None:
@@ -389,10 +390,9 @@ class KafkaTrial:
                 self.does("START", broker)
                 self.wait(lambda: self.partition(topic).leader is not None, 15)
         writer.ends()
-        p = self.partition(topic)
-        there = self.read(topic) if p.leader is not None else self.on_disks(topic)
+        leader, there = self.read_in_time(topic)
         missing = len(writer.acked - there)
-        who = "nobody leads" if p.leader is None else f"{p.leader} leads"
+        who = "nobody leads" if leader is None else f"{leader} leads"
         return f"{who}, and {missing} of {len(writer.acked)} acknowledged are missing" if missing else ""
 
     def on_disks(self, topic: str) -> set[bytes]:
@@ -404,6 +404,21 @@ class KafkaTrial:
                 places = (at for batch in batches(data) for at in record_places(data, batch))
                 values |= {key_and_value(data, at)[1] or b"" for at in places}
         return values
+
+    def read_in_time(self, topic: str) -> tuple[int | None, set[bytes]]:
+        """Who leads, and the values that it serves; where nobody does, what is on disks. A client may be late to hear
+        who leads, and is asked again."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            leader = self.partition(topic).leader
+            if leader is None:
+                return None, self.on_disks(topic)
+            try:
+                return leader, self.read(topic)
+            except confluent_kafka.KafkaException:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(1)
 
     def read(self, topic: str) -> set[bytes]:
         """The values of a topic, up to its watermark."""
