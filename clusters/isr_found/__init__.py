@@ -107,6 +107,16 @@ BUGS: Final = {
             {"fewer": "RemovedReplica", "cancel": "CancelledMove"},
         ),
         KafkaBug(
+            "removed-directory",
+            "all records of a partition, acknowledged with acks=all",
+            "a broker in the ELR starts without the log directory of its replica, which was taken out of log.dirs, "
+            "while the other replicas are down",
+            "RemovedDirectory",
+            ("mark-of-all-directories",),
+            {"brokers": 60},
+            {"last": "LastRemovedDirectory"},
+        ),
+        KafkaBug(
             "kept-positions",
             "a record that was acknowledged with acks=all",
             "a leader learns in one step that another led and that it leads again: it commits at positions from before",

@@ -62,6 +62,20 @@ UNITS: Final = {
         },
         "elr-of-replicas",
     ),
+    "removed-directory": UnitTests(
+        {
+            f"{CONTROLLER}ReplicationControlManagerLogDirsTest"
+            "#testEligibleLeaderReplicas_BrokerWithoutEarlierLogDirIsStruck": (
+                "A broker which lacks a log directory that it had must not stay in the ELR"
+                " ==> expected: <[]> but was: <[1]>"
+            ),
+            f"{CONTROLLER}ReplicationControlManagerLogDirsTest"
+            "#testEligibleLeaderReplicas_BrokerWithoutLogDirOfReplicaIsNotElected": (
+                "A replica whose log directory is gone must not be elected from the ELR ==> expected: <-1> but was: <1>"
+            ),
+        },
+        "mark-of-all-directories",
+    ),
     "kept-positions": UnitTests(
         {
             "kafka.cluster.PartitionHighWatermarkTest"

@@ -66,7 +66,7 @@ def test_one_run_decides_the_verdict_of_all(
     assert main(["found", "--all", "--on", "classes", "--quiet", *words.split()]) == code
     line = capsys.readouterr().out.strip()
     assert line.startswith(f"insync found --all: {verdict} - of {RUNS} runs ")
-    assert line.endswith("not shown on classes: removed-replica, raised-min-insync")
+    assert line.endswith("not shown on classes: removed-replica, removed-directory, raised-min-insync")
 
 
 def test_every_bug_is_run_in_every_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
 
 IN_THE_ELR = ("4.4.0", "4.3.1", "4.3.0")
-"""The releases with KAFKA-19975 and without a mend of found/removed-replica: its page says so."""
+"""The releases with KAFKA-19975 and PR 20716, without a mend of found/removed-replica: its page says so."""
 
 
 def releases() -> dict[str, dict[str, str]]:
@@ -96,6 +96,14 @@ def test_who_was_in_an_elr_that_was_emptied_cannot_register_once_the_topic_is_de
     done = ran(lambda: our_classes("classes", release), release, story, *argument.split())
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.fullmatch(expected, done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("release", DRIVEN_RELEASES)
+def test_a_directory_that_is_assigned_empties_the_elr_before_4_3(release: str) -> None:
+    done = ran(lambda: our_classes("classes", release), release, "insync.found.classes.AssignedDirectory")
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected = "as before" if release in IN_THE_ELR else "empty"
+    assert done.stdout.splitlines()[-1] == f"the ELR is {expected}"
 
 
 @pytest.mark.parametrize("release", ["4.4.0", "4.3.1"])

@@ -234,7 +234,7 @@ def test_maven_alone_runs_them_all() -> None:
     runs = [test for test in outcomes if test.startswith(f"{SIMULATION}#")]
     stories = [outcomes.pop(test) for test in runs]
     assert outcomes == messages, released.stdout[-4000:]
-    assert len(stories) == 1 + len(BUGS)
+    assert len(stories) == 1 + len(set(BUGS) - {"removed-directory"}), "a broker of the simulation has one directory"
     assert all(story is not None and "VIOLATION" in story for story in stories), released.stdout[-4000:]
     assert released.returncode != 0
     fixed = subprocess.run([*command, "-Pfixed"], cwd=UPSTREAM, capture_output=True, text=True)

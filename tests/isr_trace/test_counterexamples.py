@@ -277,6 +277,14 @@ SAID_OF_STEPS = {
         4: "controller_adds_replica",
         5: "controller_fences_leader",
     },
+    "removed-directory": {
+        6: "controller_fences_leader",
+        8: "broker_shuts_down",
+        9: "directory_is_removed",
+        10: "broker_restarts",
+        12: "controller_fences_leader",
+        13: "becomes_leader",
+    },
     "forgotten-proposal": {
         4: "leader_proposes_shrink",
         6: "controller_accepts_alter_partition",

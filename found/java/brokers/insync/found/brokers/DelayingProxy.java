@@ -74,17 +74,26 @@ final class DelayingProxy {
   private void accept() {
     while (true) {
       try {
-        Socket client = server.accept();
-        Socket node = new Socket(InetAddress.getLoopbackAddress(), target);
-        client.setTcpNoDelay(true);
-        node.setTcpNoDelay(true);
-        Map<Integer, RequestHeader> open = new ConcurrentHashMap<>();
-        start(() -> requests(client, node, open));
-        start(() -> answers(client, node, open));
+        connect(server.accept());
       } catch (IOException e) {
         continue; // the node is not up: the client sees its connection close
       }
     }
+  }
+
+  private void connect(Socket client) throws IOException {
+    Socket node;
+    try {
+      client.setTcpNoDelay(true);
+      node = new Socket(InetAddress.getLoopbackAddress(), target);
+      node.setTcpNoDelay(true);
+    } catch (IOException e) {
+      client.close(); // else an admin client waits for the node until its call times out
+      throw e;
+    }
+    Map<Integer, RequestHeader> open = new ConcurrentHashMap<>();
+    start(() -> requests(client, node, open));
+    start(() -> answers(client, node, open));
   }
 
   private void requests(Socket client, Socket node, Map<Integer, RequestHeader> open) {

@@ -18,12 +18,14 @@ public final class RemovedDirectory {
         RemovedDirectory.class,
         arguments,
         control ->
-            Cluster.playWithTwoDirectories(2, List.of(1, 2, 3), cluster -> run(cluster, control)));
+            Cluster.playWithTwoDirectories(
+                2, List.of(1, 2, 3), cluster -> run(cluster, control, List.of(3, 1, 2))));
   }
 
-  private static Story.Outcome run(Cluster cluster, boolean control) throws Exception {
+  /** The story with the order in which the brokers stop. */
+  static Story.Outcome run(Cluster cluster, boolean control, List<Integer> order) throws Exception {
     RemovedReplica.produceA(cluster);
-    for (int broker : List.of(3, 1, 2)) {
+    for (int broker : order) {
       cluster.node(broker).shutDown();
       cluster.node(broker).awaitEnd();
       Thread.sleep(1000);
