@@ -115,7 +115,7 @@ COMMANDS: dict[str, tuple[int, str]] = {
     "minimise jepsen-2013": (0, "written to trace.minimal.itf.json"),
     "mutate kip-966 --replicas 2 --log 1 --max-states 10 --quiet": (20, "was not explored to the end"),
     "report --quick --no-pages --gallery --max-states 30 --quiet": (0, "6 stories, 12 scenes"),
-    "found": (0, "5 ways to lose an acknowledged record"),
+    "found": (0, "6 ways to lose an acknowledged record"),
     "found --help": (0, "usage: insync found"),
     "conform --sut kafka --help": (0, "usage: insync conform"),
     "kafka versions": (0, "12 releases can be driven"),

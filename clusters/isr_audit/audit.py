@@ -27,6 +27,7 @@ from isr_audit.cluster import (
     ids_text,
     number_of,
 )
+from isr_audit.coarse import COARSE, survives
 from isr_audit.kinds import Kind
 from isr_audit.questions import (
     CRASH,
@@ -343,7 +344,18 @@ def _closed(kind: Kind) -> list[Kind]:
 
 
 def _line_of_one(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
-    """What becomes of it where every setting is told."""
+    """What becomes of it where every setting is told; with more replicas than are explored, by the coarse model."""
+    line, settings = _line_explored(kind, acks, fault, answers), attrs.evolve(kind.settings, acks=acks)
+    is_larger = settings.replicas > MOST_REPLICAS and fault in FAULTS and line.verdict == UNKNOWN
+    happens = fault.flushed() if kind.flushed else fault
+    if is_larger and survives(kind.design, settings, happens):
+        because = "; ".join([COARSE, *([FLUSHED] if happens != fault else [])])
+        return attrs.evolve(line, verdict=SURVIVES, because=because)
+    return line
+
+
+def _line_explored(kind: Kind, acks: str, fault: Fault, answers: AnswerSource) -> Line:
+    """The same by a run of the whole protocol."""
     settings = attrs.evolve(kind.settings, acks=acks)
     happens = fault.flushed() if kind.flushed else fault
     because = FLUSHED if happens != fault else ""

@@ -33,6 +33,10 @@ OF_A_CONNECTION: Final = 1 << 14
 """Bytes of a connection that holds nothing: its tasks and buffers."""
 OF_TLS: Final = 1 << 18
 """Bytes of the buffer that each connection with TLS has besides (asyncio's SSLProtocol.max_size)."""
+PACE: Final = 100_000
+"""Bytes a second of who moves: a connection that sends or takes less grows older all the same."""
+FREE: Final = 1 << 14
+"""Bytes of requests and answers that count against nobody while others hold more."""
 MUCH: Final = 8 << 20
 """Bytes that are worth giving back to the system once they are free; of less than that others have a use."""
 
@@ -41,16 +45,17 @@ MUCH: Final = 8 << 20
 class Holder:
     """A connection, and the bytes that are there for it; `abort` closes it at once, `wake` says that it may have room.
 
-    - `own`: of the connection itself.
+    - `own`: of the connection itself; `questions`: of what its open fetch asks about.
     - `partial`: what has arrived and is not served yet; `requests`: of those that are not answered.
     - `answers`: made, and not taken; `fetches`: how many fetches have no answer that was taken.
-    - `moved_at`: when it last sent or took something.
+    - `moved_at`: until when it has kept moving: it sent or took as much as `PACE` asks for.
     """
 
     abort: Callable[[], None]
     wake: Callable[[], None]
     moved_at: Millis
     own: int = 0
+    questions: int = 0
     partial: int = 0
     requests: int = 0
     answers: int = 0
@@ -60,7 +65,16 @@ class Holder:
     @property
     def size(self) -> int:
         """All its bytes."""
-        return self.own + self.partial + self.requests + self.answers
+        return self.own + self.questions + self.partial + self.requests + self.answers
+
+    def moves(self, size: int, now: Millis) -> None:
+        """It has sent or taken some bytes: a few of them count for a moment only."""
+        self.moved_at = min(now, self.moved_at + 1_000 * size // PACE)
+
+    def weight(self, now: Millis) -> tuple[int, int]:
+        """How much it takes from others: bytes, by how long it has not moved. What each may have is free."""
+        age = now - self.moved_at + 1
+        return max(self.size - self.own - FREE, 0) * age, self.size * age
 
     def has_room(self, size: int, is_fetch: bool) -> bool:
         """Whether its next request, of so many bytes, is served now."""
@@ -107,7 +121,7 @@ class Flow:
 
     def arrives(self, holder: Holder, size: int) -> None:
         """Some bytes of requests."""
-        holder.moved_at = self.now()
+        holder.moves(size, self.now())
         if holder.is_open:
             holder.partial += size
             self._grows(size)
@@ -120,10 +134,17 @@ class Flow:
 
     def admits(self, holder: Holder, size: int, is_fetch: bool) -> None:
         """A request of so many bytes, which has arrived and for which there is room, is served."""
+        holder.moved_at = self.now()
         if holder.is_open:
             holder.partial -= size
             holder.requests += size
             holder.fetches += is_fetch
+
+    def holds(self, holder: Holder, size: int) -> None:
+        """Its fetch, of which there is one at a time, asks about so much that has to be remembered until it is over."""
+        if holder.is_open:
+            holder.questions += size
+            self._grows(size)
 
     def answers(self, holder: Holder, request: int, answer: int) -> None:
         """A request of so many bytes has an answer of so many."""
@@ -135,7 +156,7 @@ class Flow:
 
     def sends(self, holder: Holder, size: int) -> None:
         """Some bytes of an answer were taken."""
-        holder.moved_at = self.now()
+        holder.moves(size, self.now())
         if holder.is_open:
             holder.answers -= size
             self.size -= size
@@ -144,6 +165,10 @@ class Flow:
     def has_sent(self, holder: Holder, is_fetch: bool) -> None:
         """An answer was taken as a whole."""
         holder.fetches -= is_fetch
+        holder.moved_at = self.now()
+        if holder.is_open and is_fetch:
+            self.size -= holder.questions
+            holder.questions = 0
         holder.wake()
 
     def room(self) -> int:
@@ -155,7 +180,7 @@ class Flow:
         self.peak = max(self.peak, self.size)
         while self.size > self.limit and self.holders:
             now = self.now()
-            worst = max(self.holders, key=lambda holder: holder.size * (now - holder.moved_at + 1))
+            worst = max(self.holders, key=lambda holder: holder.weight(now))
             self.log(
                 f"{self.size:,} bytes are in flight: a connection that holds {worst.size:,} of them, and has not moved "
                 f"for {(now - worst.moved_at) / 1000:.1f} s, is closed"

@@ -55,6 +55,7 @@ from isr_broker.core.inputs import (
     ShutDown,
     Start,
     Tick,
+    Withdrawal,
     Written,
 )
 from isr_broker.core.message_json import Parcel
@@ -381,8 +382,9 @@ class Runtime:
 
     # For clients
 
-    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
-        """Hand in a client's request under a new number; `then` gets its answer, which acks=0 has only for an error."""
+    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> int:
+        """Hand in a client's request under a new number, which is given; `then` gets its answer, which acks=0 has only
+        for an error."""
         self.requests += 1
         request = make(self.requests)
         self.waiting[self.requests] = then
@@ -397,6 +399,12 @@ class Runtime:
             self._send(CONTROLLER, self.me, request)
             if not self._asks_more:
                 self._drain(now)
+        return request.request
+
+    def withdraw(self, tp: TopicPartition, number: int, now: Millis) -> None:
+        """Nobody waits any more for the answer to a question for records."""
+        if self.waiting.pop(number, None) is not None:
+            self.tell(Withdrawal(request=number, partition=tp), now)
 
     def ask_all(self, asks: Iterable[tuple[Callable[[int], Admin], Then]], now: Millis) -> None:
         """Ask the controller for several things, which are durable with one flush if it is here."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import secrets
 import signal
+import socket
 import ssl
 import sys
 import time
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -77,6 +79,8 @@ def clock() -> Millis:
     return time.monotonic_ns() // 1_000_000
 
 
+FILES_LEFT: Final = 64
+"""Files that connections leave to logs and checkpoints, or a sixteenth of all that the process may open."""
 HANDSHAKE_SECONDS: Final = 10.0
 """A client has so long for the handshake of TLS."""
 
@@ -336,7 +340,7 @@ class Server:
     ) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self.connections) >= self.settings.max_connections:
+        if len(self.connections) >= self.settings.max_connections or not leaves_files(writer):
             self.log(f"{len(self.connections)} connections are open: another one is closed")
             writer.close()
             return
@@ -377,6 +381,8 @@ class Server:
         finally:
             self.connections.discard(task)
             self.flow.close(holder)
+            self.requests.turns.begin(self.requests.fetches.abandon(holder, self.now()))
+            self._set_timer()
             if self.flow.has_shrunk():
                 asyncio.get_running_loop().call_later(_LATER, memory.give_back)
             answering.cancel()
@@ -473,7 +479,7 @@ class Server:
             self.flow.close(holder)
             holder.abort()
 
-        gate = Gate(fails=fail)
+        gate = Gate(fails=fail, owner=holder, holds=partial(self.flow.holds, holder))
         if (refused := refusal(listener, request)) is not None:
             reply(refused)
         elif request.key == protocol.API_VERSIONS:
@@ -517,6 +523,16 @@ class Server:
             writer.write(piece)
             await writer.drain()
             self.flow.sends(holder, len(piece))
+
+
+def leaves_files(writer: asyncio.StreamWriter) -> bool:
+    """Whether files can still be opened beside a new connection: without them the next checkpoint ends the broker.
+
+    The system gives the smallest number that is free, so the number of the connection says how many are open.
+    """
+    number = cast("socket.socket", writer.get_extra_info("socket")).fileno()
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return number < most - max(FILES_LEFT, most // 16)
 
 
 def _has_controller(settings: Settings, address: Address, controller_at: Address) -> bool:

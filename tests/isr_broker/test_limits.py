@@ -11,7 +11,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
@@ -56,13 +56,14 @@ from isr_broker.core.record_batch import (
     zigzag,
 )
 from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, MUCH, OF_A_CONNECTION, OF_TLS, Flow, Holder
-from isr_broker.server import PIECE
+from isr_broker.server import FILES_LEFT, PIECE
 from isr_broker.settings import Settings
 from isr_broker.storage import dropped_records
 from isr_broker.storage.offsets_topic import Committed, learn
-from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_sessions, protocol
+from isr_broker.wire import admin_refusals, admin_requests, decoder, fetch_requests, fetch_sessions, protocol
 from isr_broker.wire.auto_creation import MOST_UNDER_WAY, AutoCreation
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame
+from isr_broker.wire.fetch_requests import OF_A_PART
 from isr_broker.wire.group_state import Group, Member, State
 from isr_broker.wire.groups import NONE, UNKNOWN_MEMBER_ID, Groups
 from isr_broker.wire.produce_requests import AT_ONCE, OF_A_REFUSAL
@@ -631,6 +632,130 @@ def test_many_partitions_are_asked_about_in_turns(key: int, version: int) -> Non
     assert codes[1:] == [Error.UNKNOWN_TOPIC_OR_PARTITION.value] * 4_999
 
 
+def fetch_of(partitions: int, number: int, max_wait: int = 2**31 - 1, offset: int = 0) -> protocol.Request:
+    """A fetch that waits for more bytes than there ever are."""
+    rows = [{"partition": n, "fetch_offset": offset, "partition_max_bytes": 2**20} for n in range(partitions)]
+    fields: Answer = {"replica_id": -1, "max_wait": max_wait, "min_bytes": 2**31 - 1, "max_bytes": 2**31 - 1}
+    topics = [{"topic": "wide" if partitions > 1 else "t", "partitions": rows}]
+    request = protocol.parse(protocol.ask(protocol.FETCH, 4, number, "test", {**fields, "topics": topics})[4:])
+    assert isinstance(request, protocol.Request)
+    return request
+
+
+def until_idle(requests: Requests, now: int = 10_000) -> int:
+    """Until nothing is left to be done in later turns; how many turns that took."""
+    turns = 0
+    while requests.turns.waiting:
+        requests.turns.tick(now)
+        turns += 1
+    return turns
+
+
+def written(requests: Requests, topic: str, partitions: int) -> None:
+    """A record in each partition."""
+    rows = [{"index": n, "records": new_batch(b"x")} for n in range(partitions)]
+    fields: Answer = {"acks": 1, "timeout": 100, "topic_data": [{"name": topic, "partition_data": rows}]}
+    request = protocol.parse(protocol.ask(protocol.PRODUCE, 7, 1, "test", fields)[4:])
+    assert isinstance(request, protocol.Request)
+    answers = list[Answer | None]()
+    requests.serve(request, 10_000, answers.append, Gate())
+    until_idle(requests)
+    requests.runtime.tick(10_000)
+    assert answers
+
+
+def test_nothing_waits_for_who_is_gone() -> None:
+    """Fetches of clients that had gone stayed for days. Each write looked at all of them, and woke them for nothing."""
+    requests, held, answers = one_broker(), list[int](), list[Answer | None]()
+    waiting = len(requests.runtime.waiting)
+    for number in range(50):
+        gate = Gate(owner=number, holds=held.append)
+        requests.serve(fetch_of(1, number), 10_000, answers.append, gate)
+    replica = requests.runtime.node.replicas[TopicPartition("t", 0)]
+    assert len(replica.consumers) == 50
+    assert held == [OF_A_PART] * 50
+    for number in range(1, 50):
+        requests.turns.begin(requests.fetches.abandon(number, 10_000))
+    replica = requests.runtime.node.replicas[TopicPartition("t", 0)]
+    assert len(replica.consumers) == 1, "who is still there goes on waiting"
+    assert len(requests.runtime.waiting) == waiting + 1
+    assert set(requests.fetches.owners) == {0}
+    requests.turns.begin(requests.fetches.abandon(0, 10_000))
+    requests.turns.begin(requests.fetches.abandon("a stranger", 10_000))
+    replica = requests.runtime.node.replicas[TopicPartition("t", 0)]
+    assert (replica.consumers, replica.consumers_until) == ((), None)
+    written(requests, "t", 1)
+    assert not answers
+
+
+def test_who_is_gone_is_forgotten_in_turns_while_its_fetch_is_still_being_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fetch_requests, "_ASKED_AT_ONCE", 50)
+    requests, answers = one_broker(), list[Answer | None]()
+    create_wide(requests, 150)
+    gate = Gate(owner="client")
+    requests.serve(fetch_of(150, 1), 10_000, answers.append, gate)
+    assert gate.is_closed
+    gate.is_abandoned = True
+    requests.turns.begin(requests.fetches.abandon("client", 10_000))
+    until_idle(requests)
+    assert not any(replica.consumers for replica in requests.runtime.node.replicas.values())
+    assert not requests.fetches.owners
+    assert not answers
+
+
+def test_partitions_with_little_in_each_are_asked_again_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,000 were 0.4 s of a processor in one turn: each was looked for among all, and all were summed up for each."""
+    monkeypatch.setattr(fetch_requests, "_ASKED_AT_ONCE", 50)
+    requests, answers = one_broker(), list[Answer | None]()
+    create_wide(requests, 150)
+    written(requests, "wide", 150)
+    requests.serve(fetch_of(150, 1, max_wait=100), 10_000, answers.append, Gate(owner="client"))
+    turns = until_idle(requests)
+    requests.runtime.tick(10_200)
+    assert turns >= 6, "looked at, and asked for more, fifty at a time"
+    (answer,) = answers
+    assert answer is not None
+    frame = protocol.answer(protocol.FETCH, 4, 1, answer)
+    (topic,) = protocol.parse_answer(protocol.FETCH, 4, frame[4:]).body.all("responses")
+    assert sum(bool(p.data("records")) for p in topic.all("partitions")) == 150
+    assert not requests.fetches.owners
+
+
+def create_wide(requests: Requests, partitions: int) -> None:
+    topics = [{"name": "wide", "num_partitions": partitions, "replication_factor": 1}]
+    frame = protocol.ask(protocol.CREATE_TOPICS, 2, 1, "test", {"topics": topics, "timeout": 5_000})
+    assert said(requests, frame) is not None
+    until_idle(requests)
+    while requests.runtime.deadline() == 0:
+        requests.runtime.tick(10_000)
+    assert len(requests.runtime.node.replicas) > partitions
+
+
+def test_the_size_of_a_session_is_that_of_its_answers() -> None:
+    """It is kept up to date, and not summed up, when an answer comes, is sent, is replaced or is forgotten."""
+    body = protocol.parse(protocol.ask(protocol.FETCH, 7, 1, "test", {"topics": wide_rows(range(3))})[4:])
+    assert isinstance(body, protocol.Request)
+    session = fetch_sessions.Session(-1)
+    session.update(body.body, {}, lambda _: "")
+    first, second, third = session.parts.values()
+    for part, size in ((first, 5), (second, 7), (third, 11), (first, 6)):
+        session.puts(part, fetch_sessions.PartAnswer({}, size))
+    assert session.size == 6 + 7 + 11
+    moved = {"topics": wide_rows([1], offset=9), "forgotten_topics_data": [{"topic": "wide", "partitions": [2]}]}
+    body = protocol.parse(protocol.ask(protocol.FETCH, 7, 1, "test", moved)[4:])
+    assert isinstance(body, protocol.Request)
+    session.update(body.body, {}, lambda _: "")
+    assert session.size == 6 == sum(p.answer.size for p in session.parts.values() if p.answer is not None)
+    session.puts(first, None)
+    assert session.size == 0
+
+
+def wide_rows(numbers: Iterable[int], offset: int = 0) -> list[Answer]:
+    return [{"topic": "wide", "partitions": [{"partition": n, "fetch_offset": offset} for n in numbers]}]
+
+
 def test_a_session_whose_replicas_are_being_asked_is_not_continued() -> None:
     """By another connection, which would take its fetch away."""
     requests, answers = one_broker(), list[Answer | None]()
@@ -798,6 +923,73 @@ def test_beyond_the_bytes_in_flight_who_holds_much_and_does_not_move_is_closed()
     bytes_in_flight.close(busy)
     bytes_in_flight.close(small)
     assert bytes_in_flight.size == 0
+
+
+def test_who_waits_with_little_is_not_closed_for_who_drips() -> None:
+    """Five that held 54 MB each, and sent a byte now and then, had a hundred consumers closed that waited."""
+    gone: list[str] = []
+    bytes_in_flight, clock = flow(256 << 20)
+    waits = [bytes_in_flight.open(partial(gone.append, f"waits {n}"), lambda: None) for n in range(100)]
+    for holder in waits:
+        bytes_in_flight.arrives(holder, 100)
+        bytes_in_flight.admits(holder, 100, is_fetch=True)
+        bytes_in_flight.holds(holder, OF_A_PART)
+    clock[0] = 60_000
+    uploads = bytes_in_flight.open(partial(gone.append, "uploads"), lambda: None)
+    drips = [bytes_in_flight.open(partial(gone.append, f"drips {n}"), lambda: None) for n in range(6)]
+    for tick in range(300):
+        clock[0] += 10
+        for holder in drips:
+            if holder.is_open:
+                bytes_in_flight.arrives(holder, (45 << 20) if tick == 0 else 1)
+        # A megabyte a second.
+        bytes_in_flight.arrives(uploads, 10_000)
+    assert gone
+    assert all(name.startswith("drips") for name in gone)
+    assert bytes_in_flight.size <= 256 << 20
+
+
+def test_what_a_fetch_asks_about_counts_until_its_answer_was_taken() -> None:
+    bytes_in_flight, _ = flow(2**40)
+    holder = bytes_in_flight.open(lambda: None, lambda: None)
+    bytes_in_flight.arrives(holder, 100)
+    bytes_in_flight.admits(holder, 100, is_fetch=True)
+    bytes_in_flight.holds(holder, 5_000)
+    assert bytes_in_flight.size == OF_A_CONNECTION + 100 + 5_000
+    bytes_in_flight.answers(holder, 100, 70)
+    bytes_in_flight.sends(holder, 70)
+    assert bytes_in_flight.size == OF_A_CONNECTION + 5_000
+    bytes_in_flight.has_sent(holder, is_fetch=True)
+    assert bytes_in_flight.size == OF_A_CONNECTION
+    bytes_in_flight.holds(holder, 5_000)
+    bytes_in_flight.close(holder)
+    assert bytes_in_flight.size == 0
+
+
+@pytest.mark.sockets
+def test_connections_leave_files_to_logs_and_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Idle connections took all files, and the next checkpoint ended the broker."""
+    with Cluster(1) as cluster, ExitStack() as open_sockets:
+        port = cluster.ports[1]
+        before = len(cluster.servers[1].connections)
+        first = open_sockets.enter_context(socket.create_connection((HOST, port)))
+        cluster.wait(lambda: len(cluster.servers[1].connections) > before, "it is accepted")
+        most = first.fileno() + FILES_LEFT + 40
+        monkeypatch.setattr("resource.getrlimit", lambda _: (most, most))
+        several = [open_sockets.enter_context(socket.create_connection((HOST, port))) for _ in range(60)]
+        cluster.wait(lambda: sum(was_closed(each) for each in several) > 20, "later ones are closed")
+        assert not was_closed(first)
+        assert cluster.servers[1].runtime.running
+
+
+def was_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
 
 
 def test_a_connection_is_served_no_further_than_it_takes() -> None:
@@ -1085,6 +1277,7 @@ KNOWN = {
     STEPS,
     OF_A_CONNECTION,
     OF_TLS,
+    OF_A_PART,
     AT_ONCE // OF_A_REFUSAL,
     admin_refusals.MOST_NEW,
     admin_requests.MOST_DESCRIBED,

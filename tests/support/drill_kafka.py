@@ -481,6 +481,15 @@ class KafkaTrial:
         return KafkaJudgement(case, verdict, tuple(shown))
 
 
+STRUCK: Final = ("broker_is_killed", "power_fails", "disk_is_destroyed")
+NEEDED: Final = (
+    *("isr_grows", "record_is_copied", "controller_elects_returned", "controller_moves_leadership"),
+    *("controller_elects_last_known_leader", "controller_elects_unclean", "controller_elects_by_order"),
+    *("controller_fences_leader", "isr_grows_and_completes", "controller_reassigns_at_once"),
+)
+"""Actions whose last parameter is a broker that has to run."""
+
+
 @attrs.define
 class Story:
     """The way to a loss that a drill tells, step by step: who is out of the ISR there stands still here."""
@@ -504,8 +513,8 @@ class Story:
 
     def drive(self) -> None:
         """Do what is to be done for each action, and wait until it has come to pass."""
-        trial = self.trial
-        for name, parameters in self.actions():
+        trial, whole = self.trial, list(self.actions())
+        for place, (name, parameters) in enumerate(whole):
             first = parameters[0] if parameters else 0
             match name:
                 case "isr_shrinks":
@@ -520,8 +529,20 @@ class Story:
                     trial.wait(partial(self.is_in, broker), 20)
                 case "controller_fences_leader" | "controller_fences_last_leader" | "controller_elects_returned":
                     trial.wait(partial(self.leads_no_more, trial.partition(self.topic).leader), 10)
+                case "broker_restarts" if not self.is_needed(self.broker(first), whole[place + 1 :]):
+                    # It is back in the story, and has fetched nothing yet: a start that takes its time.
+                    pass
                 case _:
                     self.strike(name, parameters)
+
+    def is_needed(self, broker: int, rest: Sequence[tuple[str, tuple[object, ...]]]) -> bool:
+        """Whether a broker does something in the rest of a story before it is struck again."""
+        for name, parameters in rest:
+            if name in NEEDED and broker in [self.broker(p) for p in parameters[-1:]]:
+                return True
+            if name in STRUCK and broker == self.broker(parameters[0]):
+                return False
+        return False
 
     def are_out(self, brokers: set[int]) -> bool:
         return brokers.isdisjoint(self.trial.partition(self.topic).isr)

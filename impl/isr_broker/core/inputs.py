@@ -84,6 +84,14 @@ class Consume:
 
 
 @attrs.frozen(kw_only=True)
+class Withdrawal:
+    """Whoever asked for records is gone, and its question with it. Kafka keeps it until its time is over."""
+
+    request: int
+    partition: TopicPartition
+
+
+@attrs.frozen(kw_only=True)
 class DeleteRecords:
     """A client wants the records below an offset forgotten, or all that are committed (-1; DeleteRecords, KIP-107).
 
@@ -243,6 +251,7 @@ DiskDone: TypeAlias = Appended | Truncated | EpochAssigned | Retained | DiskFail
 ReplicaInput: TypeAlias = (
     Produce
     | Consume
+    | Withdrawal
     | DeleteRecords
     | FetchRequest
     | FetchResponse
@@ -254,6 +263,16 @@ ReplicaInput: TypeAlias = (
     | Tick
 )
 NodeInput: TypeAlias = (
-    Start | Received | Produce | Consume | DeleteRecords | LogOpened | LogDamaged | DiskDone | ShutDown | Tick
+    Start
+    | Received
+    | Produce
+    | Consume
+    | Withdrawal
+    | DeleteRecords
+    | LogOpened
+    | LogDamaged
+    | DiskDone
+    | ShutDown
+    | Tick
 )
 ControllerInput: TypeAlias = Received | Written | Tick

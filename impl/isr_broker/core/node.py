@@ -50,6 +50,7 @@ from isr_broker.core.inputs import (
     Start,
     Tick,
     Truncated,
+    Withdrawal,
 )
 from isr_broker.core.leader import steps_down
 from isr_broker.core.messages import (
@@ -182,7 +183,7 @@ def handle(node: Node, node_input: NodeInput, now: Millis) -> NodeStep:
             step = _tell_replica(node, node_input.partition, node_input, now)
             stopped = attrs.evolve(step.core, phase=Phase.STOPPED)
             return NodeStep(stopped, (*step.effects, Halt(f"{node_input.partition}: {node_input.why}")))
-        case Produce() | Consume() | DeleteRecords():
+        case Produce() | Consume() | Withdrawal() | DeleteRecords():
             return _tell_replica(node, node_input.partition, node_input, now)
         case ShutDown() if node.broker_epoch < 0:
             return _ends_unregistered(node)

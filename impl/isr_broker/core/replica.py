@@ -25,6 +25,7 @@ from isr_broker.core.inputs import (
     Retained,
     Tick,
     Truncated,
+    Withdrawal,
 )
 from isr_broker.core.messages import (
     NO_EPOCH,
@@ -45,6 +46,7 @@ from isr_broker.core.replica_state import (
     ProducerAppend,
     Replica,
     Step,
+    with_consumers,
 )
 from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import refuses_fetch
@@ -71,6 +73,9 @@ def handle(replica: Replica, replica_input: ReplicaInput, now: Millis) -> Step:
         case AlterPartitionResponse():
             leads = isinstance(replica.role, Leading)
             return leader.leader_hears(replica, replica_input, now) if leads else Step(replica)
+        case Withdrawal():
+            rest = tuple(c for c in replica.consumers if c.request.request != replica_input.request)
+            return Step(with_consumers(replica, rest))
         case Produce() | Consume() | DeleteRecords() | FetchRequest() | OffsetForLeaderEpochRequest():
             return _answer_question(replica, replica_input, now)
 
@@ -86,7 +91,7 @@ def deadline(replica: Replica) -> Millis | None:
             times = [follower.next_deadline(replica)]
         case _:
             return None
-    times += [c.deadline for c in replica.consumers]
+    times.append(replica.consumers_until)
     return min((at for at in times if at is not None), default=None)
 
 
@@ -174,7 +179,7 @@ def _leaving(before: Replica, step: Step) -> Step:
     """A step into another epoch: whoever waited for it in the last one is told."""
     if step.core.pending_operation is not None or not (isinstance(before.role, Leading) or before.consumers):
         return step
-    core = attrs.evolve(step.core, consumers=())
+    core = with_consumers(step.core, ())
     fenced = core.leader_epoch > before.leader_epoch and before.settings.insync_design.fences_fetches
     return attrs.evolve(step, core=core, effects=(*leader.steps_down(before, fenced), *step.effects))
 

@@ -206,7 +206,7 @@ class Replica:
     - `partition_epoch`: the newest of which it knows, from metadata or from the answer to its own request.
     - `role`: as leader or follower; None before it learned whom to follow.
     - `pending_operation`: the disk operation that is not yet reported; until it is, the replica takes no other input.
-    - `consumers`: fetches of consumers that wait for the watermark.
+    - `consumers`: fetches of consumers that wait for the watermark; `consumers_until`: the first of their deadlines.
     """
 
     partition: TopicPartition
@@ -220,6 +220,7 @@ class Replica:
     role: Leading | Following | None = None
     pending_operation: PendingOperation | None = None
     consumers: tuple[ParkedConsume, ...] = ()
+    consumers_until: Millis | None = None
 
     @property
     def leader(self) -> BrokerId | None:
@@ -254,6 +255,19 @@ def following(replica: Replica) -> Following:
     """Its part as a follower; only called where it is one."""
     assert isinstance(replica.role, Following), f"{replica.partition}: broker {replica.me} does not follow"
     return replica.role
+
+
+def with_consumer(replica: Replica, consumer: ParkedConsume) -> Replica:
+    """One more waits for the watermark."""
+    until = replica.consumers_until
+    until = consumer.deadline if until is None else min(until, consumer.deadline)
+    return attrs.evolve(replica, consumers=(*replica.consumers, consumer), consumers_until=until)
+
+
+def with_consumers(replica: Replica, consumers: tuple[ParkedConsume, ...]) -> Replica:
+    """Those that still wait for the watermark."""
+    until = min((consumer.deadline for consumer in consumers), default=None)
+    return attrs.evolve(replica, consumers=consumers, consumers_until=until)
 
 
 def flushes(replica: Replica, end: Offset) -> bool:

@@ -21,7 +21,15 @@ from isr_broker.core.messages import (
     Millis,
     Offset,
 )
-from isr_broker.core.replica_state import Follower, ParkedConsume, Replica, Step, leading
+from isr_broker.core.replica_state import (
+    Follower,
+    ParkedConsume,
+    Replica,
+    Step,
+    leading,
+    with_consumer,
+    with_consumers,
+)
 
 # What is committed.
 
@@ -96,9 +104,10 @@ def moves(replica: Replica, watermark: Offset) -> tuple[Replica, list[ReplicaEff
         replica = attrs.evolve(replica, high_watermark=watermark)
     if not replica.consumers:
         return replica, []
-    ready = [c for c in replica.consumers if watermark > max(c.request.offset, c.request.known_watermark)]
-    rest = tuple(c for c in replica.consumers if c not in ready)
-    return attrs.evolve(replica, consumers=rest), [records_for(replica, c.request) for c in ready]
+    ready, rest = list[ParkedConsume](), list[ParkedConsume]()
+    for c in replica.consumers:
+        (ready if watermark > max(c.request.offset, c.request.known_watermark) else rest).append(c)
+    return with_consumers(replica, tuple(rest)), [records_for(replica, c.request) for c in ready]
 
 
 # Answers.
@@ -147,9 +156,9 @@ def without_unreadable(replica: Replica) -> tuple[Replica, list[ReplicaEffect]]:
     gone = [c for c in replica.consumers if not replica.log.start <= c.request.offset <= replica.log.end]
     if not gone:
         return replica, []
-    rest = tuple(c for c in replica.consumers if c not in gone)
+    rest = tuple(c for c in replica.consumers if replica.log.start <= c.request.offset <= replica.log.end)
     answers: list[ReplicaEffect] = [_refusal(replica, c.request, Error.OFFSET_OUT_OF_RANGE) for c in gone]
-    return attrs.evolve(replica, consumers=rest), answers
+    return with_consumers(replica, rest), answers
 
 
 def out_of_range(replica: Replica, fetch: FetchRequest) -> AnswerFetch:
@@ -183,17 +192,17 @@ def consumer_reads(replica: Replica, consume: Consume, now: Millis) -> Step:
     up_to = readable(replica)
     if consume.max_wait_ms > 0 and up_to <= max(consume.offset, consume.known_watermark):
         parked = ParkedConsume(consume, now + consume.max_wait_ms)
-        return Step(attrs.evolve(replica, consumers=(*replica.consumers, parked)))
+        return Step(with_consumer(replica, parked))
     return Step(replica, (records_for(replica, consume),), "consumer_reads" if consume.offset < up_to else None)
 
 
 def answer_late_consumers(replica: Replica, now: Millis) -> tuple[Replica, list[ReplicaEffect]]:
     """Those who have waited long enough are given what there is."""
-    late = [c for c in replica.consumers if c.deadline <= now]
-    if not late:
+    if replica.consumers_until is None or replica.consumers_until > now:
         return replica, []
+    late = [c for c in replica.consumers if c.deadline <= now]
     rest = tuple(c for c in replica.consumers if c.deadline > now)
-    return attrs.evolve(replica, consumers=rest), [records_for(replica, c.request) for c in late]
+    return with_consumers(replica, rest), [records_for(replica, c.request) for c in late]
 
 
 def sent_away(replica: Replica) -> list[ReplicaEffect]:

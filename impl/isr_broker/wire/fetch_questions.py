@@ -137,7 +137,14 @@ class FetchQuestions:
     def _consume(self, session: Session, part: Part, question: Consume, now: Millis) -> None:
         part.question, part.more_than = object(), question.known_watermark
         then = partial(self._take_records, session, part, part.question)
-        self.runtime.ask(lambda number: attrs.evolve(question, request=number), then, now)
+        number = self.runtime.ask(lambda number: attrs.evolve(question, request=number), then, now)
+        part.question_number = question.partition, number
+
+    def withdraw(self, part: Part, now: Millis) -> None:
+        """Whoever fetched is gone: its replica need not wait for it."""
+        if part.question is not None and part.question_number is not None:
+            part.question = None
+            self.runtime.withdraw(*part.question_number, now)
 
     def _take_records(
         self, session: Session, part: Part, question: object, answer: ClientAnswer, records: bytes

@@ -23,7 +23,7 @@ fetch that nothing comes of is due here, all of it at once: none of its replicas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from itertools import islice
 from typing import Final, cast
 
@@ -49,7 +49,7 @@ from isr_broker.wire.fetch_sessions import (
 )
 from isr_broker.wire.leader_hints import FETCH_ERRORS, SINCE_FETCH, endpoints, leader_hint
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Request
-from isr_broker.wire.turns import Work
+from isr_broker.wire.turns import Gate, Work
 
 _WITH_DIVERGENCE: Final = 12
 """Since this version a fetch says the epoch of the last record, and its answer where logs part (KIP-595)."""
@@ -57,6 +57,8 @@ _WITH_TOPIC_IDS: Final = 13
 _WITH_SESSIONS: Final = 7
 _ASKED_AT_ONCE: Final = 1_000
 """Partitions that are looked at in one turn."""
+OF_A_PART: Final = 1 << 10
+"""Bytes of a partition that a consumer's fetch asks about, until its answer was taken."""
 
 
 @attrs.define
@@ -67,6 +69,7 @@ class FetchRequests:
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
     - `timers`: sessions of followers whose fetch is due once it has waited long enough.
+    - `owners`: of each connection of clients the sessions whose fetch is open.
     - `room`: how many bytes of records a consumer's fetch may have now.
     """
 
@@ -77,6 +80,7 @@ class FetchRequests:
     due: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
     timers: set[Session] = attrs.field(factory=set[Session])
+    owners: dict[Hashable, set[Session]] = attrs.field(factory=dict[Hashable, set[Session]])
     room: Callable[[], int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -92,7 +96,7 @@ class FetchRequests:
 
     # The request
 
-    def serve(self, request: Request, now: Millis, reply: Reply) -> Work:
+    def serve(self, request: Request, now: Millis, reply: Reply, gate: Gate | None = None) -> Work:
         """Answer a fetch, now or later; the work is done when all replicas are asked."""
         body = request.body
         if names_another_cluster(request, self.runtime.cluster):
@@ -104,6 +108,10 @@ class FetchRequests:
             reply({"error_code": session.value, "session_id": NO_SESSION, "responses": []})
             return
         fetch = self._opens(session, request, reply, full, now)
+        if gate is not None and gate.owner is not None and not session.is_privileged:
+            fetch.owner = gate.owner
+            self.owners.setdefault(gate.owner, set()).add(session)
+            gate.holds(OF_A_PART * len(session.parts))
         now = yield from self._ask(session, fetch, now)
         if fetch.stage is Stage.LOOKS:
             fetch.due = fetch.due or fetch.wait <= 0 or _suffices(session, fetch)
@@ -183,11 +191,14 @@ class FetchRequests:
     def _ask_those_with_little(self, session: Session, fetch: Fetch, now: Millis) -> Work:
         """What there was at once does not suffice: now every replica is asked to answer when there is more."""
         fetch.stage = Stage.ASKS
-        little = [part for part in session.parts.values() if part.answer is not None and part.answer.news]
-        for part in session.parts.values():
-            part.answer = part.answer if part in little else None
+        parts = list(session.parts.values())
+        little = [part for part in parts if part.answer is not None and part.answer.news]
+        for part in parts:
+            part.answer = part.answer if part.answer is not None and part.answer.news else None
         now = yield from self._ask(session, fetch, now)
-        for part in little:
+        for number, part in enumerate(little):
+            if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
+                now = yield
             self.questions.ask_for_more(session, part, fetch, now)
 
     # Answers of replicas
@@ -200,9 +211,9 @@ class FetchRequests:
         fetch = session.fetch
         if fetch is None:
             if answer.news and session.size + answer.size <= self.runtime.settings.replica_fetch_response_max_bytes:
-                part.answer = answer
+                session.puts(part, answer)
             return
-        part.answer = answer
+        session.puts(part, answer)
         looks = fetch.stage is Stage.LOOKS
         # A replica that had nothing, or no more than before, has waited as long as it was to.
         is_late = not looks and (not answer.news or answer.watermark <= part.more_than)
@@ -243,6 +254,7 @@ class FetchRequests:
         assert fetch is not None
         session.fetch = None
         self.timers.discard(session)
+        self._closes(session, fetch)
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
         leaders: list[BrokerId] = []
@@ -272,6 +284,21 @@ class FetchRequests:
             said["node_endpoints"] = endpoints(self.runtime.node, leaders)
         fetch.reply(said)
 
+    def _closes(self, session: Session, fetch: Fetch) -> None:
+        if fetch.owner is not None and (sessions := self.owners.get(fetch.owner)) is not None:
+            sessions.discard(session)
+            if not sessions:
+                del self.owners[fetch.owner]
+
+    def abandon(self, owner: Hashable, now: Millis) -> Work:
+        """A connection is gone: no replica need wait for it, not even for the time that it gave."""
+        for session in self.owners.pop(owner, ()):
+            session.fetch = None
+            for number, part in enumerate(list(session.parts.values())):
+                if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
+                    now = yield
+                self.questions.withdraw(part, now)
+
     def _leader_hint(self, part: Part, answer: PartAnswer) -> Answer | None:
         """Who leads, where the answer is that somebody else does (KIP-951)."""
         if answer.fields["error_code"] not in FETCH_ERRORS:
@@ -281,7 +308,8 @@ class FetchRequests:
 
     def _part_to_send(self, session: Session, part: Part, fetch: Fetch) -> PartAnswer | None:
         """The answer of a partition's replica; without one, what has to be said all the same."""
-        answer, part.answer = part.answer, None
+        answer = part.answer
+        session.puts(part, None)
         if answer is None and fetch.full:
             return self.questions.empty_answer(part)
         if answer is None and session.is_privileged:

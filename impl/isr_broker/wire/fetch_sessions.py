@@ -7,13 +7,13 @@ any that of one not used for two minutes (FetchSessionCacheShard.tryEvict).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from enum import Enum
 from typing import Final, TypeAlias
 
 import attrs
 
-from isr_broker.core.messages import BrokerId, Error, FetchRequest, Millis, Offset
+from isr_broker.core.messages import BrokerId, Error, FetchRequest, Millis, Offset, TopicPartition
 from isr_broker.core.stamps import Stamp
 from isr_broker.wire.protocol import Answer, Fields
 
@@ -70,6 +70,7 @@ class Part:
     """One partition of a session: what is fetched of it, and how far that is.
 
     - `question`: which question its replica has, None if it has none or has answered.
+    - `question_number`: of a consumer's question the partition that it is of, and its number there.
     - `request`: what its replica is asked for a follower, the last time at `question_at`.
     - `more_than`: the watermark above which its replica was asked for more than its answer has, 0 if it was not.
     - `answer`: what its replica has answered, until that is sent.
@@ -86,6 +87,7 @@ class Part:
     stamp: Stamp | None = None
     request: FetchRequest | None = None
     question: object | None = None
+    question_number: tuple[TopicPartition, int] | None = None
     question_at: Millis = 0
     more_than: Offset = 0
     answer: PartAnswer | None = None
@@ -126,6 +128,7 @@ class Fetch:
     - `wait`, `until`: how long it waits, and so until when.
     - `due`: it is to be answered, at the end of this turn.
     - `hints`: its answer names the leader where somebody else leads (KIP-951).
+    - `owner`: the connection on which it came, None for nobody who could be gone.
     """
 
     reply: Reply
@@ -139,6 +142,7 @@ class Fetch:
     stage: Stage
     due: bool = False
     hints: bool = False
+    owner: Hashable | None = None
 
 
 @attrs.define(eq=False)
@@ -146,7 +150,7 @@ class Session:
     """What one client or follower fetches; with id 0, by a single request.
 
     `epoch` is that of the next request, `wait` how long the last one waits, `fetch` the one that is open. `parts` in
-    the order in which they are served, whoever had records last.
+    the order in which they are served, whoever had records last. `size`: bytes of records that wait to be sent.
     """
 
     replica: BrokerId
@@ -158,6 +162,7 @@ class Session:
     used_at: Millis = 0
     parts: dict[Key, Part] = attrs.field(factory=dict[Key, Part])
     fetch: Fetch | None = None
+    size: int = 0
 
     @property
     def is_privileged(self) -> bool:
@@ -176,20 +181,25 @@ class Session:
             if known is not None:
                 part.position = known.position
             if known is None or not known.same_as(part):
+                self._forgets(known)
                 self.parts[part.key] = part
         for topic in body.all("forgotten_topics_data"):
             for number in topic.numbers("partitions"):
-                self.parts.pop((_topic(topic), number), None)
+                self._forgets(self.parts.pop((_topic(topic), number), None))
+
+    def puts(self, part: Part, answer: PartAnswer | None) -> None:
+        """A replica's answer waits to be sent, or does not any more."""
+        self._forgets(part)
+        self.size += 0 if answer is None else answer.size
+        part.answer = answer
+
+    def _forgets(self, part: Part | None) -> None:
+        self.size -= 0 if part is None or part.answer is None else part.answer.size
 
     def last(self, part: Part) -> None:
         """Whoever had records is served after the others next time."""
         if self.parts.get(part.key) is part:
             self.parts[part.key] = self.parts.pop(part.key)
-
-    @property
-    def size(self) -> int:
-        """Bytes of records that wait to be sent."""
-        return sum(p.answer.size for p in self.parts.values() if p.answer is not None)
 
 
 def parts_of(body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> Iterator[Part]:

@@ -92,7 +92,7 @@ class Requests:
             case protocol.PRODUCE:
                 self.turns.begin(self.produces.produce(request, now, reply), gate)
             case protocol.FETCH:
-                self.turns.begin(self.fetches.serve(request, now, reply), gate)
+                self.turns.begin(self.fetches.serve(request, now, reply, gate), gate)
             case key if key in OF_MANY:
                 self.turns.begin(self.groups.serve_many(request, now, reply), gate)
             case key if self.groups.serves(key):

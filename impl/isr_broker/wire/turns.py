@@ -7,7 +7,7 @@ each turn of the loop. Between two turns all connections have theirs. A short re
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from typing import NoReturn, TypeAlias
 
 import attrs
@@ -28,10 +28,13 @@ class Gate:
 
     `ends` is told when it is open again. It `is_abandoned` once nobody is there any more: the rest need not be done.
     `fails` is told of an error that the rest of it met: it is this request's alone, as it is where all is done at once.
+    `owner` is the connection, which `holds` so many bytes until this request's answer was taken.
     """
 
     ends: Callable[[], None] = lambda: None
     fails: Callable[[Exception], None] = _raises
+    owner: Hashable | None = None
+    holds: Callable[[int], None] = lambda _: None
     is_closed: bool = False
     is_abandoned: bool = False
 
