@@ -61,7 +61,6 @@ public final class Mistakes {
     plant("shrink-at-once", STATES + "PendingShrinkIsr", "maximalIsr", SentIsr.class);
     plant("any-error-rolls-back", PARTITION, "handleAlterPartitionError", Ineligible.class);
     plant("no-error-rolls-back", PARTITION, "handleAlterPartitionError", Skip.class);
-    plant("no-isr-from-response", PARTITION, "handleAlterPartitionUpdate", Skip.class);
     plant("members-of-old-metadata", PARTITION, "updateAssignmentAndIsr", Skip.class);
     // When a leader commits, and when it answers a producer.
     plant("under-min-isr-commits", PARTITION, "isUnderMinIsr", False.class);
@@ -70,7 +69,6 @@ public final class Mistakes {
     plant("nothing-commits", PARTITION, "maybeIncrementLeaderHW", Skip.class);
     plant("high-watermark-falls", LOG, "maybeIncrementHighWatermark", Falls.class);
     plant("high-watermark-of-log-end", PARTITION, "maybeIncrementLeaderHW", LogEnd.class);
-    plant("positions-not-reset", REPLICA, "resetReplicaState", NotNew.class);
     plant("positions-of-leader", REPLICA, "updateFetchStateOrThrow", Ahead.class);
     plant("positions-not-updated", PARTITION, "updateFollowerFetchState", Skip.class);
     plant("fetch-of-any-incarnation", REPLICA, "updateFetchStateOrThrow", NoBrokerEpoch.class);
@@ -432,16 +430,6 @@ public final class Mistakes {
     @Advice.OnMethodEnter
     static void enter(@Advice.Argument(value = 1, readOnly = false) Errors error) {
       error = Errors.INELIGIBLE_REPLICA;
-    }
-  }
-
-  /** The leader led before. */
-  static final class NotNew {
-    private NotNew() {}
-
-    @Advice.OnMethodEnter
-    static void enter(@Advice.Argument(value = 2, readOnly = false) boolean isNewLeader) {
-      isNewLeader = false;
     }
   }
 

@@ -1069,6 +1069,8 @@ public class ReplicationSimulationTest {
         private final PartitionState[] partitionStates = new PartitionState[NUM_BROKERS];
         private final int[] leaderEpochs = new int[NUM_BROKERS];
         private final long[] highWatermarks = new long[NUM_BROKERS];
+        /** When a leader had no reason last, or was not free, to take each follower out of the ISR. */
+        private final long[][] shrinkableMs = new long[NUM_BROKERS][NUM_BROKERS];
         /** Of the brokers which have been shut down in order, and have not been started again. */
         private final long[] checkpointedHighWatermarks = new long[NUM_BROKERS];
         private PartitionRegistration partition;
@@ -1143,7 +1145,8 @@ public class ReplicationSimulationTest {
         private void checkChange(PartitionRegistration before, PartitionRegistration next, Set<Integer> isr) {
             check(next.partitionEpoch > before.partitionEpoch, "partition-epoch-grows", "%s, and then %s", before,
                 next);
-            check(next.leader == before.leader || next.leaderEpoch > before.leaderEpoch, "leader-epoch-grows",
+            check(next.leaderEpoch > before.leaderEpoch || next.leader == before.leader &&
+                    Replicas.contains(Replicas.toList(next.replicas), before.replicas), "leader-epoch-grows",
                 "%s, and then %s", before, next);
             for (int id : isr) {
                 check(Replicas.contains(before.isr, id) ||
@@ -1272,6 +1275,10 @@ public class ReplicationSimulationTest {
                 highWatermark, id, entries.size());
             if (leaders[id] != process || leaderEpochs[id] != leaderEpoch) {
                 isChanged = true;
+                Arrays.fill(shrinkableMs[id], simulation.time.milliseconds());
+            }
+            if (!ONLY_LOSS) {
+                checkLag(process, leader, log);
             }
             leaders[id] = process;
             leaderEpochs[id] = leaderEpoch;
@@ -1285,6 +1292,22 @@ public class ReplicationSimulationTest {
                 if (partitionStates[id] instanceof PendingExpandIsr expansion && !ONLY_LOSS) {
                     checkExpansion(process, expansion.newInSyncReplicaId());
                 }
+            }
+        }
+
+        /** A leader looks for slow replicas each half of replica.lag.time.max.ms. */
+        private void checkLag(Process process, Partition leader, UnifiedLog log) {
+            long nowMs = simulation.time.milliseconds();
+            long maxLagMs = process.config.replicaLagTimeMaxMs() * 3 / 2 + HEARTBEAT_INTERVAL_MS;
+            for (int id : leader.partitionState().maximalIsr()) {
+                ReplicaState state = id == process.id ? null : leader.getReplica(id).get().stateSnapshot();
+                if (state == null || state.logEndOffset() >= log.logEndOffset() ||
+                        leader.partitionState().isInflight() || !process.channel.isIdle()) {
+                    shrinkableMs[process.id][id] = nowMs;
+                }
+                check(nowMs - shrinkableMs[process.id][id] <= maxLagMs ||
+                        state.isCaughtUp(log.logEndOffset(), nowMs, maxLagMs), "slow-replica-leaves-isr",
+                    "Leader %d still has broker %d in the ISR", process.id, id);
             }
         }
 
