@@ -175,6 +175,7 @@ def test_the_action_fails_where_a_verb_does(conform: int, found: int, code: int,
 MAVEN = """#!/usr/bin/env bash
 # A Maven whose test ends as SIMULATION says.
 folder=$3/target/released/surefire-reports
+[[ " $* " == *" -Pkafka-4.4.0 "* ]] && folder=$3/target/4.4.0/released/surefire-reports
 mkdir -p "$folder"
 case $SIMULATION in
 lost) echo "<failure>" >"$folder/TEST-ReplicationSimulationTest.xml" && exit 1 ;;
@@ -183,6 +184,7 @@ esac
 """
 
 
+@pytest.mark.parametrize("version", ["4.3.1", "4.5.0-SNAPSHOT"])
 @pytest.mark.parametrize(
     ("simulation", "expect", "code", "says"),
     [
@@ -195,7 +197,7 @@ esac
     ],
 )
 def test_the_action_knows_a_simulation_that_fails_from_one_that_does_not_run(
-    simulation: str, expect: str, code: int, says: str, tmp_path: Path
+    simulation: str, expect: str, code: int, says: str, version: str, tmp_path: Path
 ) -> None:
     (tmp_path / "kafka" / "libs").mkdir(parents=True)
     (tmp_path / "bin").mkdir()
@@ -208,7 +210,7 @@ def test_the_action_knows_a_simulation_that_fails_from_one_that_does_not_run(
         "CONFORM": "0",
         "FOUND": "0",
         "SIMULATION": simulation,
-        "KAFKA_VERSION": "4.3.1",
+        "KAFKA_VERSION": version,
         "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
