@@ -16,6 +16,7 @@ from isr_broker.core.message_json import Parcel
 from isr_broker.listener_names import Listener
 from isr_broker.settings import Settings
 from isr_broker.wire import protocol
+from isr_broker.wire.cluster_ids import is_of_follower
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import Answer, Fields, Request
 
@@ -70,10 +71,7 @@ def _is_of_a_broker(request: Request) -> bool:
     body = request.body
     if request.key == protocol.OFFSET_FOR_LEADER_EPOCH:
         return body.number("replica_id") >= 0
-    return (
-        request.key == protocol.FETCH
-        and max(body.number("replica_id"), body.part("replica_state").number("replica_id")) >= 0
-    )
+    return request.key == protocol.FETCH and is_of_follower(body)
 
 
 def _refusal_of(topic: Fields) -> Answer:

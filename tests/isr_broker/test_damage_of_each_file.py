@@ -105,6 +105,39 @@ def test_the_table_and_the_runs_on_processes_have_every_file_and_every_way() -> 
     assert len(DAMAGES) == len(FILES) * len(five) - len(SAME_FILE)
 
 
+def test_each_file_of_a_broker_says_that_the_data_directory_is_not_new() -> None:
+    """Without meta.properties nobody knows whose it is, whichever file is the only one that is left."""
+    for path in [*({*AT_ROOT, NAME, END} - {META_PROPERTIES}), LAST, f"{FOLDER}/{PARTITION_METADATA}"]:
+        disk = MemoryDisk()
+        disk.make_folder(path.rpartition("/")[0])
+        disk.put(path, b"")
+        with pytest.raises(NotOurs, match=f"{META_PROPERTIES} is missing, and there is {path.split('/')[0]}:"):
+            claim(disk, Claim(2, "c"))
+        assert not disk.exists(META_PROPERTIES), path
+
+
+@pytest.mark.parametrize("path", ["backup-2026/data.tar", "notes", "backup-2026", "t-0/copy.log", "lost+found/x"])
+def test_a_file_of_somebody_else_says_nothing(path: str) -> None:
+    disk = MemoryDisk()
+    disk.make_folder(path.rpartition("/")[0])
+    disk.put(path, b"")
+    assert claim(disk, Claim(2, "c")).directory
+
+
+def test_a_log_without_any_checkpoint_is_no_new_data_directory() -> None:
+    """A record is flushed long before the first checkpoint is written."""
+    disk = MemoryDisk()
+    mine = claim(disk, Claim(2, "c"))
+    logs = directory(disk)
+    logs.load()
+    logs.open(TP, TOPIC_ID)
+    logs.perform(AppendLog(partition=TP, records=batch_at(0, epoch=0), flush=True))
+    assert claim(disk, Claim(2, "c")) == mine
+    disk.lose(META_PROPERTIES)
+    with pytest.raises(NotOurs, match=f"there is {FOLDER}"):
+        claim(disk, Claim(2, "c"))
+
+
 # What is made of each
 
 

@@ -52,6 +52,10 @@ class Disk(Protocol):
         """Whether there is such a file or folder."""
         ...
 
+    def is_folder(self, path: str) -> bool:
+        """Whether there is such a folder."""
+        ...
+
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none if there is no such folder."""
         ...

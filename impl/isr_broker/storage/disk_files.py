@@ -106,6 +106,10 @@ class RealDisk:
         """Whether there is such a file or folder."""
         return (self.root / path).exists()
 
+    def is_folder(self, path: str) -> bool:
+        """Whether there is such a folder."""
+        return (self.root / path).is_dir()
+
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted; none if there is no such folder."""
         with contextlib.suppress(FileNotFoundError):

@@ -153,8 +153,14 @@ class MemoryDisk:
         """Whether there is such a file or folder."""
         return path in self.names_now
 
+    def is_folder(self, path: str) -> bool:
+        """Whether there is such a folder."""
+        return path in self.names_now and self.names_now[path] is None
+
     def names(self, folder: str) -> list[str]:
         """The names in a folder, sorted."""
+        if self.exists(folder) and not self.is_folder(folder):
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", folder)
         return sorted(p.rpartition("/")[2] for p in self.names_now if p != ROOT and folder_of(p) == folder)
 
     def make_folder(self, path: str) -> None:

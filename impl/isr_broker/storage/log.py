@@ -25,13 +25,45 @@ from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, LOG_STARTS, TEMPORARY, contents, read_epochs, write_epochs
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.owner import owner_of
-from isr_broker.storage.segment import SUFFIX, Segment, file_name
+from isr_broker.storage.segment import SUFFIX, Segment, file_name, is_file_name
 
 
 def identity(disk: Disk, folder: str) -> tuple[int, bool]:
     """The topic id that the folder of a log says, 0 for none, and whether with a checksum."""
     noted = contents(disk, f"{folder}/{FILE}")
     return in_file(noted, owner_of(disk)), has_checksum(noted)
+
+
+def _segment_names(disk: Disk, folder: str) -> list[str]:
+    return [name for name in disk.names(folder) if is_file_name(name) and not disk.is_folder(f"{folder}/{name}")]
+
+
+def _foreign_names(disk: Disk, folder: str) -> list[str]:
+    """What is in the folder of a log and is not the broker's."""
+    own = {FILE, EPOCHS, EPOCHS + TEMPORARY, *_segment_names(disk, folder)}
+    return [name for name in disk.names(folder) if name not in own]
+
+
+def has_a_log(disk: Disk, folder: str) -> bool:
+    """Whether a folder has a file of a log, and so is not only called like the folder of one."""
+    return FILE in disk.names(folder) or bool(_segment_names(disk, folder))
+
+
+def is_left_over(disk: Disk, folder: str) -> bool:
+    """Whether a folder has nothing but what the log of a broker has, and no byte of a record.
+
+    A crash leaves it so where a log was just made, before it said its topic.
+    """
+    if _foreign_names(disk, folder):
+        return False
+    for name in _segment_names(disk, folder):
+        file = disk.open(f"{folder}/{name}")
+        try:
+            if file.size():
+                return False
+        finally:
+            file.close()
+    return True
 
 
 @attrs.define
@@ -90,17 +122,17 @@ class Log:
         start: Offset = 0,
         durable: Offset = 0,
         first: Offset | None = None,
+        has_topic: bool = True,
     ) -> Log:
         """Recovery: the longest valid prefix of what is there, everything from the recovery point on checked.
 
         With a recovery point past the end (after a clean shutdown) only headers are read. LogLoader.load,
         LogSegment.recover. What is below `durable` was on the disk for good, and `first` is the last offset at which
-        the log may begin, if that is known; if not, its epochs say so. A log that lacks some of it is damaged.
+        the log may begin, if that is known; if not, its epochs say so. A log that lacks some of it is damaged, and so
+        is one without `has_topic`, of which nobody knows the topic.
         """
-        for name in disk.names(folder):
-            if name.endswith(TEMPORARY):
-                disk.remove(f"{folder}/{name}")
-        bases = [int(n.removesuffix(SUFFIX)) for n in disk.names(folder) if n.endswith(SUFFIX)]
+        disk.remove(f"{folder}/{EPOCHS}{TEMPORARY}")
+        bases = [int(name.removesuffix(SUFFIX)) for name in _segment_names(disk, folder)]
         base = bases[0] if bases else start
         log = cls(disk, folder, settings, [], LogView(start=max(start, base), end=base), has_durable_names=False)
         log._scan(bases, recovery_point)
@@ -112,6 +144,9 @@ class Log:
             log.damage = f"{says}: {folder}/{file_name(first)} is missing, or {source} is older"
         elif log.view.end < durable:
             log.damage = log._damage_before(durable)
+        if not has_topic:
+            # Whoever puts another file right may find that nobody wants the log.
+            log.damage = "; ".join(filter(None, (log.damage, log._topic_damage())))
         if log.damage:
             return log
         if log.segments and log.segments[-1].file.size() != log.segments[-1].size:
@@ -335,13 +370,15 @@ class Log:
         """Of which topic it is; 0 if nobody has noted that."""
         return identity(self.disk, self.folder)[0]
 
-    def topic_damage(self) -> str:
+    def _topic_damage(self) -> str:
         """Why nobody can tell of which topic it is: the file is damaged or missing, for it is there before a record is.
 
-        Kafka has no such log either: it takes one for a stray (LogManager.isStrayKraftReplica).
+        Kafka has no such log either: it takes one for a stray (LogManager.isStrayKraftReplica). A file that is not the
+        broker's is named, for the folder may be somebody else's.
         """
-        path = f"{self.folder}/{FILE}"
-        return f"{path} says no topic" if self.disk.exists(path) else f"{path} is missing"
+        path, others = f"{self.folder}/{FILE}", _foreign_names(self.disk, self.folder)
+        why = f"{path} says no topic" if self.disk.exists(path) else f"{path} is missing"
+        return f"{why}, and there is {self.folder}/{others[0]}" if others else why
 
     def contents(self) -> bytes:
         """Every batch, for tools and tests."""

@@ -35,8 +35,8 @@ from isr_broker.core.inputs import (
 )
 from isr_broker.core.messages import Millis, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, leader_epoch_of
-from isr_broker.core.topics import text_of, uuid_of
-from isr_broker.settings import MAX_LONG, Settings
+from isr_broker.core.topics import may_be_called, text_of, uuid_of
+from isr_broker.settings import MAX_INT, MAX_LONG, Settings
 from isr_broker.storage.checkpoints import (
     LOG_STARTS,
     OFFLINE,
@@ -50,10 +50,10 @@ from isr_broker.storage.checkpoints import (
 )
 from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.dropped_records import note_dropped
-from isr_broker.storage.log import Log, identity
+from isr_broker.storage.log import Log, identity, is_left_over
 from isr_broker.storage.offsets_topic import TOPIC
 
-_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>0|[1-9][0-9]{0,9})")
 _DELETED_FOLDER: Final = re.compile(r"[a-zA-Z0-9._-]*-\d+\.[0-9a-f]{32}(-\d+)?-delete")
 
 
@@ -75,6 +75,20 @@ def name_out_of_use(tp: TopicPartition, topic_id: int, disk: Disk, ending: str) 
         if not disk.exists(name):
             return name
         number += 1
+
+
+def log_folders(disk: Disk) -> dict[TopicPartition, str]:
+    """The folders at the root that are called as the log of a partition is.
+
+    Nothing else there is a log, and it is left alone: a file of such a name, or a folder that no partition can have.
+    """
+    found = {name: match for name in disk.names(ROOT) if (match := _FOLDER.fullmatch(name))}
+    partitions = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found.items()}
+    return {
+        tp: name
+        for tp, name in partitions.items()
+        if may_be_called(tp.topic) and tp.partition <= MAX_INT and disk.is_folder(name)
+    }
 
 
 @attrs.define
@@ -105,13 +119,13 @@ class LogDirectory:
         as the recovery points have it. Where one is missing or shorter the disk has lost records since, and the stop
         counts as unclean: else the controller would take this broker for one that has all that it acknowledged
         (KIP-966). The same where its epochs are not those that it noted: some of its records are others. A log that
-        lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`).
+        lacks what was durable, or whose topic nobody can tell, is left as it is (`damages`). Only what a crash leaves
+        of a log that was just made is removed.
         """
         mark = take_clean_shutdown(self.disk, keep=self.settings.insync_design.keep_clean_mark)
         for name in filter(_DELETED_FOLDER.fullmatch, self.disk.names(ROOT)):
             self._remove_folder(name)
-        found = [(name, match) for name in self.disk.names(ROOT) if (match := _FOLDER.fullmatch(name))]
-        names = {TopicPartition(match["topic"], int(match["partition"])): name for name, match in found}
+        names = log_folders(self.disk)
         identities = self._identities(names)
         points = self.points = self._of_these_topics(RECOVERY_POINTS)
         starts = self.starts = self._of_these_topics(LOG_STARTS, self.settings.insync_design.trusts_log_start)
@@ -121,6 +135,12 @@ class LogDirectory:
             mark = None
 
         offline = read_offsets(self.disk, OFFLINE)
+        # It may be of a topic that was deleted since, and would pass for one of the same name.
+        unknown = {tp for tp, (topic_id, _) in identities.items() if topic_id == 0}
+        known = {tp for tp in names if points.get(tp) or starts.get(tp)}
+        left_over = {tp for tp in unknown - known if is_left_over(self.disk, names[tp])}
+        if unknown:
+            mark = None
 
         def recover_log(tp: TopicPartition) -> Log:
             durable = points.get(tp, 0)
@@ -134,6 +154,7 @@ class LogDirectory:
                 starts.get(tp, 0),
                 0 if trusts else durable,
                 starts.get(tp),
+                has_topic=tp not in unknown or tp in left_over,
             )
 
         opened_logs: list[LogOpened] = []
@@ -141,16 +162,9 @@ class LogDirectory:
         for tp, log in zip(names, logs, strict=True):
             self.logs[tp] = log
             topic_id, is_certain = identities[tp]
-            if topic_id == 0 and not log.damage:
-                # It may be of a topic that was deleted since, and would pass for one of the same name.
-                mark = None
-                if log.view.start == log.view.end:
-                    self.delete(tp)
-                    continue
-                log.damage = log.topic_damage()
-            elif topic_id == 0:
-                # Whoever puts this file right may find that nobody wants the log.
-                log.damage += f"; {log.topic_damage()}"
+            if tp in left_over and not log.damage:
+                self.delete(tp)
+                continue
             if log.damage or (log.has_other_epochs and not trusts):
                 mark = None
             if log.damage:

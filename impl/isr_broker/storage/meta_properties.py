@@ -12,9 +12,21 @@ import attrs
 
 from isr_broker.core.messages import BrokerId
 from isr_broker.core.record_batch import crc32c
-from isr_broker.storage.checkpoints import LOG_STARTS, POSITION, RECOVERY_POINTS, WATERMARKS, contents, replace
+from isr_broker.storage.checkpoints import (
+    CLEAN_SHUTDOWN,
+    LOG_STARTS,
+    OFFLINE,
+    POSITION,
+    RECOVERY_POINTS,
+    WATERMARKS,
+    contents,
+    replace,
+)
 from isr_broker.storage.disk import ROOT, Disk
+from isr_broker.storage.log import has_a_log
+from isr_broker.storage.log_directory import log_folders
 from isr_broker.storage.metadata_end import END
+from isr_broker.storage.metadata_log import NAME
 from isr_broker.storage.owner import CLUSTER, META_PROPERTIES, NODE, properties_in
 
 _CRC: Final = "crc32c"
@@ -86,14 +98,24 @@ def cluster_in(disk: Disk, cluster: str | None, begins: bool) -> str:
     return cluster or new_id()
 
 
+_SIGNS: Final = {CLEAN_SHUTDOWN, END, LOG_STARTS, NAME, OFFLINE, POSITION, RECOVERY_POINTS, WATERMARKS}
+"""Each file that a broker writes at the root and reads again: where there is one, there was a broker."""
+
+
+def _signs(disk: Disk) -> list[str]:
+    """What says that the data directory is not new. A log is there before the first checkpoint is."""
+    logs = (name for name in log_folders(disk).values() if has_a_log(disk, name))
+    return sorted([*(_SIGNS & {*disk.names(ROOT)}), *logs])
+
+
 def claim(disk: Disk, mine: Claim) -> Claim:
     """Make the data directory this broker's, if it is nobody's; NotOurs if it is somebody else's. What it says then.
 
     A directory without an id gets that of `mine`, or else a new one.
     """
     existing_claim = read_claim(disk)
-    signs = sorted({WATERMARKS, RECOVERY_POINTS, LOG_STARTS, POSITION, END} & {*disk.names(ROOT)})
-    if existing_claim is None and signs:
+    signs = _signs(disk) if existing_claim is None else []
+    if signs:
         raise NotOurs(
             f"{META_PROPERTIES} is missing, and there is {signs[0]}: write it again with the lines version=1,"
             " cluster.id=NAME and node.id=NUMBER of the broker that had this data directory"

@@ -6,6 +6,7 @@ leader epochs again, and with them the index. So there is no index file that cou
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
@@ -30,12 +31,18 @@ from isr_broker.core.record_batch import (
 from isr_broker.storage.disk import Disk, File
 
 SUFFIX: Final = ".log"
+_FILE_NAME: Final = re.compile(r"[0-9]{20}\.log")
 _CHUNK: Final = 1 << 20
 
 
 def file_name(base_offset: Offset) -> str:
     """The name of a segment's file: its base offset with twenty digits (LogFileUtils.filenamePrefixFromOffset)."""
     return f"{base_offset:020d}{SUFFIX}"
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a file may be a segment: whatever else is in the folder of a log is not the broker's."""
+    return _FILE_NAME.fullmatch(name) is not None
 
 
 @attrs.define

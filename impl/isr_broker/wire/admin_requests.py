@@ -46,7 +46,7 @@ from isr_broker.wire.turns import Gate, Turns, Work
 LEADER_NOT_AVAILABLE: Final = 5
 INVALID_REQUEST: Final = 42
 UNKNOWN_TOPIC_ID: Final = 100
-_UNKNOWN_TOPIC: Final = Error.UNKNOWN_TOPIC_OR_PARTITION.value
+_ABSENT: Final = Error.UNKNOWN_TOPIC_OR_PARTITION
 _SERVED_APIS: Final = {
     protocol.METADATA,
     protocol.CREATE_TOPICS,
@@ -181,7 +181,7 @@ class AdminRequests:
                 # Without this error a producer asks for ever.
                 error = Error.INVALID_TOPIC_EXCEPTION.value
             elif there is None:
-                error = LEADER_NOT_AVAILABLE if may_create else _UNKNOWN_TOPIC
+                error = LEADER_NOT_AVAILABLE if may_create else _ABSENT.value
                 new_names += [name] if may_create else []
             topic_rows.append(
                 {
@@ -217,7 +217,12 @@ class AdminRequests:
     def _partitions(self, body: Fields) -> Answer:
         """DescribeTopicPartitions: so many partitions in the order of their names, and where to go on (KIP-966)."""
         topics, cursor = self.topics, body.part("cursor")
-        names = sorted({t.text("name") for t in body.all("topics")} or topics.by_name)
+        named = [t.text("name") for t in body.all("topics")]
+        names = sorted({*named} or topics.by_name)
+        is_elsewhere = bool(named) and cursor.text("topic_name") not in named
+        if body.has("cursor") and (is_elsewhere or cursor.number("partition_index") < 0):
+            refused: list[Answer] = [{"error_code": INVALID_REQUEST, "name": name, "partitions": []} for name in named]
+            return {"topics": refused, "next_cursor": None}
         begin = (cursor.text("topic_name"), cursor.number("partition_index", 0))
         remaining = min(max(body.number("response_partition_limit", MOST_DESCRIBED), 1), MOST_DESCRIBED)
         topic_rows: list[Answer] = []
@@ -225,12 +230,13 @@ class AdminRequests:
         for name in (n for n in names if n >= begin[0]):
             there = topics.by_name.get(name)
             rest = [p for p in there or () if (name, p.partition.partition) >= begin]
-            if rest and remaining == 0:
-                after = {"topic_name": name, "partition_index": rest[0].partition.partition}
+            if remaining == 0:
+                # KRaftMetadataCache.describeTopicResponse: whether there is such a topic or not.
+                after = {"topic_name": name, "partition_index": 0}
                 break
             topic_rows.append(
                 {
-                    "error_code": 0 if there else _UNKNOWN_TOPIC,
+                    "error_code": 0 if there else _no_topic(name).value,
                     "name": name,
                     "topic_id": topics.uuid(name),
                     "is_internal": name == TOPIC,
@@ -263,7 +269,11 @@ class AdminRequests:
         if kind == _TOPIC and topic is not None:
             configs = described_topic(topic[0].configs, self.runtime.settings)
         elif kind == _TOPIC:
-            error, why = _UNKNOWN_TOPIC, f"there is no topic {name!r}"
+            said = _no_topic(name)
+            error, why = said.value, f"there {'is' if said is _ABSENT else 'can be'} no topic {name!r}"
+        elif kind == _BROKER and not name:
+            # The settings of all brokers that were changed while they run (ConfigHelper): here none can be.
+            pass
         elif kind == _BROKER and name == str(self.runtime.me):
             configs = described_broker(self.runtime.settings)
         else:
@@ -437,6 +447,11 @@ class AdminRequests:
             reply({"error_code": 0, "replica_election_results": results})
 
         self.each([make(request=0, partition=tp) for tp in partitions], now, send_reply)
+
+
+def _no_topic(name: str) -> Error:
+    """The error for a topic that is not there: there cannot be one of that name (Topic.validate), or there is none."""
+    return _ABSENT if may_be_called(name) else Error.INVALID_TOPIC_EXCEPTION
 
 
 def _once(topics: Sequence[Fields]) -> list[Fields]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from isr_broker.wire import protocol
-from isr_broker.wire.protocol import Request, Tags
+from isr_broker.wire.protocol import Fields, Request, Tags
 
 CLUSTER_TAG: Final = 10_002
 
@@ -21,8 +21,18 @@ def cluster_tags(cluster: str) -> Tags:
     return {CLUSTER_TAG: cluster.encode()}
 
 
+def is_of_follower(body: Fields) -> bool:
+    """Whether a Fetch says a replica id, as a consumer's does not; since version 15 it is in `replica_state`."""
+    return max(body.number("replica_id"), body.part("replica_state").number("replica_id")) >= 0
+
+
 def names_another_cluster(request: Request, cluster: str) -> bool:
-    """Whether a request is meant for another cluster than this one: its answer is INCONSISTENT_CLUSTER_ID."""
+    """Whether a request is meant for another cluster than this one: its answer is INCONSISTENT_CLUSTER_ID.
+
+    That of a consumer is not compared: KafkaApis never does, and of a follower it matters.
+    """
+    if request.key == protocol.FETCH and not is_of_follower(request.body):
+        return False
     if request.key == protocol.BROKER_REGISTRATION or request.body.has("cluster_id"):
         return request.body.text("cluster_id") != cluster
     tag = request.tags.get(CLUSTER_TAG)

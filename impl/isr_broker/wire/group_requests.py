@@ -44,6 +44,9 @@ _CLASSIC: Final = "classic"
 _TELLS_UNKNOWN: Final = 6
 """Since this version DescribeGroups has an error for a group that is not there (KIP-1043)."""
 
+_GROUPS, _TRANSACTIONS = 0, 1
+"""CoordinatorType."""
+
 _FORGOTTEN_AT_ONCE: Final = 20
 """Groups whose offsets are forgotten in one turn."""
 
@@ -270,7 +273,10 @@ class GroupRequests:
 
     def _coordinators(self, body: Fields, now: Millis, reply: Reply) -> Work:
         """FindCoordinator: for one group, or since version 4 for several; the topic is created when first asked for."""
-        is_group = body.number("key_type", 0) == 0
+        kind = body.number("key_type", _GROUPS)
+        # CoordinatorType.forId; that of share groups, type 2, is since version 6.
+        error = COORDINATOR_NOT_AVAILABLE if kind in (_GROUPS, _TRANSACTIONS) else Error.INVALID_REQUEST.value
+        is_group = kind == _GROUPS
         if is_group and self._partition_of("") is None:
             settings = self.runtime.settings
             make = CreateTopic(
@@ -285,14 +291,14 @@ class GroupRequests:
             if name is None:
                 yield
             else:
-                rows.append({**self._coordinator(name, is_group), "key": name})
-        reply({**self._coordinator(body.text("key"), is_group), "coordinators": rows})
+                rows.append({**self._coordinator(name, is_group, error), "key": name})
+        reply({**self._coordinator(body.text("key"), is_group, error), "coordinators": rows})
 
-    def _coordinator(self, group: str, is_group: bool) -> Answer:
+    def _coordinator(self, group: str, is_group: bool, error: int) -> Answer:
         p = self._partition_of(group) if is_group else None
         at = self.runtime.node.brokers.get(p.leader) if p is not None and p.leader is not None else None
         if at is None:
-            return {"error_code": COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
+            return {"error_code": error, "node_id": -1, "host": "", "port": -1}
         return {"error_code": 0, "node_id": at.broker, "host": at.host, "port": at.port}
 
     # Time

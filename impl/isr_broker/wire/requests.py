@@ -167,7 +167,14 @@ class Requests:
     # Producers
 
     def _producer_id(self, body: Fields) -> Answer:
-        """A new producer identity, unique because a broker epoch is (KIP-98); no transactions."""
+        """A new producer identity, unique because a broker epoch is (KIP-98); no transactions.
+
+        An id without its epoch, and an empty transactional id, are no question (TransactionCoordinator).
+        """
+        has_id, has_epoch = body.number("producer_id", -1) != -1, body.number("producer_epoch", -1) != -1
+        is_empty = body.has("transactional_id") and not body.text("transactional_id")
+        if has_id != has_epoch or is_empty:
+            return {"error_code": Error.INVALID_REQUEST.value, "producer_id": -1, "producer_epoch": -1}
         if body.has("transactional_id") or self.runtime.node.broker_epoch < 0:
             return {"error_code": _COORDINATOR_NOT_AVAILABLE, "producer_id": -1, "producer_epoch": -1}
         self.producer_ids += 1
