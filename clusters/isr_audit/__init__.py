@@ -16,7 +16,7 @@ Reading order: `cluster` (what a cluster is, and which value of a setting holds)
 them), `properties` (as Java has them), `json_texts` and `deployments` (JSON, and what people deploy Kafka with),
 `descriptions` (the texts of Kafka's tools), `live` and `live_replicas` (an admin client), `contradictions` (what was
 told of the release and cannot all be so), `releases` (which design runs), `questions` (what is asked of it), `answers`
-(what the model says), `coarse` (of more replicas), `kinds` (what topics have in common), `changes` (other settings), `audit` (rows of these, worst
-first), `condition` (how it is now), `bugs` (what is known of the release), `advice` (a change as steps that can be
-followed), `report` (all of it as one record).
+(what the model says), `coarse` (of more replicas), `kinds` (what topics have in common), `changes` (other settings),
+`audit` (rows of these, worst first), `condition` (how it is now), `bugs` (what is known of the release), `advice` (a
+change as steps that can be followed), `report` (all of it as one record).
 """
