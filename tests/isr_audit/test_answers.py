@@ -220,14 +220,14 @@ def test_verdicts_in_an_operators_words() -> None:
 
 
 def test_more_replicas_than_were_explored_may_lose_but_are_not_said_to_keep() -> None:
-    five = Settings(5, 2, False, "all")
-    asked = loss_question("kip-966", five, POWER)
+    six = Settings(6, 2, False, "all")
+    asked = loss_question("kip-966", six, POWER)
     assert asked.constants["replicas"] == 3
-    assert told(five, FAULTS.index(POWER), ran(asked, "HOLDS")).verdict == UNKNOWN
-    lost = told(five, FAULTS.index(POWER), ran(asked, "VIOLATED"))
+    assert told(six, FAULTS.index(POWER), ran(asked, "HOLDS")).verdict == UNKNOWN
+    lost = told(six, FAULTS.index(POWER), ran(asked, "VIOLATED"))
     assert lost.verdict == MAY_BE_LOST
     assert "explored with 3 replicas" in lost.because
-    many = Settings(5, 4, False, "all")
+    many = Settings(6, 4, False, "all")
     assert told(many, FAULTS.index(POWER), ran(loss_question("kip-966", many, POWER), "VIOLATED")).verdict == UNKNOWN
 
 

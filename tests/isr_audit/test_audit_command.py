@@ -79,8 +79,8 @@ def test_exit_codes_for_cron(
 @pytest.mark.long
 @pytest.mark.usefixtures("stored_only")
 def test_what_was_not_decided_is_no_success(tmp_path: Path) -> None:
-    text = ELR + HEALTHY.replace("1,2,3", "1,2,3,4,5").replace("Factor: 3", "Factor: 5")
-    assert audit(tmp_path, text) == 20, "a power loss, of which no proof is known with five replicas"
+    text = ELR + HEALTHY.replace("1,2,3", "1,2,3,4,5,6").replace("Factor: 3", "Factor: 6")
+    assert audit(tmp_path, text) == 20, "a power loss, of which no proof is known with six replicas"
 
 
 @pytest.mark.long
