@@ -46,9 +46,13 @@ def survives(design: str, settings: Settings, fault: Fault) -> bool:
 @cache
 def survivors() -> frozenset[Survivor]:
     """Those of the table whose designs are what they were."""
-    table = cast("CoarseTable", json.loads(TABLE.read_text(encoding="utf-8")))
+    table = _table(TABLE.read_text(encoding="utf-8"))
     fresh = {name for name, digest in table["hashes"].items() if DESIGNS[name].model_hash() == digest}
     return frozenset(cast("Survivor", tuple(row)) for row in table["survivors"] if row[0] in fresh)
+
+
+def _table(text: str) -> CoarseTable:
+    return cast("CoarseTable", json.loads(text))
 
 
 def write_survivors(rows: list[Survivor]) -> None:

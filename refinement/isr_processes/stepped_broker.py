@@ -113,11 +113,12 @@ class SteppedRuntime(Runtime):
     def report_undelivered(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Drop messages that could not be sent; the driver decides what is lost."""
 
-    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
+    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> int:
         """Take the request of a client at once."""
-        Runtime.ask(self, make, then, now)
+        number = Runtime.ask(self, make, then, now)
         self.finish_disk_work()
         self.notify()
+        return number
 
     def deliver(self, number: int) -> None:
         """Give one of the messages that arrived to its core."""

@@ -975,7 +975,11 @@ def test_connections_leave_files_to_logs_and_checkpoints(monkeypatch: pytest.Mon
         first = open_sockets.enter_context(socket.create_connection((HOST, port)))
         cluster.wait(lambda: len(cluster.servers[1].connections) > before, "it is accepted")
         most = first.fileno() + FILES_LEFT + 40
-        monkeypatch.setattr("resource.getrlimit", lambda _: (most, most))
+
+        def limits(_: int) -> tuple[int, int]:
+            return most, most
+
+        monkeypatch.setattr("resource.getrlimit", limits)
         several = [open_sockets.enter_context(socket.create_connection((HOST, port))) for _ in range(60)]
         cluster.wait(lambda: sum(was_closed(each) for each in several) > 20, "later ones are closed")
         assert not was_closed(first)

@@ -134,7 +134,11 @@ def test_a_request_that_fails_between_its_questions_to_the_controller_ends_no_br
         raise OverflowError("planted")
 
     said = list[str]()
-    monkeypatch.setattr(Server, "log", lambda _, line: said.append(line))
+
+    def log(_: Server, line: str) -> None:
+        said.append(line)
+
+    monkeypatch.setattr(Server, "log", log)
     monkeypatch.setattr(AdminRequests, "_asks", fails)
     fields = {"topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}], "timeout": 500}
     with pytest.raises(TimeoutError):

@@ -24,12 +24,12 @@ READS: dict[BrokerId, int] = {}
 class Counting(Runtime):
     """Counts what consumers ask of it."""
 
-    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> None:
+    def ask(self, make: Callable[[int], ClientRequest], then: Then, now: Millis) -> int:
         """Counted, and asked."""
         asked = make(0)
         if isinstance(asked, Consume) and asked.partition.topic == "racks":
             READS[self.me] = READS.get(self.me, 0) + 1
-        Runtime.ask(self, make, then, now)
+        return Runtime.ask(self, make, then, now)
 
 
 class Racks(Cluster):

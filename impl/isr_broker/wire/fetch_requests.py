@@ -279,7 +279,11 @@ class FetchRequests:
         topic_rows = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
-        said = {"session_id": session.id, "responses": list(topic_rows), HEADER_TAGS: stamp_tags(stamps)}
+        said: dict[str, object] = {
+            "session_id": session.id,
+            "responses": list(topic_rows),
+            HEADER_TAGS: stamp_tags(stamps),
+        }
         if leaders:
             said["node_endpoints"] = endpoints(self.runtime.node, leaders)
         fetch.reply(said)

@@ -63,7 +63,7 @@ class ProduceRequests:
             said: Answer = {"error_code": answer.error.value, "base_offset": answer.offset, "log_start_offset": start}
             answers[tp] = {"index": tp.partition, **said}
             if acks != 0 and len(answers) == len(records_by_partition):
-                leaders = self._leaders(answers) if request.version >= SINCE_PRODUCE else {}
+                leaders: Answer = self._leaders(answers) if request.version >= SINCE_PRODUCE else {}
                 reply({"responses": by_topic(answers, "partition_responses"), **leaders})
 
         transactional = any(_is_transactional(records) for records in records_by_partition.values())
