@@ -2,9 +2,12 @@ package insync.found.fix;
 
 import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
@@ -72,8 +75,21 @@ public final class Fix {
       }
       changes.addAll(FIXES.get(name));
     }
+    File folder = new File(arguments[1]);
+    removeClasses(folder);
     for (String type : changes.stream().map(Change::type).distinct().toList()) {
-      write(type, changes, new File(arguments[1]));
+      write(type, changes, folder);
+    }
+  }
+
+  /** What an earlier run wrote comes before the jars on the class path, and would be changed once more. */
+  private static void removeClasses(File folder) throws IOException {
+    if (folder.exists()) {
+      try (Stream<Path> files = Files.walk(folder.toPath())) {
+        for (Path file : files.filter(path -> path.toString().endsWith(".class")).toList()) {
+          Files.delete(file);
+        }
+      }
     }
   }
 
