@@ -136,7 +136,10 @@ class WiderFaults(Faults):
         return {*self.lossy, *(b for b, _ in self.rotten_copies | self.mixed_copies)}
 
     def _sound(self, broker: BrokerId, tp: TopicPartition) -> bool:
-        """The log of a process that runs has every committed record as it was written, as far as it reaches."""
+        """The log of a process that runs has every committed record, as it was written.
+
+        A recovery cuts a log where a bit has flipped. What is left may be right, and a copy is lost all the same.
+        """
         host = self.world.hosts[broker]
         if host.logs is None or tp not in host.logs.logs or host.impostor is not None:
             return tp not in self.world.controller.partitions
@@ -158,9 +161,9 @@ class WiderFaults(Faults):
                 return False
             for number in range(batch.count):
                 chain.append(hash((batch.crc, batch.leader_epoch, number)))
-        up_to = min(chain.end, committed.end, log.view.end)
         starts_well = first <= self.invariants.retention_points.get(tp, 0)
-        return starts_well and chain.records[:up_to] == committed.records[:up_to]
+        is_whole = min(chain.end, log.view.end) >= committed.end
+        return starts_well and is_whole and chain.records[: committed.end] == committed.records
 
     def _bearable(self, kind: Kind, broker: BrokerId) -> bool:
         losers = self._outstanding()
