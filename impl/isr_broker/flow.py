@@ -121,6 +121,9 @@ class Flow:
 
     def arrives(self, holder: Holder, size: int) -> None:
         """Some bytes of requests."""
+        if holder.size == holder.own:
+            # Until now it held nothing, for however long.
+            holder.moved_at = self.now()
         holder.moves(size, self.now())
         if holder.is_open:
             holder.partial += size
@@ -148,6 +151,9 @@ class Flow:
 
     def answers(self, holder: Holder, request: int, answer: int) -> None:
         """A request of so many bytes has an answer of so many."""
+        if not holder.answers:
+            # What it could not take before there was anything is not its fault.
+            holder.moved_at = self.now()
         if holder.is_open:
             holder.requests -= request
             holder.answers += answer

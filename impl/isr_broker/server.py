@@ -79,7 +79,7 @@ def clock() -> Millis:
     return time.monotonic_ns() // 1_000_000
 
 
-FILES_LEFT: Final = 64
+FILES_LEFT: Final = 200
 """Files that connections leave to logs and checkpoints, or a sixteenth of all that the process may open."""
 HANDSHAKE_SECONDS: Final = 10.0
 """A client has so long for the handshake of TLS."""
@@ -381,8 +381,6 @@ class Server:
         finally:
             self.connections.discard(task)
             self.flow.close(holder)
-            self.requests.turns.begin(self.requests.fetches.abandon(holder, self.now()))
-            self._set_timer()
             if self.flow.has_shrunk():
                 asyncio.get_running_loop().call_later(_LATER, memory.give_back)
             answering.cancel()
@@ -391,6 +389,8 @@ class Server:
                 replies.get_nowait()[0].cancel()
             # In order it would stay, uncounted, until its client has taken what is left, or has said goodbye to TLS.
             writer.transport.abort()
+            self.requests.turns.begin(self.requests.fetches.abandon(holder, self.now()))
+            self._set_timer()
 
     async def _shakes_hands(self, context: ssl.SSLContext, writer: asyncio.StreamWriter) -> bool:
         """Whether a connection, which counts from its first moment, speaks TLS in time."""

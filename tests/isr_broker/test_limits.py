@@ -11,7 +11,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
@@ -688,6 +688,69 @@ def test_nothing_waits_for_who_is_gone() -> None:
     assert not answers
 
 
+def asked_of(requests: Requests) -> int:
+    """The questions of consumers that replicas wait with."""
+    return sum(len(replica.consumers) for replica in requests.runtime.node.replicas.values())
+
+
+def test_what_a_fetch_did_not_wait_for_is_withdrawn_with_its_answer() -> None:
+    """A fetch that one partition answered left its questions to all others, for as long as it had said."""
+    requests, answers = one_broker(), list[Answer | None]()
+    create_wide(requests, 20)
+    for round_number in range(3):
+        rows = [{"partition": n, "fetch_offset": 0 if n else round_number, "partition_max_bytes": 9} for n in range(20)]
+        fields: Answer = {"replica_id": -1, "max_wait": 2**31 - 1, "min_bytes": 1, "max_bytes": 2**20}
+        topics = [{"topic": "wide", "partitions": rows}]
+        request = protocol.parse(protocol.ask(protocol.FETCH, 4, 1, "test", {**fields, "topics": topics})[4:])
+        assert isinstance(request, protocol.Request)
+        requests.serve(request, 10_000, answers.append, Gate(owner=round_number))
+        assert asked_of(requests) == 20
+        written(requests, "wide", 1)
+        until_idle(requests)
+        assert len(answers) == round_number + 1
+        assert asked_of(requests) == 0
+        assert not requests.fetches.owners
+
+
+def test_a_session_that_goes_on_elsewhere_is_not_its_old_connections() -> None:
+    """The end of the connection on which it began took the fetch away that waits on another one."""
+    requests, answers = one_broker(), dict[str, list[Answer | None]]()
+    create_wide(requests, 3)
+
+    def fetches(owner: str, session: int, epoch: int, wait: int, numbers: Sequence[int] = ()) -> None:
+        fields: Answer = {"replica_id": -1, "max_wait": wait, "min_bytes": 1, "max_bytes": 2**20, "session_id": session}
+        read = {"fetch_offset": int(epoch > 0), "partition_max_bytes": 2**20, "current_leader_epoch": -1}
+        topics = [{"topic": "wide", "partitions": [{"partition": n, **read} for n in numbers]}] if numbers else []
+        frame = protocol.ask(protocol.FETCH, 7, 1, "test", {**fields, "session_epoch": epoch, "topics": topics})
+        request = protocol.parse(frame[4:])
+        assert isinstance(request, protocol.Request)
+        requests.serve(request, 10_000, answers.setdefault(owner, []).append, Gate(owner=owner))
+        until_idle(requests)
+
+    fetches("first", 0, 0, 0, range(3))
+    (session,) = requests.fetches.cache.sessions
+    assert len(answers["first"]) == 1
+    fetches("first", session, 1, 2**31 - 1)
+    fetches("second", session, 2, 2**31 - 1)
+    assert len(answers["first"]) == 2, "whoever waits there is answered"
+    requests.turns.begin(requests.fetches.abandon("first", 10_000))
+    until_idle(requests)
+    assert asked_of(requests) == 3
+    written(requests, "wide", 1)
+    assert len(answers["second"]) == 1
+    requests.turns.begin(requests.fetches.abandon("second", 10_000))
+    until_idle(requests)
+    assert asked_of(requests) == 0
+    fetches("third", session, 3, 2**31 - 1, [0])
+    assert asked_of(requests) > 0, "it goes on, and its partitions are asked again"
+    fetches("fourth", session, -1, 0)
+    assert asked_of(requests) > 0, "the session is over, and its fetch is still to be answered"
+    written(requests, "wide", 1)
+    until_idle(requests)
+    assert (asked_of(requests), len(answers["third"])) == (0, 1)
+    assert not requests.fetches.owners
+
+
 def test_who_is_gone_is_forgotten_in_turns_while_its_fetch_is_still_being_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -947,6 +1010,24 @@ def test_who_waits_with_little_is_not_closed_for_who_drips() -> None:
     assert gone
     assert all(name.startswith("drips") for name in gone)
     assert bytes_in_flight.size <= 256 << 20
+
+
+def test_who_was_idle_and_sends_now_is_not_closed_for_who_stands_still() -> None:
+    gone: list[str] = []
+    bytes_in_flight, clock = flow(256 << 20)
+    idle = bytes_in_flight.open(partial(gone.append, "was idle"), lambda: None)
+    clock[0] = 3_600_000
+    still = [bytes_in_flight.open(partial(gone.append, f"still {n}"), lambda: None) for n in range(16)]
+    for holder in still:
+        bytes_in_flight.arrives(holder, 15 << 20)
+    clock[0] += 10_000
+    while bytes_in_flight.size < 255 << 20 or not gone:
+        bytes_in_flight.arrives(idle, 1 << 16)
+        clock[0] += 1
+        assert idle.is_open
+        if gone:
+            break
+    assert gone[0].startswith("still")
 
 
 def test_what_a_fetch_asks_about_counts_until_its_answer_was_taken() -> None:

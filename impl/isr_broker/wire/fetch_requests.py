@@ -23,7 +23,7 @@ fetch that nothing comes of is due here, all of it at once: none of its replicas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from itertools import islice
 from typing import Final, cast
 
@@ -69,7 +69,8 @@ class FetchRequests:
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
     - `timers`: sessions of followers whose fetch is due once it has waited long enough.
-    - `owners`: of each connection of clients the sessions whose fetch is open.
+    - `owners`: of each connection of clients the sessions that it fetched last.
+    - `later`: does something long a piece at a time.
     - `room`: how many bytes of records a consumer's fetch may have now.
     """
 
@@ -80,7 +81,8 @@ class FetchRequests:
     due: list[Session] = attrs.field(factory=list[Session])
     short: list[tuple[Session, Part]] = attrs.field(factory=list[tuple[Session, Part]])
     timers: set[Session] = attrs.field(factory=set[Session])
-    owners: dict[Hashable, set[Session]] = attrs.field(factory=dict[Hashable, set[Session]])
+    owners: dict[Hashable | None, set[Session]] = attrs.field(factory=dict[Hashable | None, set[Session]])
+    later: Callable[[Work], None] = attrs.field(init=False)
     room: Callable[[], int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -91,6 +93,7 @@ class FetchRequests:
             first=(start.incarnation // 1_000 if start is not None else 0) % 2**31,
         )
         self.questions = FetchQuestions(self.runtime, self.topics, self.takes)
+        self.cache.is_over = self._ends
         self.runtime.after_turn = self.end_of_turn
         self.runtime.before_append = self.questions.catch_up
 
@@ -109,8 +112,7 @@ class FetchRequests:
             return
         fetch = self._opens(session, request, reply, full, now)
         if gate is not None and gate.owner is not None and not session.is_privileged:
-            fetch.owner = gate.owner
-            self.owners.setdefault(gate.owner, set()).add(session)
+            self._is_of(session, gate.owner)
             gate.holds(OF_A_PART * len(session.parts))
         now = yield from self._ask(session, fetch, now)
         if fetch.stage is Stage.LOOKS:
@@ -138,7 +140,10 @@ class FetchRequests:
             if isinstance(session, Session) and session.is_asking:
                 return Error.INVALID_FETCH_SESSION_EPOCH, False
             if isinstance(session, Session) and session.replica == replica:
-                session.update(body, stamps, self.questions.topic_name)
+                if session.fetch is not None and not session.is_privileged:
+                    # It goes on elsewhere: whoever waits on another connection is answered with what there is.
+                    self._send(session)
+                self._withdraws(session.update(body, stamps, self.questions.topic_name))
                 self.cache.continues(session, now)
                 return session, False
             return session if isinstance(session, Error) else Error.FETCH_SESSION_ID_NOT_FOUND, False
@@ -254,7 +259,6 @@ class FetchRequests:
         assert fetch is not None
         session.fetch = None
         self.timers.discard(session)
-        self._closes(session, fetch)
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
         leaders: list[BrokerId] = []
@@ -287,20 +291,49 @@ class FetchRequests:
         if leaders:
             said["node_endpoints"] = endpoints(self.runtime.node, leaders)
         fetch.reply(said)
+        if self.cache.sessions.get(session.id) is not session:
+            self._ends(session)
 
-    def _closes(self, session: Session, fetch: Fetch) -> None:
-        if fetch.owner is not None and (sessions := self.owners.get(fetch.owner)) is not None:
+    # Who is gone
+
+    def _is_of(self, session: Session, owner: Hashable | None) -> None:
+        """A session is of the connection that fetched last."""
+        if session.owner == owner:
+            return
+        if (sessions := self.owners.get(session.owner)) is not None:
             sessions.discard(session)
             if not sessions:
-                del self.owners[fetch.owner]
+                del self.owners[session.owner]
+        session.owner = owner
+        if owner is not None:
+            self.owners.setdefault(owner, set()).add(session)
 
     def abandon(self, owner: Hashable, now: Millis) -> Work:
         """A connection is gone: no replica need wait for it, not even for the time that it gave."""
+        parts: list[Part] = []
         for session in self.owners.pop(owner, ()):
-            session.fetch = None
-            for number, part in enumerate(list(session.parts.values())):
-                if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
-                    now = yield
+            session.fetch = session.owner = None
+            parts += session.parts.values()
+        yield from self._withdrawal(_open_questions(parts), now)
+
+    def _ends(self, session: Session) -> None:
+        """A session is over. What waits for it is withdrawn, unless its fetch is still to be answered."""
+        if session.fetch is None and not session.is_privileged:
+            self._is_of(session, None)
+            self._withdraws(session.parts.values())
+
+    def _withdraws(self, parts: Iterable[Part]) -> None:
+        if asked := _open_questions(parts):
+            self.later(self._withdrawal(asked))
+
+    def _withdrawal(self, asked: Sequence[tuple[Part, object]], now: Millis | None = None) -> Work:
+        """These questions, and none that their partitions get meanwhile; from the next turn on without a time."""
+        if now is None:
+            now = yield
+        for number, (part, question) in enumerate(asked):
+            if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
+                now = yield
+            if part.question is question:
                 self.questions.withdraw(part, now)
 
     def _leader_hint(self, part: Part, answer: PartAnswer) -> Answer | None:
@@ -319,6 +352,11 @@ class FetchRequests:
         if answer is None and session.is_privileged:
             return self.questions.moved_position(part)
         return answer
+
+
+def _open_questions(parts: Iterable[Part]) -> list[tuple[Part, object]]:
+    """The parts of a consumer's fetch that replicas have a question of, with that question."""
+    return [(part, part.question) for part in parts if part.question is not None and part.question_number is not None]
 
 
 def _waits_as_one(session: Session) -> bool:

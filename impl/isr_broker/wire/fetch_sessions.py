@@ -128,7 +128,6 @@ class Fetch:
     - `wait`, `until`: how long it waits, and so until when.
     - `due`: it is to be answered, at the end of this turn.
     - `hints`: its answer names the leader where somebody else leads (KIP-951).
-    - `owner`: the connection on which it came, None for nobody who could be gone.
     """
 
     reply: Reply
@@ -142,7 +141,6 @@ class Fetch:
     stage: Stage
     due: bool = False
     hints: bool = False
-    owner: Hashable | None = None
 
 
 @attrs.define(eq=False)
@@ -151,6 +149,7 @@ class Session:
 
     `epoch` is that of the next request, `wait` how long the last one waits, `fetch` the one that is open. `parts` in
     the order in which they are served, whoever had records last. `size`: bytes of records that wait to be sent.
+    `owner`: the connection of a client that fetched last, None once it is gone.
     """
 
     replica: BrokerId
@@ -163,6 +162,7 @@ class Session:
     parts: dict[Key, Part] = attrs.field(factory=dict[Key, Part])
     fetch: Fetch | None = None
     size: int = 0
+    owner: Hashable | None = None
 
     @property
     def is_privileged(self) -> bool:
@@ -174,18 +174,22 @@ class Session:
         """Not all replicas have been asked yet what its fetch asks."""
         return self.fetch is not None and self.fetch.stage is not Stage.WAITS
 
-    def update(self, body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> None:
-        """What a request adds, changes, and forgets."""
+    def update(self, body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> list[Part]:
+        """What a request adds, changes, and forgets; the parts that are there no more."""
+        gone: list[Part | None] = []
         for part in parts_of(body, stamps, name):
             known = self.parts.get(part.key)
             if known is not None:
                 part.position = known.position
             if known is None or not known.same_as(part):
                 self._forgets(known)
+                gone.append(known)
                 self.parts[part.key] = part
         for topic in body.all("forgotten_topics_data"):
             for number in topic.numbers("partitions"):
-                self._forgets(self.parts.pop((_topic(topic), number), None))
+                gone.append(self.parts.pop((_topic(topic), number), None))
+                self._forgets(gone[-1])
+        return [part for part in gone if part is not None]
 
     def puts(self, part: Part, answer: PartAnswer | None) -> None:
         """A replica's answer waits to be sent, or does not any more."""
@@ -234,6 +238,7 @@ class SessionCache:
     first: int = 1
     sessions: dict[int, Session] = attrs.field(factory=dict[int, Session])
     id_count: int = 0
+    is_over: Callable[[Session], None] = lambda _: None
 
     def find(self, session_id: int, epoch: int, by_id: bool) -> Session | Error:
         """The session that a request continues, or why it cannot (FetchManager.newContext)."""
@@ -253,8 +258,10 @@ class SessionCache:
             self.ends(session.id)
 
     def ends(self, session_id: int) -> None:
-        """The session is no more."""
-        self.sessions.pop(session_id, None)
+        """The session is no more, which `is_over` is told."""
+        session = self.sessions.pop(session_id, None)
+        if session is not None:
+            self.is_over(session)
 
     def admits(self, session: Session, now: Millis) -> None:
         """Give a session its id, if there is room or somebody has to make room."""

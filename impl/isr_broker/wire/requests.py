@@ -69,6 +69,7 @@ class Requests:
         self.admin = AdminRequests(self.runtime, self.turns)
         self.produces = ProduceRequests(self.runtime)
         self.fetches = FetchRequests(self.runtime, lambda: self.admin.topics)
+        self.fetches.later = self.turns.begin
         self.epochs = EpochRequests(self.runtime)
         self.offsets = OffsetRequests(self.runtime)
         self.brokers = BrokerRequests(self.runtime)
