@@ -242,7 +242,7 @@ def test_maven_alone_runs_them_all() -> None:
     assert dict(results(UPSTREAM / "target" / "fixed")) == dict.fromkeys([*messages, *runs])
     again = [maven(), "-q", "-B", "test", "-Pfixed", "-Dsimulation.seconds=10"]
     twice = subprocess.run(again, cwd=UPSTREAM, capture_output=True, text=True)
-    assert twice.returncode == 0, f"a second run would change the classes of the first once more: {twice.stdout[-4000:]}"
+    assert twice.returncode == 0, f"a second run changes the classes of the first once more: {twice.stdout[-4000:]}"
 
 
 @pytest.mark.slow

@@ -283,14 +283,14 @@ class FetchRequests:
         topic_rows = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
-        said: dict[str, object] = {
+        fields: dict[str, object] = {
             "session_id": session.id,
             "responses": list(topic_rows),
             HEADER_TAGS: stamp_tags(stamps),
         }
         if leaders:
-            said["node_endpoints"] = endpoints(self.runtime.node, leaders)
-        fetch.reply(said)
+            fields["node_endpoints"] = endpoints(self.runtime.node, leaders)
+        fetch.reply(fields)
         if self.cache.sessions.get(session.id) is not session:
             self._ends(session)
 
@@ -323,14 +323,14 @@ class FetchRequests:
             self._withdraws(session.parts.values())
 
     def _withdraws(self, parts: Iterable[Part]) -> None:
-        if asked := _open_questions(parts):
-            self.later(self._withdrawal(asked))
+        if questions := _open_questions(parts):
+            self.later(self._withdrawal(questions))
 
-    def _withdrawal(self, asked: Sequence[tuple[Part, object]], now: Millis | None = None) -> Work:
+    def _withdrawal(self, questions: Sequence[tuple[Part, object]], now: Millis | None = None) -> Work:
         """These questions, and none that their partitions get meanwhile; from the next turn on without a time."""
         if now is None:
             now = yield
-        for number, (part, question) in enumerate(asked):
+        for number, (part, question) in enumerate(questions):
             if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
                 now = yield
             if part.question is question:

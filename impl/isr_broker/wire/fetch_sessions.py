@@ -176,20 +176,19 @@ class Session:
 
     def update(self, body: Fields, stamps: dict[tuple[str, int], Stamp], name: Callable[[bytes], str]) -> list[Part]:
         """What a request adds, changes, and forgets; the parts that are there no more."""
-        gone: list[Part | None] = []
+        old_parts: list[Part | None] = []
         for part in parts_of(body, stamps, name):
-            known = self.parts.get(part.key)
-            if known is not None:
-                part.position = known.position
-            if known is None or not known.same_as(part):
-                self._forgets(known)
-                gone.append(known)
+            old_part = self.parts.get(part.key)
+            if old_part is not None:
+                part.position = old_part.position
+            if old_part is None or not old_part.same_as(part):
+                old_parts.append(old_part)
                 self.parts[part.key] = part
         for topic in body.all("forgotten_topics_data"):
-            for number in topic.numbers("partitions"):
-                gone.append(self.parts.pop((_topic(topic), number), None))
-                self._forgets(gone[-1])
-        return [part for part in gone if part is not None]
+            old_parts += [self.parts.pop((_topic(topic), number), None) for number in topic.numbers("partitions")]
+        for old_part in old_parts:
+            self._forgets(old_part)
+        return [part for part in old_parts if part is not None]
 
     def puts(self, part: Part, answer: PartAnswer | None) -> None:
         """A replica's answer waits to be sent, or does not any more."""
