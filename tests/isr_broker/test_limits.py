@@ -1363,6 +1363,7 @@ KNOWN = {
     OF_A_CONNECTION,
     OF_TLS,
     OF_A_PART,
+    FILES_LEFT,
     AT_ONCE // OF_A_REFUSAL,
     admin_refusals.MOST_NEW,
     admin_requests.MOST_DESCRIBED,
