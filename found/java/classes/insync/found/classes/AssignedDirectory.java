@@ -20,22 +20,15 @@ public final class AssignedDirectory {
     HeldController controller = new HeldController(3, 0, 2, false, true);
     controller.fence(R2);
     controller.fence(R3);
-    show("r2 and r3 lost their session", controller);
+    Replicas.showSets("r2 and r3 lost their session", controller);
     controller.stopped(R2);
     controller.restarts(R2, OptionalLong.empty(), HeldController.directory(R2, 1));
-    show("r2 has an empty disk, and registers", controller);
+    Replicas.showSets("r2 has an empty disk, and registers", controller);
     int[] before = controller.partition().elr;
     controller.assign(R2, HeldController.directory(R2, 1));
-    show("r2 tells of its new directory", controller);
+    Replicas.showSets("r2 tells of its new directory", controller);
     boolean same = Arrays.equals(before, controller.partition().elr);
     System.out.println("the ELR is " + (same ? "as before" : "empty"));
     System.exit(0);
-  }
-
-  private static void show(String when, HeldController controller) {
-    var partition = controller.partition();
-    Story.step(
-        "%s: ISR %s, ELR %s",
-        when, Replicas.numbers(partition.isr), Replicas.numbers(partition.elr));
   }
 }

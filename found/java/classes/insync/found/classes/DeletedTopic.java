@@ -21,14 +21,14 @@ public final class DeletedTopic {
     HeldController controller = new HeldController(3, 0, 2, false, true);
     controller.fence(1);
     controller.fence(R3);
-    show("r2 and r3 lost their session", controller);
+    Replicas.showSets("r2 and r3 lost their session", controller);
     if (!given.contains("--control")) {
       controller.setMinimum(1);
-      show("min.insync.replicas is set to 1", controller);
+      Replicas.showSets("min.insync.replicas is set to 1", controller);
     }
     controller.unfence(1);
     controller.unfence(R3);
-    show("r2 and r3 are back", controller);
+    Replicas.showSets("r2 and r3 are back", controller);
     controller.deleteTopic();
     Story.step("the topic is deleted");
     controller.stopped(R3);
@@ -41,12 +41,5 @@ public final class DeletedTopic {
       System.out.println("r3 is not registered: " + thrown.getMessage());
     }
     System.exit(0);
-  }
-
-  private static void show(String when, HeldController controller) {
-    var partition = controller.partition();
-    Story.step(
-        "%s: ISR %s, ELR %s",
-        when, Replicas.numbers(partition.isr), Replicas.numbers(partition.elr));
   }
 }

@@ -50,6 +50,12 @@ public final class Replicas {
     all().forEach(replica -> Story.detail("%s", replica));
   }
 
+  /** Prints who is in sync, and who is eligible. */
+  static void showSets(String when, HeldController controller) {
+    PartitionRegistration partition = controller.partition();
+    Story.step("%s: ISR %s, ELR %s", when, numbers(partition.isr), numbers(partition.elr));
+  }
+
   /** Brokers by their numbers in a story, of which Kafka's ids are one less. */
   static List<Integer> numbers(int[] ids) {
     return Arrays.stream(ids).mapToObj(id -> id + 1).toList();
