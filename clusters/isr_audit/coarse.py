@@ -1,7 +1,7 @@
 """What survives with more replicas than the whole protocol is explored with: by the coarse model of `insync drill`.
 
 That model does more than the protocol, so what survives there survives (docs/drill.md#what-is-explored). What may be
-lost there is no answer here. The table is made by `python -m tests.support.audit_answers`; an answer whose design has
+lost there is no answer here. The table is made by `python -m tests.support.coarse_answers`; an answer whose design has
 changed since is not used.
 """
 
@@ -36,11 +36,11 @@ class CoarseTable(TypedDict):
 
 def survives(design: str, settings: Settings, fault: Fault) -> bool:
     """Whether no record that was acknowledged with acks=all is lost by the fault; False where that is not known."""
-    kept_disk = next((f for f in COARSE_FAULTS if f.budget == fault.budget and f.takes_disk == fault.takes_disk), None)
-    if kept_disk is None or settings.acks != "all":
+    # A fault of flushed records is another one by its budget, and keeps its name.
+    same = next((f for f in COARSE_FAULTS if f.budget == fault.budget and f.takes_disk == fault.takes_disk), None)
+    if same is None or settings.acks != "all":
         return False
-    name = kept_disk.name
-    return (design, settings.replicas, settings.min_insync, settings.unclean, name) in survivors()
+    return (design, settings.replicas, settings.min_insync, settings.unclean, same.name) in survivors()
 
 
 @cache

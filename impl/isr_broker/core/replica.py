@@ -46,7 +46,7 @@ from isr_broker.core.replica_state import (
     ProducerAppend,
     Replica,
     Step,
-    with_consumers,
+    without_consumers,
 )
 from isr_broker.core.truncation import refuses_to_say
 from isr_broker.core.watermark import refuses_fetch
@@ -74,8 +74,7 @@ def handle(replica: Replica, replica_input: ReplicaInput, now: Millis) -> Step:
             leads = isinstance(replica.role, Leading)
             return leader.leader_hears(replica, replica_input, now) if leads else Step(replica)
         case Withdrawal():
-            rest = tuple(c for c in replica.consumers if c.request.request != replica_input.request)
-            return Step(with_consumers(replica, rest))
+            return Step(without_consumers(replica, lambda c: c.request.request == replica_input.request)[0])
         case Produce() | Consume() | DeleteRecords() | FetchRequest() | OffsetForLeaderEpochRequest():
             return _answer_question(replica, replica_input, now)
 
@@ -179,7 +178,7 @@ def _leaving(before: Replica, step: Step) -> Step:
     """A step into another epoch: whoever waited for it in the last one is told."""
     if step.core.pending_operation is not None or not (isinstance(before.role, Leading) or before.consumers):
         return step
-    core = with_consumers(step.core, ())
+    core, _ = without_consumers(step.core, lambda _: True)
     fenced = core.leader_epoch > before.leader_epoch and before.settings.insync_design.fences_fetches
     return attrs.evolve(step, core=core, effects=(*leader.steps_down(before, fenced), *step.effects))
 

@@ -6,6 +6,7 @@ model that it is the concrete form of.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import attrs
@@ -264,10 +265,15 @@ def with_consumer(replica: Replica, consumer: ParkedConsume) -> Replica:
     return attrs.evolve(replica, consumers=(*replica.consumers, consumer), consumers_until=until)
 
 
-def with_consumers(replica: Replica, consumers: tuple[ParkedConsume, ...]) -> Replica:
-    """Those that still wait for the watermark."""
-    until = min((consumer.deadline for consumer in consumers), default=None)
-    return attrs.evolve(replica, consumers=consumers, consumers_until=until)
+def without_consumers(replica: Replica, leaves: Callable[[ParkedConsume], bool]) -> tuple[Replica, list[ParkedConsume]]:
+    """The replica for which these wait no more, and who they are, in their order."""
+    leavers, rest = list[ParkedConsume](), list[ParkedConsume]()
+    for consumer in replica.consumers:
+        (leavers if leaves(consumer) else rest).append(consumer)
+    if not leavers:
+        return replica, leavers
+    until = min((consumer.deadline for consumer in rest), default=None)
+    return attrs.evolve(replica, consumers=tuple(rest), consumers_until=until), leavers
 
 
 def flushes(replica: Replica, end: Offset) -> bool:

@@ -28,7 +28,7 @@ from isr_broker.core.replica_state import (
     Step,
     leading,
     with_consumer,
-    with_consumers,
+    without_consumers,
 )
 
 # What is committed.
@@ -104,10 +104,8 @@ def moves(replica: Replica, watermark: Offset) -> tuple[Replica, list[ReplicaEff
         replica = attrs.evolve(replica, high_watermark=watermark)
     if not replica.consumers:
         return replica, []
-    ready, rest = list[ParkedConsume](), list[ParkedConsume]()
-    for c in replica.consumers:
-        (ready if watermark > max(c.request.offset, c.request.known_watermark) else rest).append(c)
-    return with_consumers(replica, tuple(rest)), [records_for(replica, c.request) for c in ready]
+    rest, ready = without_consumers(replica, lambda c: watermark > max(c.request.offset, c.request.known_watermark))
+    return rest, [records_for(replica, c.request) for c in ready]
 
 
 # Answers.
@@ -153,12 +151,9 @@ def epoch_error(replica: Replica, epoch: LeaderEpoch) -> Error:
 
 def without_unreadable(replica: Replica) -> tuple[Replica, list[ReplicaEffect]]:
     """Parked consumers whose offset is no longer in the log are answered OFFSET_OUT_OF_RANGE (DelayedFetch)."""
-    gone = [c for c in replica.consumers if not replica.log.start <= c.request.offset <= replica.log.end]
-    if not gone:
-        return replica, []
-    rest = tuple(c for c in replica.consumers if replica.log.start <= c.request.offset <= replica.log.end)
-    answers: list[ReplicaEffect] = [_refusal(replica, c.request, Error.OFFSET_OUT_OF_RANGE) for c in gone]
-    return with_consumers(replica, rest), answers
+    log = replica.log
+    rest, gone = without_consumers(replica, lambda c: not log.start <= c.request.offset <= log.end)
+    return rest, [_refusal(replica, c.request, Error.OFFSET_OUT_OF_RANGE) for c in gone]
 
 
 def out_of_range(replica: Replica, fetch: FetchRequest) -> AnswerFetch:
@@ -200,9 +195,8 @@ def answer_late_consumers(replica: Replica, now: Millis) -> tuple[Replica, list[
     """Those who have waited long enough are given what there is."""
     if replica.consumers_until is None or replica.consumers_until > now:
         return replica, []
-    late = [c for c in replica.consumers if c.deadline <= now]
-    rest = tuple(c for c in replica.consumers if c.deadline > now)
-    return with_consumers(replica, rest), [records_for(replica, c.request) for c in late]
+    rest, late = without_consumers(replica, lambda c: c.deadline <= now)
+    return rest, [records_for(replica, c.request) for c in late]
 
 
 def sent_away(replica: Replica) -> list[ReplicaEffect]:

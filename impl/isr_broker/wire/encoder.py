@@ -84,10 +84,7 @@ def varint(out: bytearray, value: int) -> None:
 def _tagged(out: bytearray, fields: Sequence[tuple[int, str, Write, bytes]], values: Answer) -> None:
     """Those tagged fields that are not what whoever does not find them takes them to be."""
     said = [(tag, _bytes(write, values[name]), default) for tag, name, write, default in fields if name in values]
-    if said:
-        tags(out, [(tag, data) for tag, data, default in said if data != default])
-    else:
-        out.append(0)
+    tags(out, [(tag, data) for tag, data, default in said if data != default])
 
 
 def _bytes(write: Write, value: object) -> bytes:
