@@ -1,168 +1,51 @@
 package org.apache.kafka.controller;
 
 import kafka.cluster.Partition;
-import kafka.coordinator.transaction.TransactionCoordinator;
-import kafka.log.LogManager;
-import kafka.server.AlterPartitionManager;
-import kafka.server.BlockingSend;
-import kafka.server.DefaultAlterPartitionManager;
-import kafka.server.DelayedFetch;
-import kafka.server.KafkaConfig;
-import kafka.server.QuotaFactory;
-import kafka.server.QuotaFactory.QuotaManagers;
-import kafka.server.RemoteLeaderEndPoint;
-import kafka.server.ReplicaFetcherManager;
-import kafka.server.ReplicaFetcherThread;
-import kafka.server.ReplicaManager;
-import kafka.server.ReplicationQuotaManager;
-import kafka.server.TopicConfigHandler;
-import kafka.server.metadata.BrokerMetadataPublisher;
-import kafka.server.metadata.DynamicConfigPublisher;
-import kafka.server.share.SharePartitionManager;
 
 import org.apache.kafka.clients.ClientRequest;
-import org.apache.kafka.clients.ClientResponse;
-import org.apache.kafka.clients.FetchSessionHandler;
-import org.apache.kafka.clients.ManualMetadataUpdater;
-import org.apache.kafka.clients.MockClient;
-import org.apache.kafka.clients.NodeApiVersions;
-import org.apache.kafka.clients.admin.AlterConfigOp.OpType;
-import org.apache.kafka.common.ElectionType;
-import org.apache.kafka.common.Node;
-import org.apache.kafka.common.TopicIdPartition;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.compress.Compression;
-import org.apache.kafka.common.config.ConfigResource;
-import org.apache.kafka.common.config.TopicConfig;
-import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
-import org.apache.kafka.common.errors.StaleBrokerEpochException;
-import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData;
-import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData.ReassignablePartition;
-import org.apache.kafka.common.message.AlterPartitionReassignmentsRequestData.ReassignableTopic;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.message.AlterPartitionRequestData.BrokerState;
 import org.apache.kafka.common.message.AlterPartitionResponseData;
-import org.apache.kafka.common.message.BrokerHeartbeatRequestData;
-import org.apache.kafka.common.message.BrokerRegistrationRequestData;
-import org.apache.kafka.common.message.FetchResponseData;
-import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsPartition;
-import org.apache.kafka.common.message.ListOffsetsResponseData;
-import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsPartitionResponse;
-import org.apache.kafka.common.message.ListOffsetsResponseData.ListOffsetsTopicResponse;
-import org.apache.kafka.common.metadata.BrokerRegistrationChangeRecord;
-import org.apache.kafka.common.metadata.ClearElrRecord;
-import org.apache.kafka.common.metadata.ConfigRecord;
-import org.apache.kafka.common.metadata.FeatureLevelRecord;
-import org.apache.kafka.common.metadata.PartitionChangeRecord;
-import org.apache.kafka.common.metadata.PartitionRecord;
-import org.apache.kafka.common.metadata.RegisterBrokerRecord;
-import org.apache.kafka.common.metadata.TopicRecord;
-import org.apache.kafka.common.metrics.JmxReporter;
-import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.network.ListenerName;
-import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.record.internal.FileRecords;
-import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.Records;
-import org.apache.kafka.common.record.internal.SimpleRecord;
-import org.apache.kafka.common.requests.AbstractRequest;
-import org.apache.kafka.common.requests.AbstractResponse;
-import org.apache.kafka.common.requests.AlterPartitionRequest;
 import org.apache.kafka.common.requests.AlterPartitionResponse;
-import org.apache.kafka.common.requests.FetchMetadata;
-import org.apache.kafka.common.requests.FetchRequest;
-import org.apache.kafka.common.requests.FetchResponse;
-import org.apache.kafka.common.requests.ListOffsetsRequest;
-import org.apache.kafka.common.requests.ListOffsetsResponse;
-import org.apache.kafka.common.requests.ProduceResponse.PartitionResponse;
-import org.apache.kafka.common.requests.RequestHeader;
-import org.apache.kafka.common.security.auth.SecurityProtocol;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Utils;
-import org.apache.kafka.coordinator.group.GroupCoordinator;
-import org.apache.kafka.coordinator.share.ShareCoordinator;
-import org.apache.kafka.image.MetadataDelta;
-import org.apache.kafka.image.MetadataImage;
-import org.apache.kafka.image.MetadataProvenance;
-import org.apache.kafka.image.loader.LogDeltaManifest;
+import org.apache.kafka.controller.SimulatedBroker.AlterPartitionExchange;
+import org.apache.kafka.controller.SimulatedBroker.FetchExchange;
+import org.apache.kafka.controller.SimulatedBroker.FetcherThread;
 import org.apache.kafka.metadata.BrokerHeartbeatReply;
 import org.apache.kafka.metadata.BrokerRegistration;
-import org.apache.kafka.metadata.FinalizedControllerFeatures;
-import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.metadata.Replicas;
-import org.apache.kafka.metadata.publisher.AclPublisher;
-import org.apache.kafka.metadata.publisher.DelegationTokenPublisher;
-import org.apache.kafka.metadata.publisher.DynamicClientQuotaPublisher;
-import org.apache.kafka.metadata.publisher.DynamicTopicClusterQuotaPublisher;
-import org.apache.kafka.metadata.publisher.ScramPublisher;
-import org.apache.kafka.raft.LeaderAndEpoch;
-import org.apache.kafka.server.ControllerInformation;
-import org.apache.kafka.server.DelayedActionQueue;
-import org.apache.kafka.server.NodeToControllerQueueItem;
-import org.apache.kafka.server.NodeToControllerRequestThread;
-import org.apache.kafka.server.PartitionFetchState;
 import org.apache.kafka.server.ReplicaFetch;
-import org.apache.kafka.server.ResultWithPartitions;
-import org.apache.kafka.server.common.ApiMessageAndVersion;
-import org.apache.kafka.server.common.ControllerRequestCompletionHandler;
-import org.apache.kafka.server.common.DirectoryEventHandler;
-import org.apache.kafka.server.common.EligibleLeaderReplicasVersion;
-import org.apache.kafka.server.common.KRaftVersion;
-import org.apache.kafka.server.common.MetadataVersion;
-import org.apache.kafka.server.common.NodeToControllerChannelManager;
-import org.apache.kafka.server.common.RequestLocal;
-import org.apache.kafka.server.common.TransactionVersion;
-import org.apache.kafka.server.config.ConfigType;
-import org.apache.kafka.server.metrics.KafkaYammerMetrics;
-import org.apache.kafka.server.network.BrokerEndPoint;
 import org.apache.kafka.server.partition.PartitionState;
 import org.apache.kafka.server.partition.PendingExpandIsr;
-import org.apache.kafka.server.purgatory.DelayedOperation;
-import org.apache.kafka.server.purgatory.DelayedOperationPurgatory;
 import org.apache.kafka.server.replica.ReplicaState;
 import org.apache.kafka.server.storage.log.FetchIsolation;
-import org.apache.kafka.server.storage.log.FetchParams;
-import org.apache.kafka.server.storage.log.FetchPartitionData;
-import org.apache.kafka.server.util.FileLock;
-import org.apache.kafka.server.util.MockScheduler;
 import org.apache.kafka.server.util.MockTime;
-import org.apache.kafka.server.util.timer.MockTimer;
 import org.apache.kafka.storage.internals.checkpoint.CleanShutdownFileHandler;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.CleanerConfig;
-import org.apache.kafka.storage.internals.log.LogConfig;
-import org.apache.kafka.storage.internals.log.LogDirFailureChannel;
-import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
-import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 import org.junit.jupiter.api.Test;
 
 import java.io.File;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
-import java.lang.reflect.Proxy;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
-import java.util.Properties;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
@@ -170,17 +53,10 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-import scala.Function0;
-import scala.Option;
-import scala.Tuple2;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.BoxedUnit;
-
-import static org.apache.kafka.controller.ControllerRequestContextUtil.anonymousContextFor;
+import static org.apache.kafka.controller.SimulatedBroker.CONTROLLER;
+import static org.apache.kafka.controller.SimulatedBroker.STALE_REQUEST_MS;
+import static org.apache.kafka.controller.SimulatedController.TOPIC;
 import static org.junit.jupiter.api.Assertions.fail;
-import static org.mockito.Mockito.mock;
-import static org.mockito.Mockito.withSettings;
 
 /**
  * A deterministic simulation of the replication of one partition: a controller and four brokers in one thread, with a
@@ -205,13 +81,8 @@ import static org.mockito.Mockito.withSettings;
  */
 public class ReplicationSimulationTest {
     private static final int NUM_BROKERS = 4;
-    private static final String TOPIC = "foo";
-    private static final TopicPartition PARTITION = new TopicPartition(TOPIC, 0);
     private static final long START_MS = 1_000_000_000L;
     private static final long HEARTBEAT_INTERVAL_MS = 8000; // less than broker.session.timeout.ms
-    private static final Node CONTROLLER = new Node(3000, "localhost", 9093);
-    /** What has been sent on a connection which is closed by now may still arrive for so long. */
-    private static final long STALE_REQUEST_MS = 120_000;
     /** replica.socket.timeout.ms and controller.socket.timeout.ms. */
     private static final long SOCKET_TIMEOUT_MS = 30_000;
 
@@ -400,647 +271,6 @@ public class ReplicationSimulationTest {
         }
     }
 
-    // The controller
-
-    /** The controller without Raft: the records of each decision are a batch, which is committed at once. */
-    private static final class Controller extends ReplicationControlTestContext {
-        final List<List<ApiMessageAndVersion>> batches = new ArrayList<>();
-        private final Runnable onPartitionChange;
-        private long nextOffset;
-
-        Controller(int minInSyncReplicas, MockTime time, Runnable onPartitionChange) {
-            super(Integer.toString(minInSyncReplicas), time);
-            this.onPartitionChange = onPartitionChange;
-            append(List.of(
-                featureLevel(MetadataVersion.FEATURE_NAME, MetadataVersion.latestProduction().featureLevel()),
-                featureLevel(EligibleLeaderReplicasVersion.FEATURE_NAME,
-                    EligibleLeaderReplicasVersion.ELRV_1.featureLevel())));
-        }
-
-        private static ApiMessageAndVersion featureLevel(String name, short level) {
-            return new ApiMessageAndVersion(new FeatureLevelRecord().setName(name).setFeatureLevel(level), (short) 0);
-        }
-
-        private void append(List<ApiMessageAndVersion> records) {
-            batches.add(records);
-            nextOffset += records.size();
-        }
-
-        @Override
-        void replay(List<ApiMessageAndVersion> records) {
-            if (records.isEmpty()) {
-                return;
-            }
-            long offset = nextOffset;
-            for (ApiMessageAndVersion record : records) {
-                replay(record.message(), offset++);
-            }
-            append(records);
-            onPartitionChange.run();
-        }
-
-        private void replay(ApiMessage message, long offset) {
-            if (message instanceof RegisterBrokerRecord record) {
-                clusterControl.replay(record, offset);
-            } else if (message instanceof BrokerRegistrationChangeRecord record) {
-                clusterControl.replay(record);
-            } else if (message instanceof ConfigRecord record) {
-                configurationControl.replay(record);
-            } else if (message instanceof TopicRecord record) {
-                replicationControl.replay(record);
-            } else if (message instanceof PartitionRecord record) {
-                replicationControl.replay(record);
-            } else if (message instanceof PartitionChangeRecord record) {
-                replicationControl.replay(record);
-            } else if (message instanceof ClearElrRecord record) {
-                replicationControl.replay(record);
-            } else {
-                throw new IllegalStateException("Unexpected record " + message);
-            }
-        }
-
-        /** The new broker epoch; empty if the session of the last incarnation is still valid. */
-        OptionalLong registerBroker(int brokerId, Uuid incarnationId, OptionalLong previousBrokerEpoch) {
-            BrokerRegistrationRequestData request = new BrokerRegistrationRequestData().
-                setBrokerId(brokerId).
-                setClusterId(clusterControl.clusterId()).
-                setIncarnationId(incarnationId).
-                setLogDirs(List.of(logDirId(brokerId))).
-                setPreviousBrokerEpoch(previousBrokerEpoch.orElse(-1));
-            request.listeners().add(new BrokerRegistrationRequestData.Listener().
-                setName("PLAINTEXT").
-                setHost("localhost").
-                setPort(9092 + brokerId).
-                setSecurityProtocol(SecurityProtocol.PLAINTEXT.id));
-            request.features().add(new BrokerRegistrationRequestData.Feature().
-                setName(MetadataVersion.FEATURE_NAME).
-                setMinSupportedVersion(MetadataVersion.MINIMUM_VERSION.featureLevel()).
-                setMaxSupportedVersion(MetadataVersion.latestTesting().featureLevel()));
-            request.features().add(new BrokerRegistrationRequestData.Feature().
-                setName(EligibleLeaderReplicasVersion.FEATURE_NAME).
-                setMinSupportedVersion((short) 0).
-                setMaxSupportedVersion((short) 1));
-            long brokerEpoch = nextOffset;
-            try {
-                replay(clusterControl.registerBroker(request, brokerEpoch,
-                    new FinalizedControllerFeatures(featureControl.finalizedFeatures(Long.MAX_VALUE).featureMap(),
-                        Long.MAX_VALUE), true).records());
-                // The record of the registration comes after those about the shutdown of the last incarnation.
-                return OptionalLong.of(clusterControl.registration(brokerId).epoch());
-            } catch (DuplicateBrokerRegistrationException e) {
-                return OptionalLong.empty();
-            }
-        }
-
-        BrokerHeartbeatReply heartbeat(int brokerId, long brokerEpoch, long metadataOffset, boolean wantShutDown) {
-            clusterControl.trackBrokerHeartbeat(brokerId, brokerEpoch);
-            ControllerResult<BrokerHeartbeatReply> result = replicationControl.processBrokerHeartbeat(
-                new BrokerHeartbeatRequestData().
-                    setBrokerId(brokerId).
-                    setBrokerEpoch(brokerEpoch).
-                    setCurrentMetadataOffset(metadataOffset).
-                    setWantFence(false).
-                    setWantShutDown(wantShutDown),
-                clusterControl.registerBrokerRecordOffset(brokerId).getAsLong());
-            replay(result.records());
-            if (result.response().inControlledShutdown()) {
-                clusterControl.heartbeatManager().maybeUpdateControlledShutdownOffset(brokerId, nextOffset - 1);
-            }
-            return result.response();
-        }
-
-        void fenceStaleBrokers() {
-            ControllerResult<Boolean> result;
-            do {
-                result = replicationControl.maybeFenceOneStaleBroker();
-                replay(result.records());
-            } while (result.response());
-        }
-
-        AlterPartitionResponseData handleAlterPartition(AlterPartitionRequestData request) {
-            try {
-                ControllerResult<AlterPartitionResponseData> result = replicationControl.alterPartition(
-                    anonymousContextFor(ApiKeys.ALTER_PARTITION), request.duplicate());
-                replay(result.records());
-                return result.response();
-            } catch (StaleBrokerEpochException e) {
-                return new AlterPartitionResponseData().setErrorCode(Errors.STALE_BROKER_EPOCH.code());
-            }
-        }
-
-        /** Null cancels. */
-        Errors reassign(List<Integer> replicas) {
-            ControllerResult<org.apache.kafka.common.message.AlterPartitionReassignmentsResponseData> result =
-                replicationControl.alterPartitionReassignments(new AlterPartitionReassignmentsRequestData().setTopics(
-                    List.of(new ReassignableTopic().setName(TOPIC).setPartitions(List.of(
-                        new ReassignablePartition().setPartitionIndex(0).setReplicas(replicas))))));
-            replay(result.records());
-            return Errors.forCode(result.response().responses().get(0).partitions().get(0).errorCode());
-        }
-
-        Errors electPreferredLeader() {
-            List<ApiMessageAndVersion> records = new ArrayList<>();
-            Errors error = replicationControl.electLeader(TOPIC, 0, ElectionType.PREFERRED, records).error();
-            replay(records);
-            return error;
-        }
-
-        boolean setMinInSyncReplicas(int value) {
-            ControllerResult<?> result = configurationControl.incrementalAlterConfigs(
-                Map.of(new ConfigResource(ConfigResource.Type.TOPIC, TOPIC), Map.of(
-                    TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, Map.entry(OpType.SET, Integer.toString(value)))),
-                false, false);
-            replay(result.records());
-            return !result.records().isEmpty();
-        }
-
-        boolean isReassigning() {
-            return partition().addingReplicas.length + partition().removingReplicas.length > 0;
-        }
-
-        int minInSyncReplicas() {
-            return Integer.parseInt(
-                configurationControl.getTopicConfig(TOPIC, TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG).value());
-        }
-
-        OptionalLong controlledShutdownOffset(int brokerId) {
-            return clusterControl.registration(brokerId).inControlledShutdown() ?
-                clusterControl.heartbeatManager().controlledShutdownOffset(brokerId) : OptionalLong.empty();
-        }
-
-        boolean isActive(int brokerId) {
-            return !registration(brokerId).fenced() && !registration(brokerId).inControlledShutdown();
-        }
-
-        BrokerRegistration registration(int brokerId) {
-            return clusterControl.brokerRegistrations().get(brokerId);
-        }
-
-        PartitionRegistration partition() {
-            Uuid topicId = replicationControl.getTopicId(TOPIC);
-            return topicId == null ? null : replicationControl.getPartition(topicId, 0);
-        }
-
-        String describe() {
-            PartitionRegistration partition = partition();
-            String fenced = clusterControl.brokerRegistrations().values().stream().
-                filter(registration -> registration.fenced() || registration.inControlledShutdown()).
-                map(registration -> registration.id() + (registration.fenced() ? "" : " (shutting down)")).
-                collect(Collectors.joining(", "));
-            String reassignment = partition.addingReplicas.length + partition.removingReplicas.length == 0 ? "" :
-                String.format(", adding %s, removing %s", Arrays.toString(partition.addingReplicas),
-                    Arrays.toString(partition.removingReplicas));
-            return String.format("controller: leader %d, epoch %d, partition epoch %d, replicas %s%s, ISR %s, ELR %s%s",
-                partition.leader, partition.leaderEpoch, partition.partitionEpoch, Arrays.toString(partition.replicas),
-                reassignment, Arrays.toString(partition.isr), Arrays.toString(partition.elr),
-                fenced.isEmpty() ? "" : ", fenced " + fenced);
-        }
-    }
-
-    private static Uuid logDirId(int brokerId) {
-        return new Uuid(1000, 1 + brokerId);
-    }
-
-    // The brokers
-
-    /** A request of a fetcher thread, and its response. */
-    private static final class FetchExchange {
-        final SimulatedFetcherThread fetcher;
-        final ReplicaFetch fetch;
-        final FetchRequest request;
-        final Process leader;
-        final long sentMs;
-        boolean isReceived;
-        FetchResponse response;
-
-        FetchExchange(SimulatedFetcherThread fetcher, ReplicaFetch fetch, Process leader, long sentMs) {
-            this.fetcher = fetcher;
-            this.fetch = fetch;
-            this.request = fetch.fetchRequest().build();
-            this.leader = leader;
-            this.sentMs = sentMs;
-        }
-
-        @Override
-        public String toString() {
-            FetchRequest.PartitionData data = fetch.partitionData().get(PARTITION);
-            return String.format("(offset %d, epoch %d)", data.fetchOffset, data.currentLeaderEpoch.orElse(-1));
-        }
-    }
-
-    /** A request to the controller, and its response. */
-    private static final class AlterPartitionExchange {
-        final ClientRequest request;
-        final AlterPartitionRequestData data;
-        final Process leader;
-        final long sentMs;
-        AlterPartitionResponseData response;
-
-        AlterPartitionExchange(ClientRequest request, Process leader, long sentMs) {
-            this.request = request;
-            this.data = ((AlterPartitionRequest) request.requestBuilder().build()).data().duplicate();
-            this.leader = leader;
-            this.sentMs = sentMs;
-        }
-
-        boolean isConnected() {
-            return leader.isRunning && leader.channel.client.requests().contains(request);
-        }
-
-        AlterPartitionRequestData.PartitionData partition() {
-            return data.topics().get(0).partitions().get(0);
-        }
-
-        List<Integer> newIsr() {
-            return partition().newIsrWithEpochs().stream().map(BrokerState::brokerId).toList();
-        }
-
-        boolean isExpired(long nowMs) {
-            return !isConnected() && nowMs - sentMs > STALE_REQUEST_MS;
-        }
-
-        /** It has not arrived, and it is about the partition as it is. */
-        boolean mayBeAccepted(PartitionRegistration registration, long nowMs) {
-            return response == null && data.brokerId() == registration.leader &&
-                partition().leaderEpoch() == registration.leaderEpoch &&
-                partition().partitionEpoch() == registration.partitionEpoch && !isExpired(nowMs);
-        }
-
-        @Override
-        public String toString() {
-            return newIsr() + " at partition epoch " + partition().partitionEpoch();
-        }
-    }
-
-    /** RemoteLeaderEndPoint, whose requests the simulation sends. */
-    private static final class SimulatedLeaderEndPoint extends RemoteLeaderEndPoint {
-        private ReplicaFetch fetch;
-
-        SimulatedLeaderEndPoint(SimulatedSender sender, Process process) {
-            super("", sender, new FetchSessionHandler(new LogContext(), sender.brokerEndPoint().id()), process.config,
-                process.replicaManager, QuotaFactory.UNBOUNDED_QUOTA, () -> process.metadataCache.metadataVersion(),
-                () -> process.brokerEpoch);
-        }
-
-        @Override
-        public ResultWithPartitions<Optional<ReplicaFetch>> buildFetch(
-            Map<TopicPartition, PartitionFetchState> states
-        ) {
-            ResultWithPartitions<Optional<ReplicaFetch>> result = super.buildFetch(states);
-            fetch = result.result().orElse(null);
-            return new ResultWithPartitions<>(Optional.empty(), result.partitionsWithError());
-        }
-    }
-
-    /** ReplicaFetcherThread without a thread: doWork builds a request, and the response is handled by itself. */
-    private static final class SimulatedFetcherThread extends ReplicaFetcherThread {
-        private final SimulatedSender sender;
-        private final SimulatedLeaderEndPoint endPoint;
-
-        SimulatedFetcherThread(SimulatedSender sender, SimulatedLeaderEndPoint endPoint, Process process) {
-            super("ReplicaFetcherThread-0-" + sender.brokerEndPoint().id(), endPoint, process.config,
-                process.replicaManager.replicaFetcherManager().failedPartitions(), process.replicaManager,
-                QuotaFactory.UNBOUNDED_QUOTA, "");
-            this.sender = sender;
-            this.endPoint = endPoint;
-        }
-
-        @Override
-        public void start() { }
-
-        @Override
-        public void awaitShutdown() { }
-
-        ReplicaFetch nextFetch() {
-            endPoint.fetch = null;
-            doWork();
-            return endPoint.fetch;
-        }
-
-        void handleResponse(FetchExchange exchange) {
-            sender.fetchResponse = exchange.response;
-            processFetchRequest(exchange.fetch.partitionData(), exchange.fetch.fetchRequest());
-            sender.fetchResponse = null;
-        }
-    }
-
-    /** A connection to another broker: the response is the one which the simulation delivers. */
-    private record SimulatedConnection(BrokerEndPoint brokerEndPoint, Simulation simulation) { }
-
-    private static final class SimulatedSender implements BlockingSend {
-        private final SimulatedConnection connection;
-        private FetchResponse fetchResponse;
-
-        SimulatedSender(SimulatedConnection connection) {
-            this.connection = connection;
-        }
-
-        @Override
-        public BrokerEndPoint brokerEndPoint() {
-            return connection.brokerEndPoint();
-        }
-
-        @Override
-        public ClientResponse sendRequest(AbstractRequest.Builder<? extends AbstractRequest> builder) {
-            AbstractRequest request = builder.build();
-            AbstractResponse response = request instanceof ListOffsetsRequest listOffsets ?
-                connection.simulation().listOffsets(brokerEndPoint().id(), listOffsets) : fetchResponse;
-            return new ClientResponse(new RequestHeader(request.apiKey(), request.version(), "", 0), null, "", 0, 0,
-                false, null, null, response);
-        }
-
-        @Override
-        public void initiateClose() { }
-
-        @Override
-        public void close() { }
-    }
-
-    /** NodeToControllerRequestThread without a thread, on a MockClient. */
-    private static final class SimulatedChannelManager implements NodeToControllerChannelManager {
-        final MockClient client;
-        private final MockTime time;
-        private final NodeToControllerRequestThread thread;
-
-        SimulatedChannelManager(KafkaConfig config, MockTime time) {
-            this.time = time;
-            client = new MockClient(time, List.of(CONTROLLER));
-            thread = new NodeToControllerRequestThread(client, new ManualMetadataUpdater(),
-                () -> new ControllerInformation(Optional.of(CONTROLLER), ListenerName.normalised("CONTROLLER"),
-                    SecurityProtocol.PLAINTEXT, ""),
-                config, time, "to-controller", Long.MAX_VALUE);
-            thread.setStarted(true);
-        }
-
-        @Override
-        public void sendRequest(AbstractRequest.Builder<? extends AbstractRequest> request,
-                                ControllerRequestCompletionHandler callback) {
-            thread.enqueue(new NodeToControllerQueueItem(time.milliseconds(), request, callback));
-        }
-
-        void poll() {
-            do {
-                thread.doWork();
-            } while (thread.queueSize() > 0 || client.hasPendingResponses());
-        }
-
-        boolean isIdle() {
-            return thread.queueSize() == 0 && !client.hasPendingResponses() && !client.hasInFlightRequests();
-        }
-
-        @Override
-        public void start() { }
-
-        @Override
-        public void shutdown() { }
-
-        @Override
-        public Optional<NodeApiVersions> controllerApiVersions() {
-            return Optional.empty();
-        }
-
-        @Override
-        public long getTimeoutMs() {
-            return Long.MAX_VALUE;
-        }
-    }
-
-    /** What runs of a broker between its start and its end. */
-    private static final class Process {
-        private static final Metrics METRICS = new Metrics();
-        private static final Map<String, KafkaConfig> CONFIGS = new HashMap<>();
-        private static final Map<KafkaConfig, LogConfig> LOG_CONFIGS = new HashMap<>();
-        private static final Map<Integer, QuotaManagers> QUOTAS = new HashMap<>();
-        private static final BrokerTopicStats BROKER_TOPIC_STATS = new BrokerTopicStats();
-        /** For operations which the simulation does not have. */
-        private static final Map<String, DelayedOperationPurgatory<?>> IDLE_PURGATORIES = new HashMap<>();
-
-        static {
-            // Nobody looks at them, and they take most of the time in which a broker starts.
-            KafkaYammerMetrics.INSTANCE.configure(Map.of(JmxReporter.EXCLUDE_CONFIG, ".*"));
-        }
-
-        final int id;
-        final Simulation simulation;
-        final KafkaConfig config;
-        final MockScheduler scheduler;
-        final MockTimer timer;
-        final KRaftMetadataCache metadataCache;
-        final LogManager logManager;
-        final SimulatedChannelManager channel;
-        final ReplicaManager replicaManager;
-        final BrokerMetadataPublisher publisher;
-        final long brokerEpoch;
-
-        boolean isRunning = true;
-        boolean wantShutDown;
-        MetadataImage image = MetadataImage.EMPTY;
-        int numBatches;
-        boolean isLogRead;
-        FetchExchange fetch;
-
-        Process(int id, long brokerEpoch, Simulation simulation) throws IOException {
-            this.id = id;
-            this.brokerEpoch = brokerEpoch;
-            this.simulation = simulation;
-            MockTime time = simulation.time;
-            config = CONFIGS.computeIfAbsent(id + "-" + simulation.minInSyncReplicas, key -> createConfig());
-            QuotaManagers quotas = QUOTAS.computeIfAbsent(id, key ->
-                QuotaFactory.instantiate(config, METRICS, time, "broker-" + id, ""));
-            scheduler = new MockScheduler(time);
-            timer = new MockTimer(time);
-            metadataCache = new KRaftMetadataCache(id, () -> KRaftVersion.LATEST_PRODUCTION);
-            LogDirFailureChannel logDirFailureChannel = new LogDirFailureChannel(1);
-            logManager = createLogManager(time, logDirFailureChannel);
-            channel = new SimulatedChannelManager(config, time);
-            Function0<Object> brokerEpochSupplier = () -> brokerEpoch;
-            AlterPartitionManager alterPartitionManager =
-                new DefaultAlterPartitionManager(channel, scheduler, time, id, brokerEpochSupplier);
-            replicaManager = new ReplicaManager(config, METRICS, time, scheduler, logManager, Option.empty(), quotas,
-                metadataCache, logDirFailureChannel, alterPartitionManager, BROKER_TOPIC_STATS, purgatory("Produce"),
-                this.<DelayedFetch>purgatory("Fetch"), idlePurgatory("DeleteRecords"), idlePurgatory("RemoteFetch"),
-                idlePurgatory("RemoteListOffsets"), idlePurgatory("ShareFetch"), brokerEpochSupplier, Option.empty(),
-                DirectoryEventHandler.NOOP, new DelayedActionQueue()) {
-                @Override
-                public ReplicaFetcherManager createReplicaFetcherManager(Metrics metrics,
-                                                                         org.apache.kafka.common.utils.Time time,
-                                                                         ReplicationQuotaManager quotaManager) {
-                    return Process.this.createReplicaFetcherManager(this, quotaManager);
-                }
-            };
-            publisher = createPublisher(quotas);
-        }
-
-        private <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> purgatory(String name) {
-            return Option.apply(new DelayedOperationPurgatory<>(name, timer, id, 1000, false, true));
-        }
-
-        @SuppressWarnings("unchecked")
-        private <T extends DelayedOperation> Option<DelayedOperationPurgatory<T>> idlePurgatory(String name) {
-            return Option.apply((DelayedOperationPurgatory<T>) IDLE_PURGATORIES.computeIfAbsent(name, key ->
-                new DelayedOperationPurgatory<T>(name, new MockTimer(simulation.time), 0, 1000, false, false)));
-        }
-
-        private KafkaConfig createConfig() {
-            Properties props = new Properties();
-            props.put("process.roles", "broker");
-            props.put("node.id", Integer.toString(id));
-            props.put("controller.quorum.voters", "3000@localhost:9093");
-            props.put("controller.listener.names", "CONTROLLER");
-            props.put("listeners", "PLAINTEXT://localhost:" + (9092 + id));
-            props.put("listener.security.protocol.map", "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT");
-            props.put("log.dirs", simulation.logDirs[id].toString());
-            props.put("log.index.size.max.bytes", "65536");
-            props.put("log.index.interval.bytes", "100"); // a read does not look through the whole log
-            props.put("min.insync.replicas", Integer.toString(simulation.minInSyncReplicas));
-            props.put("replica.fetch.backoff.ms", "0");
-            props.put("replica.high.watermark.checkpoint.interval.ms", "30000");
-            props.put("replica.fetch.max.bytes", "200"); // a few records in a response
-            return new KafkaConfig(props, false);
-        }
-
-        private LogManager createLogManager(MockTime time, LogDirFailureChannel channel) throws IOException {
-            Seq<File> logDirs = CollectionConverters.asScala(List.of(simulation.logDirs[id])).toSeq();
-            Seq<File> offlineDirs = CollectionConverters.asScala(List.<File>of()).toSeq();
-            LogConfig logConfig = LOG_CONFIGS.computeIfAbsent(config, key -> new LogConfig(key.extractLogConfigMap()));
-            return new LogManager(logDirs, offlineDirs, metadataCache, logConfig,
-                new CleanerConfig(false), 1, 1000L, 60000L, 900000L, 300000L, 900000,
-                new ProducerStateManagerConfig(86400000, false), 600000, scheduler, BROKER_TOPIC_STATS, channel, time,
-                false, 30000L, null);
-        }
-
-        private ReplicaFetcherManager createReplicaFetcherManager(
-            ReplicaManager manager,
-            ReplicationQuotaManager quota
-        ) {
-            return new ReplicaFetcherManager(config, manager, METRICS, simulation.time, quota,
-                () -> metadataCache.metadataVersion(), () -> brokerEpoch) {
-                @Override
-                public ReplicaFetcherThread createFetcherThread(int fetcherId, BrokerEndPoint source) {
-                    SimulatedSender sender = new SimulatedSender(new SimulatedConnection(source, simulation));
-                    return new SimulatedFetcherThread(sender, new SimulatedLeaderEndPoint(sender, Process.this),
-                        Process.this);
-                }
-            };
-        }
-
-        private BrokerMetadataPublisher createPublisher(QuotaManagers quotas) {
-            return new BrokerMetadataPublisher(config, metadataCache, logManager, replicaManager,
-                stub(GroupCoordinator.class), stub(TransactionCoordinator.class), stub(ShareCoordinator.class),
-                stub(SharePartitionManager.class),
-                new DynamicConfigPublisher(config, this::handleFault, topicConfigHandler(quotas), "broker"),
-                new DynamicClientQuotaPublisher(id, this::handleFault, "broker", delta -> { }),
-                new DynamicTopicClusterQuotaPublisher("cluster", id, this::handleFault, "broker", Optional.empty(),
-                    () -> { }),
-                new ScramPublisher(id, this::handleFault, "broker", null),
-                new DelegationTokenPublisher(id, this::handleFault, "broker", null),
-                new AclPublisher(id, this::handleFault, "broker", Optional.empty()),
-                this::handleFault, this::handleFault);
-        }
-
-        private scala.collection.immutable.Map<ConfigType, kafka.server.ConfigHandler> topicConfigHandler(
-            QuotaManagers quotas
-        ) {
-            return scala.collection.immutable.Map$.MODULE$.<ConfigType, kafka.server.ConfigHandler>from(
-                CollectionConverters.asScala(Map.of(
-                    ConfigType.TOPIC, new TopicConfigHandler(replicaManager, config, quotas))));
-        }
-
-        private static final Map<Class<?>, Object> STUBS = new HashMap<>();
-
-        private static <T> T stub(Class<T> type) {
-            return type.cast(STUBS.computeIfAbsent(type, key -> type.isInterface() ?
-                Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (proxy, method, values) -> null) :
-                mock(type, withSettings().stubOnly())));
-        }
-
-        private RuntimeException handleFault(String message, Throwable cause) {
-            throw new IllegalStateException("Broker " + id + ": " + message, cause);
-        }
-
-        Partition partition() {
-            Option<Partition> partition = replicaManager.onlinePartition(PARTITION);
-            return partition.isEmpty() ? null : partition.get();
-        }
-
-        boolean isLeader() {
-            return partition() != null && partition().isLeader();
-        }
-
-        UnifiedLog log() {
-            Option<UnifiedLog> log = logManager.getLog(PARTITION, false);
-            return log.isEmpty() ? null : log.get();
-        }
-
-        SimulatedFetcherThread fetcher() {
-            Option<ReplicaFetcherThread> fetcher = replicaManager.replicaFetcherManager().getFetcher(PARTITION);
-            return fetcher.isEmpty() ? null : (SimulatedFetcherThread) fetcher.get();
-        }
-
-        long metadataOffset() {
-            return image.provenance().lastContainedOffset();
-        }
-
-        /** One delta of the next batches. The first that a broker gets is an image of all that there is. */
-        void publish(List<List<ApiMessageAndVersion>> batches, long timeMs) {
-            MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
-            long offset = metadataOffset();
-            for (List<ApiMessageAndVersion> batch : batches) {
-                for (ApiMessageAndVersion record : batch) {
-                    delta.replay(record.message());
-                }
-                offset += batch.size();
-            }
-            numBatches += batches.size();
-            MetadataProvenance provenance = new MetadataProvenance(offset, 1, timeMs, true);
-            image = delta.apply(provenance);
-            publisher.onMetadataUpdate(delta, image, LogDeltaManifest.newBuilder().
-                provenance(provenance).
-                leaderAndEpoch(LeaderAndEpoch.UNKNOWN).
-                numBatches(batches.size()).
-                elapsedNs(100).
-                numBytes(100).
-                build());
-        }
-
-        void shutdown() throws IOException {
-            replicaManager.shutdown(true);
-            logManager.shutdown(brokerEpoch);
-            isRunning = false;
-        }
-
-        /** Nothing is written to the disk any more. What has been written stays. */
-        void kill() throws IOException {
-            replicaManager.shutdown(false);
-            CollectionConverters.asJava(logManager.allLogs()).forEach(UnifiedLog::closeHandlers);
-            for (FileLock lock : CollectionConverters.asJava(logManager.dirLocks())) {
-                lock.destroy();
-            }
-            isRunning = false;
-        }
-
-        String describe() {
-            if (numBatches == 0) {
-                return "broker " + id + ": starts";
-            }
-            UnifiedLog log = log();
-            String logState = log == null ? "no log" : String.format(
-                "log %s, high watermark %d, min.insync.replicas %d", simulation.describeLog(id), log.highWatermark(),
-                log.config().minInSyncReplicas);
-            Partition partition = partition();
-            if (partition == null) {
-                return String.format("broker %d: no replica, %s", id, logState);
-            }
-            String role = partition.isLeader() ?
-                "leads, ISR " + partition.partitionState().isr() + (partition.partitionState().isInflight() ?
-                    ", waits for " + partition.partitionState().maximalIsr() : "") :
-                partition.leaderReplicaIdOpt().isEmpty() ? "follows nobody" :
-                    "follows " + partition.leaderReplicaIdOpt().get();
-            return String.format("broker %d: %s in epoch %d, partition epoch %d, %s", id, role,
-                partition.getLeaderEpoch(), partition.getPartitionEpoch(), logState);
-        }
-    }
-
     // The invariants
 
     /** A record: which one it is, and in which leader epoch it was appended. */
@@ -1065,7 +295,7 @@ public class ReplicationSimulationTest {
         private final int[] numCommitted = new int[NUM_BROKERS];
         /** Those who were no replicas, and have not been in the ISR since. */
         private final Set<Integer> formerReplicas = new TreeSet<>();
-        private final Process[] leaders = new Process[NUM_BROKERS];
+        private final SimulatedBroker[] leaders = new SimulatedBroker[NUM_BROKERS];
         private final PartitionState[] partitionStates = new PartitionState[NUM_BROKERS];
         private final int[] leaderEpochs = new int[NUM_BROKERS];
         private final long[] highWatermarks = new long[NUM_BROKERS];
@@ -1122,7 +352,7 @@ public class ReplicationSimulationTest {
                 } else if (isr.contains(id)) {
                     formerReplicas.remove(id);
                 }
-                if (isr.contains(id) && simulation.processes[id] != null) {
+                if (isr.contains(id) && simulation.brokers[id] != null) {
                     simulation.uncleanBrokers.remove(id);
                     simulation.brokersWithLoss.remove(id);
                 }
@@ -1204,21 +434,21 @@ public class ReplicationSimulationTest {
             }
         }
 
-        void checkUnfencing(Process process) {
-            check(ONLY_LOSS || process.metadataOffset() >= process.brokerEpoch, "unfenced-broker-knows-registration",
-                "Broker %d is unfenced at metadata offset %d, and its broker epoch is %d", process.id,
-                process.metadataOffset(), process.brokerEpoch);
+        void checkUnfencing(SimulatedBroker broker) {
+            check(ONLY_LOSS || broker.metadataOffset() >= broker.brokerEpoch, "unfenced-broker-knows-registration",
+                "Broker %d is unfenced at metadata offset %d, and its broker epoch is %d", broker.id,
+                broker.metadataOffset(), broker.brokerEpoch);
         }
 
         /** A broker which was in controlled shutdown shuts down. */
-        void checkShutdown(Process process, OptionalLong controlledShutdownOffset) {
-            checkpointedHighWatermarks[process.id] = process.log() == null ? 0 : process.log().highWatermark();
-            for (Process other : simulation.processes) {
-                check(ONLY_LOSS || controlledShutdownOffset.isEmpty() || other == null || other == process ||
+        void checkShutdown(SimulatedBroker broker, OptionalLong controlledShutdownOffset) {
+            checkpointedHighWatermarks[broker.id] = broker.log() == null ? 0 : broker.log().highWatermark();
+            for (SimulatedBroker other : simulation.brokers) {
+                check(ONLY_LOSS || controlledShutdownOffset.isEmpty() || other == null || other == broker ||
                         !simulation.controller.isActive(other.id) ||
                         other.metadataOffset() >= controlledShutdownOffset.getAsLong(),
                     "shutdown-known-by-active-brokers", "Broker %d shuts down, which broker %d does not know",
-                    process.id, other == null ? -1 : other.id);
+                    broker.id, other == null ? -1 : other.id);
             }
         }
 
@@ -1229,9 +459,9 @@ public class ReplicationSimulationTest {
             for (int id = 0; id < NUM_BROKERS; id++) {
                 simulation.updateLog(id);
             }
-            for (Process process : simulation.processes) {
-                if (process != null && process.log() != null) {
-                    checkLeader(process, process.log());
+            for (SimulatedBroker broker : simulation.brokers) {
+                if (broker != null && broker.log() != null) {
+                    checkLeader(broker, broker.log());
                 }
             }
             for (int id = 0; id < NUM_BROKERS; id++) {
@@ -1242,12 +472,12 @@ public class ReplicationSimulationTest {
                     numCommitted[id]++;
                 }
             }
-            for (Process process : simulation.processes) {
-                if (process != null && process.log() != null && !ONLY_LOSS) {
-                    checkHighWatermark(process, process.log());
-                    if (process.isLeader() && process.partition().getLeaderEpoch() == partition.leaderEpoch) {
-                        checkMaximalIsr(process.id, process.partition().partitionState().maximalIsr());
-                        checkPositions(process, process.partition());
+            for (SimulatedBroker broker : simulation.brokers) {
+                if (broker != null && broker.log() != null && !ONLY_LOSS) {
+                    checkHighWatermark(broker, broker.log());
+                    if (broker.isLeader() && broker.partition().getLeaderEpoch() == partition.leaderEpoch) {
+                        checkMaximalIsr(broker.id, broker.partition().partitionState().maximalIsr());
+                        checkPositions(broker, broker.partition());
                     }
                 }
             }
@@ -1259,28 +489,28 @@ public class ReplicationSimulationTest {
             }
         }
 
-        private void checkLeader(Process process, UnifiedLog log) {
-            int id = process.id;
-            Partition leader = process.partition();
+        private void checkLeader(SimulatedBroker broker, UnifiedLog log) {
+            int id = broker.id;
+            Partition leader = broker.partition();
             if (leader == null || !leader.isLeader()) {
                 leaders[id] = null;
                 return;
             }
             int leaderEpoch = leader.getLeaderEpoch();
             long highWatermark = log.highWatermark();
-            check(leaders[id] != process || leaderEpochs[id] != leaderEpoch || highWatermarks[id] <= highWatermark,
+            check(leaders[id] != broker || leaderEpochs[id] != leaderEpoch || highWatermarks[id] <= highWatermark,
                 "high-watermark-grows", "from %d to %d on leader %d", highWatermarks[id], highWatermark, id);
             List<Entry> entries = simulation.logs.get(id);
             check(highWatermark <= entries.size(), "high-watermark-in-log", "%d on leader %d, whose log ends at %d",
                 highWatermark, id, entries.size());
-            if (leaders[id] != process || leaderEpochs[id] != leaderEpoch) {
+            if (leaders[id] != broker || leaderEpochs[id] != leaderEpoch) {
                 isChanged = true;
                 Arrays.fill(shrinkableMs[id], simulation.time.milliseconds());
             }
             if (!ONLY_LOSS) {
-                checkLag(process, leader, log);
+                checkLag(broker, leader, log);
             }
-            leaders[id] = process;
+            leaders[id] = broker;
             leaderEpochs[id] = leaderEpoch;
             highWatermarks[id] = highWatermark;
             while (committed.size() < highWatermark) {
@@ -1290,29 +520,29 @@ public class ReplicationSimulationTest {
             if (partitionStates[id] != leader.partitionState()) {
                 partitionStates[id] = leader.partitionState();
                 if (partitionStates[id] instanceof PendingExpandIsr expansion && !ONLY_LOSS) {
-                    checkExpansion(process, expansion.newInSyncReplicaId());
+                    checkExpansion(broker, expansion.newInSyncReplicaId());
                 }
             }
         }
 
         /** A leader looks for slow replicas each half of replica.lag.time.max.ms. */
-        private void checkLag(Process process, Partition leader, UnifiedLog log) {
+        private void checkLag(SimulatedBroker broker, Partition leader, UnifiedLog log) {
             long nowMs = simulation.time.milliseconds();
-            long maxLagMs = process.config.replicaLagTimeMaxMs() * 3 / 2 + HEARTBEAT_INTERVAL_MS;
+            long maxLagMs = broker.config.replicaLagTimeMaxMs() * 3 / 2 + HEARTBEAT_INTERVAL_MS;
             for (int id : leader.partitionState().maximalIsr()) {
-                ReplicaState state = id == process.id ? null : leader.getReplica(id).get().stateSnapshot();
+                ReplicaState state = id == broker.id ? null : leader.getReplica(id).get().stateSnapshot();
                 if (state == null || state.logEndOffset() >= log.logEndOffset() ||
-                        leader.partitionState().isInflight() || !process.channel.isIdle()) {
-                    shrinkableMs[process.id][id] = nowMs;
+                        leader.partitionState().isInflight() || !broker.channel.isIdle()) {
+                    shrinkableMs[broker.id][id] = nowMs;
                 }
-                check(nowMs - shrinkableMs[process.id][id] <= maxLagMs ||
+                check(nowMs - shrinkableMs[broker.id][id] <= maxLagMs ||
                         state.isCaughtUp(log.logEndOffset(), nowMs, maxLagMs), "slow-replica-leaves-isr",
-                    "Leader %d still has broker %d in the ISR", process.id, id);
+                    "Leader %d still has broker %d in the ISR", broker.id, id);
             }
         }
 
         /** A leader proposes a replica for the ISR. */
-        private void checkExpansion(Process leader, int id) {
+        private void checkExpansion(SimulatedBroker leader, int id) {
             BrokerRegistration registration = leader.image.cluster().broker(id);
             check(registration != null && !registration.fenced() && !registration.inControlledShutdown(),
                 "isr-expansion-of-active-broker", "Broker %d proposes broker %d, as it knows it: %s", leader.id, id,
@@ -1341,28 +571,28 @@ public class ReplicationSimulationTest {
         }
 
         /** The leader knows of no more records of an in-sync replica than there are in its log. */
-        private void checkPositions(Process leader, Partition leaderPartition) {
+        private void checkPositions(SimulatedBroker leader, Partition leaderPartition) {
             for (int id : leaderPartition.partitionState().isr()) {
-                Process process = simulation.processes[id];
-                Partition replica = process == null || process == leader ? null : process.partition();
+                SimulatedBroker broker = simulation.brokers[id];
+                Partition replica = broker == null || broker == leader ? null : broker.partition();
                 if (replica != null && replica.getLeaderEpoch() == leaderPartition.getLeaderEpoch()) {
                     ReplicaState state = leaderPartition.getReplica(id).get().stateSnapshot();
-                    check(!state.brokerEpoch().equals(Optional.of(process.brokerEpoch)) ||
-                            state.logEndOffset() <= process.log().logEndOffset(),
+                    check(!state.brokerEpoch().equals(Optional.of(broker.brokerEpoch)) ||
+                            state.logEndOffset() <= broker.log().logEndOffset(),
                         "position-in-log", "Leader %d has position %d of broker %d, whose log ends at %d", leader.id,
-                        state.logEndOffset(), id, process.log().logEndOffset());
+                        state.logEndOffset(), id, broker.log().logEndOffset());
                 }
             }
         }
 
-        private void checkHighWatermark(Process process, UnifiedLog log) {
+        private void checkHighWatermark(SimulatedBroker broker, UnifiedLog log) {
             long highWatermark = log.highWatermark();
             check(highWatermark <= committed.size(), "high-watermark-committed",
-                "%d on broker %d, and %d on leaders", highWatermark, process.id, committed.size());
-            if (highWatermark > numCommitted[process.id]) {
+                "%d on broker %d, and %d on leaders", highWatermark, broker.id, committed.size());
+            if (highWatermark > numCommitted[broker.id]) {
                 check(false, "logs-agree", "Broker %d has %s, with the high watermark %d, and %s was committed",
-                    process.id, simulation.describeLog(process.id), highWatermark,
-                    committed.get(numCommitted[process.id]));
+                    broker.id, simulation.describeLog(broker.id), highWatermark,
+                    committed.get(numCommitted[broker.id]));
             }
         }
 
@@ -1398,9 +628,9 @@ public class ReplicationSimulationTest {
         }
 
         private void checkCommitted() {
-            for (Process process : simulation.processes) {
-                if (process != null && process.isLeader()) {
-                    checkLeaderHasCommitted(process.id, process.partition().getLeaderEpoch());
+            for (SimulatedBroker broker : simulation.brokers) {
+                if (broker != null && broker.isLeader()) {
+                    checkLeaderHasCommitted(broker.id, broker.partition().getLeaderEpoch());
                 }
             }
             if (ONLY_LOSS || partition == null) {
@@ -1449,7 +679,7 @@ public class ReplicationSimulationTest {
 
         final MockTime time = new MockTime(START_MS, 0);
         final File[] logDirs = new File[NUM_BROKERS];
-        final Process[] processes = new Process[NUM_BROKERS];
+        final SimulatedBroker[] brokers = new SimulatedBroker[NUM_BROKERS];
         /** What is in the logs, whether or not a broker runs. */
         final List<List<Entry>> logs = new ArrayList<>();
         /** Who has been killed and was not in the ISR since, and who of them has lost a part of the log by it. */
@@ -1457,7 +687,7 @@ public class ReplicationSimulationTest {
         final Set<Integer> brokersWithLoss = new TreeSet<>();
         final List<String> story = new ArrayList<>();
         final int minInSyncReplicas;
-        final Controller controller;
+        final SimulatedController controller;
         final Invariants invariants;
         int numSteps;
 
@@ -1488,7 +718,7 @@ public class ReplicationSimulationTest {
             this.random = random;
             this.minInSyncReplicas = minInSyncReplicas;
             isPowerLossAllowed = minInSyncReplicas > 1;
-            controller = new Controller(minInSyncReplicas, time, this::onMetadataChange);
+            controller = new SimulatedController(minInSyncReplicas, time, this::onMetadataChange);
             invariants = new Invariants(this);
             for (int id = 0; id < NUM_BROKERS; id++) {
                 logs.add(new ArrayList<>());
@@ -1496,12 +726,13 @@ public class ReplicationSimulationTest {
                 Utils.delete(logDirs[id]);
                 Files.createDirectories(logDirs[id].toPath());
                 Files.writeString(logDirs[id].toPath().resolve("meta.properties"), String.format(
-                    "version=1%ncluster.id=%s%nnode.id=%d%ndirectory.id=%s%n", "cluster", id, logDirId(id)));
-                startProcess(id);
+                    "version=1%ncluster.id=%s%nnode.id=%d%ndirectory.id=%s%n", "cluster", id,
+                    SimulatedController.logDirId(id)));
+                startBroker(id);
             }
             flow();
-            for (Process process : processes) {
-                heartbeat(process);
+            for (SimulatedBroker broker : brokers) {
+                heartbeat(broker);
             }
             controller.createTestTopic(TOPIC, replicas.stream().mapToInt(Integer::intValue).toArray());
             flow();
@@ -1678,22 +909,22 @@ public class ReplicationSimulationTest {
         private boolean handle(Event event) throws Exception {
             int id = event.broker();
             int number = event.number();
-            Process process = processes[id];
-            boolean isReady = process != null && process.numBatches > 0;
+            SimulatedBroker broker = brokers[id];
+            boolean isReady = broker != null && broker.numBatches > 0;
             switch (event.type()) {
                 case PRODUCE:
-                    return isReady && process.isLeader() && produce(process, 1 + number % 3);
+                    return isReady && broker.isLeader() && produce(broker, 1 + number % 3);
                 case FETCH:
-                    return isReady && moveFetch(process);
+                    return isReady && moveFetch(broker);
                 case METADATA:
-                    return process != null && isFlowing(Link.METADATA, id) &&
-                        publish(process,
-                            number % 3 == 1 && process.numBatches > 0 ? 1 + number % 2 : Integer.MAX_VALUE);
+                    return broker != null && isFlowing(Link.METADATA, id) &&
+                        publish(broker,
+                            number % 3 == 1 && broker.numBatches > 0 ? 1 + number % 2 : Integer.MAX_VALUE);
                 case ALTER_PARTITION:
                     return moveAlterPartition(id);
                 case HEARTBEAT: // of a broker which has no session, or wants to end it
-                    return process != null && isFlowing(Link.HEARTBEAT, id) &&
-                        (!controller.isActive(id) || process.wantShutDown) && heartbeat(process);
+                    return broker != null && isFlowing(Link.HEARTBEAT, id) &&
+                        (!controller.isActive(id) || broker.wantShutDown) && heartbeat(broker);
                 case TICK:
                     pass(1 + number % 600, -1);
                     return after("%d ms later", 1 + number % 600);
@@ -1710,7 +941,7 @@ public class ReplicationSimulationTest {
                 case RELEASE:
                     return release(number);
                 case DISCONNECT:
-                    return isReady && disconnect(process, number);
+                    return isReady && disconnect(broker, number);
                 case STALE_FETCH:
                     return receiveStaleFetch(number);
                 case STALE_ALTER_PARTITION:
@@ -1730,14 +961,14 @@ public class ReplicationSimulationTest {
                         controller.setMinInSyncReplicas(1 + number % 2) &&
                         after("min.insync.replicas becomes %d", 1 + number % 2);
                 case SHUTDOWN:
-                    return isReady && !process.wantShutDown && (process.wantShutDown = true) && heartbeat(process);
+                    return isReady && !broker.wantShutDown && (broker.wantShutDown = true) && heartbeat(broker);
                 case KILL:
-                    return process != null && brokersWithLoss.isEmpty() && kill(process);
+                    return broker != null && brokersWithLoss.isEmpty() && kill(broker);
                 case POWER_LOSS:
                     return isReady && isPowerLossAllowed && uncleanBrokers.isEmpty() && !isOnlyInSync(id) &&
-                        losePower(process, number);
+                        losePower(broker, number);
                 case START:
-                    return process == null && start(id);
+                    return broker == null && start(id);
                 default:
                     throw new IllegalStateException(event.toString());
             }
@@ -1787,9 +1018,9 @@ public class ReplicationSimulationTest {
         /** After each step: what the brokers do by themselves, the invariants, and the story. */
         private boolean after(String step, Object... arguments) throws Exception {
             numSteps++;
-            for (Process process : processes) {
-                if (process != null) {
-                    pump(process);
+            for (SimulatedBroker broker : brokers) {
+                if (broker != null) {
+                    pump(broker);
                 }
             }
             invariants.check();
@@ -1826,8 +1057,7 @@ public class ReplicationSimulationTest {
             Map<String, String> states = new TreeMap<>();
             states.put("controller", controller.describe());
             for (int id = 0; id < NUM_BROKERS; id++) {
-                String state = processes[id] == null ? "broker " + id + ": does not run" : processes[id].describe();
-                states.put("broker " + id, state);
+                states.put("broker " + id, describe(id));
             }
             states.forEach((name, state) -> {
                 if (!state.equals(lastStates.put(name, state))) {
@@ -1836,83 +1066,76 @@ public class ReplicationSimulationTest {
             });
         }
 
-        // What brokers do
-
-        private boolean produce(Process process, int numRecords) throws Exception {
-            int first = nextValue;
-            for (int i = 0; i < numRecords; i++) {
-                send(process, nextValue++);
-            }
-            process.replicaManager.tryCompleteActions();
-            return after("Records %d to %d are sent to broker %d", first, nextValue - 1, process.id);
+        private String describe(int id) {
+            return brokers[id] == null ? "broker " + id + ": does not run" : brokers[id].describe(describeLog(id));
         }
 
-        private void send(Process process, int value) {
-            SimpleRecord record = new SimpleRecord(time.milliseconds(), null, ByteBuffer.allocate(4).putInt(0, value));
-            TopicIdPartition partition = new TopicIdPartition(process.metadataCache.getTopicId(TOPIC), PARTITION);
-            process.replicaManager.appendRecords(60_000L, (short) -1, false, AppendOrigin.CLIENT,
-                CollectionConverters.asScala(Map.of(partition, MemoryRecords.withRecords(Compression.NONE, record))),
-                responses -> {
-                    PartitionResponse response = responses.values().iterator().next();
-                    if (response.error == Errors.NONE) {
-                        invariants.acknowledge(response.baseOffset, value, Math.min(
-                            process.log().config().minInSyncReplicas,
-                            process.partition().assignmentState().replicationFactor()));
-                        lastAcknowledgedValue = value;
-                        tellLine("record %d is acknowledged by broker %d", value, process.id);
-                    }
-                    return BoxedUnit.UNIT;
-                },
-                stats -> BoxedUnit.UNIT, RequestLocal.noCaching(), CollectionConverters.asScala(Map.of()),
-                TransactionVersion.TV_UNKNOWN);
+        // What brokers do
+
+        private boolean produce(SimulatedBroker broker, int numRecords) throws Exception {
+            int first = nextValue;
+            for (int i = 0; i < numRecords; i++) {
+                append(broker, nextValue++);
+            }
+            broker.replicaManager.tryCompleteActions();
+            return after("Records %d to %d are sent to broker %d", first, nextValue - 1, broker.id);
+        }
+
+        private void append(SimulatedBroker broker, int value) {
+            broker.append(value, offset -> {
+                invariants.acknowledge(offset, value, Math.min(broker.log().config().minInSyncReplicas,
+                    broker.partition().assignmentState().replicationFactor()));
+                lastAcknowledgedValue = value;
+                tellLine("record %d is acknowledged by broker %d", value, broker.id);
+            });
         }
 
         /** Sends the next fetch, and requests to the controller. */
-        private void pump(Process process) {
-            if (!process.channel.isIdle()) {
-                process.channel.poll();
+        private void pump(SimulatedBroker broker) {
+            if (!broker.channel.isIdle()) {
+                broker.channel.poll();
             }
-            for (ClientRequest request : process.channel.client.requests()) {
+            for (ClientRequest request : broker.channel.client.requests()) {
                 if (alterPartitions.stream().noneMatch(exchange -> exchange.request == request)) {
-                    AlterPartitionExchange exchange = new AlterPartitionExchange(request, process, time.milliseconds());
+                    AlterPartitionExchange exchange = new AlterPartitionExchange(request, broker, time.milliseconds());
                     alterPartitions.add(exchange);
-                    tellLine("broker %d sends AlterPartition: ISR %s", process.id, exchange);
+                    tellLine("broker %d sends AlterPartition: ISR %s", broker.id, exchange);
                 }
             }
-            SimulatedFetcherThread fetcher = process.numBatches == 0 ? null : process.fetcher();
-            if (process.fetch != null && (process.fetch.fetcher != fetcher || !process.fetch.leader.isRunning)) {
-                abandonFetch(process);
+            FetcherThread fetcher = broker.numBatches == 0 ? null : broker.fetcher();
+            if (broker.fetch != null && (broker.fetch.fetcher != fetcher || !broker.fetch.leader.isRunning)) {
+                abandonFetch(broker);
             }
-            if (process.fetch == null && fetcher != null) {
-                Process leader = processes[fetcher.leader().brokerEndPoint().id()];
+            if (broker.fetch == null && fetcher != null) {
+                SimulatedBroker leader = brokers[fetcher.leader().brokerEndPoint().id()];
                 ReplicaFetch fetch = leader == null || leader.numBatches == 0 ? null : fetcher.nextFetch();
                 if (fetch != null) {
-                    process.fetch = new FetchExchange(fetcher, fetch, leader, time.milliseconds());
+                    broker.fetch = new FetchExchange(fetcher, fetch, leader, time.milliseconds());
                 }
             }
         }
 
-        private void abandonFetch(Process process) {
-            if (!process.fetch.isReceived) {
-                staleFetches.add(process.fetch);
+        private void abandonFetch(SimulatedBroker broker) {
+            if (!broker.fetch.isReceived) {
+                staleFetches.add(broker.fetch);
             }
-            process.fetch = null;
+            broker.fetch = null;
         }
 
         /** The request reaches the leader, or the response the follower. */
-        private boolean moveFetch(Process process) throws Exception {
-            FetchExchange fetch = process.fetch;
+        private boolean moveFetch(SimulatedBroker broker) throws Exception {
+            FetchExchange fetch = broker.fetch;
             if (fetch == null || fetch.isReceived && fetch.response == null ||
-                    !isFlowing(fetch.isReceived ? Link.FETCH_RESPONSE : Link.FETCH, process.id)) {
+                    !isFlowing(fetch.isReceived ? Link.FETCH_RESPONSE : Link.FETCH, broker.id)) {
                 return false;
             }
             if (!fetch.isReceived) {
-                receiveFetch(fetch);
-                return after("A fetch of broker %d %s reaches broker %d", process.id, fetch, fetch.leader.id);
+                fetch.leader.receive(fetch);
+                return after("A fetch of broker %d %s reaches broker %d", broker.id, fetch, fetch.leader.id);
             }
-            process.fetch = null;
+            broker.fetch = null;
             fetch.fetcher.handleResponse(fetch);
-            return after("The response to a fetch reaches broker %d", process.id);
+            return after("The response to a fetch reaches broker %d", broker.id);
         }
 
         private boolean receiveStaleFetch(int number) throws Exception {
@@ -1922,88 +1145,18 @@ public class ReplicationSimulationTest {
                 return false;
             }
             FetchExchange fetch = staleFetches.remove(number % staleFetches.size());
-            receiveFetch(fetch);
+            fetch.leader.receive(fetch);
             return after("A fetch %s on a closed connection reaches broker %d", fetch, fetch.leader.id);
         }
 
-        private void receiveFetch(FetchExchange fetch) {
-            fetch.isReceived = true;
-            FetchRequest request = fetch.request;
-            FetchParams params = new FetchParams(request.replicaId(), request.replicaEpoch(), request.maxWait(),
-                request.minBytes(), request.maxBytes(), FetchIsolation.of(request), Optional.empty());
-            List<Tuple2<TopicIdPartition, FetchRequest.PartitionData>> partitions = new ArrayList<>();
-            request.fetchData(fetch.leader.metadataCache.topicIdsToNames()).forEach((partition, data) ->
-                partitions.add(new Tuple2<>(partition, data)));
-            if (partitions.get(0)._1().topic() == null) {
-                fetch.response = response(new TopicIdPartition(partitions.get(0)._1().topicId(), PARTITION),
-                    FetchResponse.partitionResponse(0, Errors.UNKNOWN_TOPIC_ID));
-                return;
-            }
-            fetch.leader.replicaManager.fetchMessages(params, CollectionConverters.asScala(partitions).toSeq(),
-                QuotaFactory.UNBOUNDED_QUOTA, results -> {
-                    fetch.response = response(results.head()._1(), partitionData(results.head()._2()));
-                    return BoxedUnit.UNIT;
-                });
-            fetch.leader.replicaManager.tryCompleteActions();
-        }
-
-        private static FetchResponse response(TopicIdPartition partition, FetchResponseData.PartitionData data) {
-            LinkedHashMap<TopicIdPartition, FetchResponseData.PartitionData> responses = new LinkedHashMap<>();
-            responses.put(partition, data);
-            return FetchResponse.of(Errors.NONE, 0, FetchMetadata.INVALID_SESSION_ID, responses, List.of());
-        }
-
-        private static FetchResponseData.PartitionData partitionData(FetchPartitionData result) {
-            FetchResponseData.PartitionData data = new FetchResponseData.PartitionData().
-                setPartitionIndex(0).
-                setErrorCode(result.error.code()).
-                setHighWatermark(result.highWatermark).
-                setLastStableOffset(result.lastStableOffset.orElse(FetchResponse.INVALID_LAST_STABLE_OFFSET)).
-                setLogStartOffset(result.logStartOffset).
-                setRecords(toMemoryRecords(result.records));
-            result.divergingEpoch.ifPresent(data::setDivergingEpoch);
-            return data;
-        }
-
-        private static MemoryRecords toMemoryRecords(Records records) {
-            if (records instanceof FileRecords fileRecords && fileRecords.sizeInBytes() > 0) {
-                try {
-                    ByteBuffer buffer = ByteBuffer.allocate(fileRecords.sizeInBytes());
-                    fileRecords.readInto(buffer, 0);
-                    return MemoryRecords.readableRecords(buffer);
-                } catch (IOException e) {
-                    throw new IllegalStateException(e);
-                }
-            }
-            return records instanceof MemoryRecords memoryRecords ? memoryRecords : MemoryRecords.EMPTY;
-        }
-
-        ListOffsetsResponse listOffsets(int leaderId, ListOffsetsRequest request) {
-            Process leader = processes[leaderId];
-            ListOffsetsPartition partition = request.topics().get(0).partitions().get(0);
-            Errors error = leader == null || !leader.isLeader() ? Errors.NOT_LEADER_OR_FOLLOWER :
-                leader.partition().getLeaderEpoch() != partition.currentLeaderEpoch() ? Errors.FENCED_LEADER_EPOCH :
-                Errors.NONE;
-            ListOffsetsPartitionResponse response = new ListOffsetsPartitionResponse().
-                setPartitionIndex(0).
-                setErrorCode(error.code());
-            if (error == Errors.NONE) {
-                boolean isLatest = partition.timestamp() == ListOffsetsRequest.LATEST_TIMESTAMP;
-                response.setOffset(isLatest ? leader.log().logEndOffset() : leader.log().logStartOffset());
-                response.setLeaderEpoch(leader.log().latestEpoch().orElse(0));
-            }
-            return new ListOffsetsResponse(new ListOffsetsResponseData().setTopics(List.of(
-                new ListOffsetsTopicResponse().setName(TOPIC).setPartitions(List.of(response)))));
-        }
-
-        private boolean publish(Process process, int maxBatches) throws Exception {
-            int from = process.numBatches;
+        private boolean publish(SimulatedBroker broker, int maxBatches) throws Exception {
+            int from = broker.numBatches;
             int to = (int) Math.min(controller.batches.size(), (long) from + maxBatches);
             if (from == to) {
                 return false;
             }
-            process.publish(controller.batches.subList(from, to), time.milliseconds());
-            return after("Broker %d gets metadata, %d batches in one delta", process.id, to - from);
+            broker.publish(controller.batches.subList(from, to), time.milliseconds());
+            return after("Broker %d gets metadata, %d batches in one delta", broker.id, to - from);
         }
 
         private void onMetadataChange() {
@@ -2062,22 +1215,22 @@ public class ReplicationSimulationTest {
                 String.format("ISR %s, partition epoch %d", partition.isr(), partition.partitionEpoch());
         }
 
-        private boolean heartbeat(Process process) throws Exception {
-            OptionalLong shutdownOffset = controller.controlledShutdownOffset(process.id);
-            boolean wasFenced = controller.registration(process.id).fenced();
-            BrokerHeartbeatReply reply = controller.heartbeat(process.id, process.brokerEpoch, process.metadataOffset(),
-                process.wantShutDown);
-            if (wasFenced && !controller.registration(process.id).fenced()) {
-                invariants.checkUnfencing(process);
+        private boolean heartbeat(SimulatedBroker broker) throws Exception {
+            OptionalLong shutdownOffset = controller.controlledShutdownOffset(broker.id);
+            boolean wasFenced = controller.registration(broker.id).fenced();
+            BrokerHeartbeatReply reply = controller.heartbeat(broker.id, broker.brokerEpoch, broker.metadataOffset(),
+                broker.wantShutDown);
+            if (wasFenced && !controller.registration(broker.id).fenced()) {
+                invariants.checkUnfencing(broker);
             }
             if (reply.shouldShutDown()) {
-                invariants.checkShutdown(process, shutdownOffset);
-                process.shutdown();
-                end(process);
-                return after("Broker %d has shut down", process.id);
+                invariants.checkShutdown(broker, shutdownOffset);
+                broker.shutdown();
+                end(broker);
+                return after("Broker %d has shut down", broker.id);
             }
-            return after("Heartbeat of broker %d%s", process.id,
-                process.wantShutDown ? ", which wants to shut down" : "");
+            return after("Heartbeat of broker %d%s", broker.id,
+                broker.wantShutDown ? ", which wants to shut down" : "");
         }
 
         // Time
@@ -2085,30 +1238,30 @@ public class ReplicationSimulationTest {
         /** Those who have a session keep it, but one whose heartbeats do not get through. */
         private void pass(long ms, int silentId) throws Exception {
             time.sleep(ms);
-            for (Process process : processes) {
-                if (process != null && process.id != silentId && isFlowing(Link.HEARTBEAT, process.id) &&
-                        controller.isActive(process.id) && !process.wantShutDown) {
-                    controller.heartbeat(process.id, process.brokerEpoch, process.metadataOffset(), false);
+            for (SimulatedBroker broker : brokers) {
+                if (broker != null && broker.id != silentId && isFlowing(Link.HEARTBEAT, broker.id) &&
+                        controller.isActive(broker.id) && !broker.wantShutDown) {
+                    controller.heartbeat(broker.id, broker.brokerEpoch, broker.metadataOffset(), false);
                 }
             }
-            for (Process process : processes) {
-                if (process != null) {
-                    process.scheduler.tick();
-                    process.timer.advanceClock(0);
-                    closeStuckConnections(process);
-                    process.channel.poll();
+            for (SimulatedBroker broker : brokers) {
+                if (broker != null) {
+                    broker.scheduler.tick();
+                    broker.timer.advanceClock(0);
+                    closeStuckConnections(broker);
+                    broker.channel.poll();
                 }
             }
             controller.fenceStaleBrokers();
         }
 
-        private void closeStuckConnections(Process process) {
-            if (process.fetch != null && time.milliseconds() - process.fetch.sentMs > SOCKET_TIMEOUT_MS) {
-                abandonFetch(process);
+        private void closeStuckConnections(SimulatedBroker broker) {
+            if (broker.fetch != null && time.milliseconds() - broker.fetch.sentMs > SOCKET_TIMEOUT_MS) {
+                abandonFetch(broker);
             }
-            if (alterPartitions.stream().anyMatch(exchange -> exchange.leader == process && exchange.isConnected() &&
+            if (alterPartitions.stream().anyMatch(exchange -> exchange.leader == broker && exchange.isConnected() &&
                     time.milliseconds() - exchange.sentMs > SOCKET_TIMEOUT_MS)) {
-                process.channel.client.disconnect(CONTROLLER.idString());
+                broker.channel.client.disconnect(CONTROLLER.idString());
             }
         }
 
@@ -2134,11 +1287,11 @@ public class ReplicationSimulationTest {
             for (int i = 0; i < 200 && isMoving; i++) {
                 isMoving = false;
                 for (int id = 0; id < NUM_BROKERS; id++) {
-                    if (processes[id] != null && isFlowing(Link.METADATA, id)) {
-                        isMoving |= publish(processes[id], Integer.MAX_VALUE);
+                    if (brokers[id] != null && isFlowing(Link.METADATA, id)) {
+                        isMoving |= publish(brokers[id], Integer.MAX_VALUE);
                     }
-                    if (processes[id] != null) {
-                        isMoving |= moveFetch(processes[id]);
+                    if (brokers[id] != null) {
+                        isMoving |= moveFetch(brokers[id]);
                     }
                     isMoving |= moveAlterPartition(id);
                 }
@@ -2155,14 +1308,14 @@ public class ReplicationSimulationTest {
                     controller.reassign(null);
                 }
                 for (int id = 0; id < NUM_BROKERS; id++) {
-                    if (processes[id] == null) {
-                        startProcess(id);
+                    if (brokers[id] == null) {
+                        startBroker(id);
                     }
                 }
                 flow();
-                for (Process process : processes) {
-                    if (process != null && process.numBatches > 0) {
-                        heartbeat(process);
+                for (SimulatedBroker broker : brokers) {
+                    if (broker != null && broker.numBatches > 0) {
+                        heartbeat(broker);
                     }
                 }
                 flow();
@@ -2174,7 +1327,7 @@ public class ReplicationSimulationTest {
                 after("%d ms later", i < 2 ? 600 : HEARTBEAT_INTERVAL_MS);
             }
             if (problem.isEmpty()) {
-                produce(processes[controller.partition().leader], 1);
+                produce(brokers[controller.partition().leader], 1);
                 flow();
                 problem = lastAcknowledgedValue == nextValue - 1 ? Optional.empty() :
                     Optional.of("a record is not acknowledged");
@@ -2192,18 +1345,18 @@ public class ReplicationSimulationTest {
 
         private Optional<String> problem() {
             PartitionRegistration partition = controller.partition();
-            if (partition.leader < 0 || processes[partition.leader] == null || controller.isReassigning() ||
+            if (partition.leader < 0 || brokers[partition.leader] == null || controller.isReassigning() ||
                     partition.isr.length < partition.replicas.length || partition.elr.length > 0) {
                 return Optional.of(controller.describe());
             }
             int end = logs.get(partition.leader).size();
-            for (Process process : processes) {
-                UnifiedLog log = process == null ? null : process.log();
-                if (process == null || process.wantShutDown ||
-                        (log != null) != Replicas.contains(partition.replicas, process.id) ||
+            for (SimulatedBroker broker : brokers) {
+                UnifiedLog log = broker == null ? null : broker.log();
+                if (broker == null || broker.wantShutDown ||
+                        (log != null) != Replicas.contains(partition.replicas, broker.id) ||
                         log != null && (log.logEndOffset() != end || log.highWatermark() != end ||
                             log.config().minInSyncReplicas != controller.minInSyncReplicas())) {
-                    return Optional.of(process == null ? "a broker does not start" : process.describe());
+                    return Optional.of(broker == null ? "a broker does not start" : describe(broker.id));
                 }
             }
             return Optional.empty();
@@ -2211,27 +1364,27 @@ public class ReplicationSimulationTest {
 
         // Faults
 
-        private boolean disconnect(Process process, int number) throws Exception {
+        private boolean disconnect(SimulatedBroker broker, int number) throws Exception {
             if (number % 2 == 0) {
-                if (process.fetch == null) {
+                if (broker.fetch == null) {
                     return false;
                 }
-                abandonFetch(process);
-                return after("The connection for fetches of broker %d is closed", process.id);
+                abandonFetch(broker);
+                return after("The connection for fetches of broker %d is closed", broker.id);
             }
-            if (!process.channel.client.hasInFlightRequests()) {
+            if (!broker.channel.client.hasInFlightRequests()) {
                 return false;
             }
-            process.channel.client.disconnect(CONTROLLER.idString());
-            return after("The connection of broker %d to the controller is closed", process.id);
+            broker.channel.client.disconnect(CONTROLLER.idString());
+            return after("The connection of broker %d to the controller is closed", broker.id);
         }
 
-        private boolean kill(Process process) throws Exception {
-            process.kill();
-            uncleanBrokers.add(process.id);
-            invariants.onKill(process.id);
-            end(process);
-            return after("Broker %d is killed", process.id);
+        private boolean kill(SimulatedBroker broker) throws Exception {
+            broker.kill();
+            uncleanBrokers.add(broker.id);
+            invariants.onKill(broker.id);
+            end(broker);
+            return after("Broker %d is killed", broker.id);
         }
 
         /** A reassignment which is cancelled, or completes, may leave records on one broker only. */
@@ -2241,13 +1394,13 @@ public class ReplicationSimulationTest {
         }
 
         /** What has not been flushed of the log is lost, or a part of it. */
-        private boolean losePower(Process process, int number) throws Exception {
-            UnifiedLog log = process.log();
+        private boolean losePower(SimulatedBroker broker, int number) throws Exception {
+            UnifiedLog log = broker.log();
             if (log == null || log.recoveryPoint() >= log.logEndOffset()) {
                 return false;
             }
             long end = log.recoveryPoint() + number % (log.logEndOffset() - log.recoveryPoint());
-            process.kill();
+            broker.kill();
             try (FileRecords records = FileRecords.open(new File(log.dir(), "00000000000000000000.log"))) {
                 int size = 0;
                 for (RecordBatch batch : records.batches()) {
@@ -2257,24 +1410,24 @@ public class ReplicationSimulationTest {
                 }
                 records.truncateTo(size);
             }
-            truncateEntries(process.id, end);
-            uncleanBrokers.add(process.id);
-            brokersWithLoss.add(process.id);
-            invariants.onKill(process.id);
-            end(process);
-            return after("Broker %d loses power, and its log from offset %d on", process.id, end);
+            truncateEntries(broker.id, end);
+            uncleanBrokers.add(broker.id);
+            brokersWithLoss.add(broker.id);
+            invariants.onKill(broker.id);
+            end(broker);
+            return after("Broker %d loses power, and its log from offset %d on", broker.id, end);
         }
 
-        private void end(Process process) {
-            processes[process.id] = null;
-            Arrays.stream(heldLinks).forEach(held -> held[process.id] = false);
+        private void end(SimulatedBroker broker) {
+            brokers[broker.id] = null;
+            Arrays.stream(heldLinks).forEach(held -> held[broker.id] = false);
         }
 
         private boolean start(int id) throws Exception {
-            return startProcess(id) && after("Broker %d starts", id);
+            return startBroker(id) && after("Broker %d starts", id);
         }
 
-        private boolean startProcess(int id) throws IOException {
+        private boolean startBroker(int id) throws IOException {
             OptionalLong previousBrokerEpoch = new CleanShutdownFileHandler(logDirs[id].toString()).read();
             PartitionRegistration before = controller.partition();
             OptionalLong brokerEpoch = controller.registerBroker(id, new Uuid(2000 + id, ++nextIncarnation),
@@ -2283,25 +1436,26 @@ public class ReplicationSimulationTest {
                 return false;
             }
             invariants.checkRegistration(id, before);
-            processes[id] = new Process(id, brokerEpoch.getAsLong(), this);
+            brokers[id] = new SimulatedBroker(id, brokerEpoch.getAsLong(), logDirs[id], minInSyncReplicas, time,
+                leaderId -> brokers[leaderId]);
             return true;
         }
 
         // What is in the logs
 
         void updateLog(int id) {
-            Process process = processes[id];
-            if (process == null || process.numBatches == 0) {
+            SimulatedBroker broker = brokers[id];
+            if (broker == null || broker.numBatches == 0) {
                 return;
             }
             List<Entry> entries = logs.get(id);
-            UnifiedLog log = process.log();
+            UnifiedLog log = broker.log();
             long end = log == null ? 0 : log.logEndOffset();
-            if (end == entries.size() && process.isLogRead) {
+            if (end == entries.size() && broker.isLogRead) {
                 return;
             }
-            if (!process.isLogRead) {
-                process.isLogRead = true;
+            if (!broker.isLogRead) {
+                broker.isLogRead = true;
                 List<Entry> before = List.copyOf(entries);
                 truncateEntries(id, 0);
                 if (log != null) {
@@ -2335,7 +1489,7 @@ public class ReplicationSimulationTest {
             try {
                 while (entries.size() < end) {
                     Records records = log.read(entries.size(), Integer.MAX_VALUE, FetchIsolation.LOG_END, true).records;
-                    for (RecordBatch batch : toMemoryRecords(records).batches()) {
+                    for (RecordBatch batch : SimulatedBroker.toMemoryRecords(records).batches()) {
                         for (Record record : batch) {
                             entries.add(new Entry(record.value().getInt(0), batch.partitionLeaderEpoch()));
                         }
@@ -2348,9 +1502,9 @@ public class ReplicationSimulationTest {
 
         @Override
         public void close() throws IOException {
-            for (Process process : processes) {
-                if (process != null) {
-                    process.kill();
+            for (SimulatedBroker broker : brokers) {
+                if (broker != null) {
+                    broker.kill();
                 }
             }
         }
