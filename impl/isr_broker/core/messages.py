@@ -7,6 +7,7 @@ longer waits for drops it. Offsets are those of Kafka: the position after the la
 from __future__ import annotations
 
 from enum import Enum
+from functools import total_ordering
 from typing import Final, TypeAlias
 
 import attrs
@@ -90,12 +91,22 @@ NO_BROKER_EPOCH: Final = -1
 """The broker epoch of a follower whose version of Fetch does not say it (before KIP-903)."""
 
 
-@attrs.frozen(order=True, cache_hash=True)
+@total_ordering
+@attrs.frozen(cache_hash=True)
 class TopicPartition:
-    """One partition of a topic; a broker holds at most one replica of it."""
+    """One partition of a topic; a broker holds at most one replica of it.
+
+    In order of the topic's name, then of the number. Idle brokers sort thousands of these all the time, for which the
+    order that attrs makes takes four times as long.
+    """
 
     topic: str
     partition: int
+
+    def __lt__(self, other: TopicPartition) -> bool:
+        if self.topic == other.topic:
+            return self.partition < other.partition
+        return self.topic < other.topic
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
