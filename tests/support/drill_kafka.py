@@ -5,7 +5,9 @@ the time. An acknowledged record counts as lost where the partition has a leader
 beginning does not get the record; or where nobody leads, and no disk has it. Brokers that are down with their disks are
 started before that is looked at.
 
-A power failure is a kill here, for the page cache outlives a process. A broker that is cut off stands still.
+A power failure is a kill, and a cut of each log to what its broker had flushed, where nodes note that; else it is a
+kill alone, for the page cache outlives a process. A broker that is cut off stands still. With `more_controllers` three
+nodes vote, of which two are controllers alone.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,10 +37,11 @@ from isr_cluster.admin import Admin, PartitionSeen, RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.kafka import KafkaProcesses
 from isr_cluster.ports import HOST, free_ports
-from isr_cluster.processes import Mishap
+from isr_cluster.processes import Address, Mishap
 from isr_drill.drill import Drill, Explorations, PartitionDrill, Records, drill
 from isr_drill.runbook import RunbookStep, Stage, Surroundings, read_runbook
 from isr_drill.situation import Situation
+from isr_experiment.power import lose_power, record_of
 from isr_kafka.node import QUIETLY, NodeFiles, new_id
 
 RACKS: Final[Mapping[int, str]] = {2: "a", 3: "a", 4: "b", 5: "b", 6: "c", 7: "c"}
@@ -53,6 +57,11 @@ SETTINGS: Final[Mapping[str, str]] = {
 PATIENCE: Final = 40.0
 """Seconds that a wait of a runbook, or what a story waits for, may take."""
 UNCLEAN: Final = 1
+DESCRIBE_QUORUM: Final = 55
+CONTROLLERS_ALONE: Final = (8, 9)
+"""Nodes that vote with node 1, and are no brokers."""
+ACTIVE: Final = "ACTIVE"
+"""In a runbook: the controller that is active when it begins."""
 
 
 @attrs.frozen
@@ -67,6 +76,7 @@ class KafkaCase:
     past: str = ""
     files: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict[str, tuple[int, ...]])
     unclean: bool = False
+    flushed: bool = False
 
 
 USUAL: Final = (
@@ -134,6 +144,29 @@ USUAL: Final = (
     ),
 )
 """The twenty."""
+POWER_FAILURES: Final = (
+    KafkaCase("power failures one by one", (2, 4, 6), 2, "power-loss 2; start 2; wait in-sync; power-loss 4"),
+    KafkaCase("a rack loses its power", (2, 4, 6), 2, "lose-rack a; start 2 3; wait in-sync"),
+    KafkaCase("all lose their power at once", (2, 4, 6), 2, "power-loss 2 4 6; start 2 4 6"),
+    KafkaCase("all lose their power, each record flushed", (2, 4, 6), 2, "power-loss 2 4 6; start 2 4 6", flushed=True),
+    KafkaCase("two lose their power at once", (2, 4, 6), 2, "power-loss 2 4; start 2 4; wait in-sync"),
+    KafkaCase("the only replica loses its power", (2,), 1, "power-loss 2; start 2"),
+    KafkaCase("power failures without waits", (2, 4, 6), 1, "power-loss 2; start 2; power-loss 4; start 4"),
+)
+CONTROLLERS: Final = (
+    KafkaCase(
+        "controllers restarted one by one",
+        (2, 4, 6),
+        2,
+        "controller stop 8; controller start 8; controller stop 9; controller start 9; kill 2",
+    ),
+    KafkaCase("the active controller is killed", (2, 4, 6), 2, "controller kill ACTIVE; kill 2; start 2; wait in-sync"),
+    KafkaCase("a controller is killed, and a broker destroyed", (2, 4, 6), 2, "controller kill 9; destroy 2; start 2"),
+    KafkaCase("a controller is down, and all disks go", (2, 4, 6), 2, "controller stop 8; replace 2 4 6"),
+    KafkaCase("a controller's disk is replaced", (2, 4, 6), 2, "controller destroy 9; controller start 9; kill 2"),
+    KafkaCase("no majority of controllers", (2, 4, 6), 2, "controller kill 8; controller kill 9; kill 2; start 2"),
+)
+LISTS: Final = {"usual": USUAL, "power failures": POWER_FAILURES, "controllers": CONTROLLERS}
 
 
 @attrs.define
@@ -191,12 +224,52 @@ class KafkaJudgement:
         return self.verdict is Records.MAY_BE_LOST and any(self.shown)
 
 
+@attrs.define(kw_only=True)
+class KafkaQuorum(KafkaProcesses):
+    """Nodes of which node 1 and `controllers` vote, a static quorum; `controllers` are in `ports`, too."""
+
+    controllers: Mapping[int, Address]
+
+    @property
+    def bootstrap(self) -> str:
+        """Brokers alone."""
+        return ",".join(f"{HOST}:{port}" for node, port in self.ports.items() if node not in self.controllers)
+
+    def command(self, broker: int) -> list[str]:
+        """The same with the quorum's voters; a controller has nothing of a broker."""
+        data = self.data(broker)
+        if broker in self.controllers and not data.exists():
+            data.parent.mkdir(parents=True, exist_ok=True)
+            self.files.new_folder(data, broker, self.cluster, True, self.elr)
+        command = KafkaProcesses.command(self, broker)
+        path = self.root / f".server-{broker}.properties"
+        settings = dict(line.split("=", 1) for line in path.read_text(encoding="utf-8").splitlines())
+        voters = {CONTROLLER_BROKER: self.controller[1], **self.controllers}.items()
+        settings["controller.quorum.voters"] = ",".join(f"{node}@{host}:{port}" for node, (host, port) in voters)
+        if broker in self.controllers:
+            host, port = self.controllers[broker]
+            settings |= {"process.roles": "controller", "listeners": f"CONTROLLER://{host}:{port}"}
+            for name in ("advertised.listeners", "inter.broker.listener.name", "broker.rack"):
+                settings.pop(name, None)
+        path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
+        return command
+
+    def serves(self, broker: int) -> bool:
+        """A controller listens."""
+        if broker not in self.controllers:
+            return KafkaProcesses.serves(self, broker)
+        with suppress(OSError), socket.create_connection(self.controllers[broker], 1):
+            return True
+        return False
+
+
 @attrs.define
 class KafkaTrial:
-    """A cluster that runs, for one case after the other."""
+    """A cluster that runs, for one case after the other. Its power fails as it should where `files` note flushes."""
 
     files: NodeFiles
     folder: Path
+    more_controllers: tuple[int, ...] = ()
     kafka: KafkaProcesses = attrs.field(init=False)
     topics: int = 0
     paused: set[int] = attrs.field(factory=set[int])
@@ -204,17 +277,19 @@ class KafkaTrial:
     empty: set[int] = attrs.field(factory=set[int])
 
     def __attrs_post_init__(self) -> None:
-        nodes = (CONTROLLER_BROKER, *RACKS)
+        nodes = (CONTROLLER_BROKER, *RACKS, *self.more_controllers)
         *ports, controller = free_ports(len(nodes) + 1)
-        at = (HOST, controller)
-        self.kafka = KafkaProcesses(
+        at, port_of = (HOST, controller), dict(zip(nodes, ports, strict=True))
+        self.kafka = KafkaQuorum(
             self.folder,
-            dict(zip(nodes, ports, strict=True)),
+            port_of,
             dict(SETTINGS),
             cluster=new_id(),
             own={b: {"broker.rack": rack} for b, rack in RACKS.items()},
             files=self.files,
             controller=(at, at),
+            controllers={c: (HOST, port_of[c]) for c in self.more_controllers},
+            records={b: record_of(self.folder, b) for b in RACKS} if self.files.noting else {},
             options=QUIETLY,
         )
         self.kafka.start_all()
@@ -222,8 +297,20 @@ class KafkaTrial:
 
     # Looking
 
+    @property
+    def brokers(self) -> list[int]:
+        """Those that run and do not stand still, node 1 first."""
+        return sorted({*self.kafka.running} - self.paused - {*self.more_controllers})
+
     def admin(self) -> Admin:
-        return Admin(self.kafka.found_at(CONTROLLER_BROKER), 10.0)
+        return Admin(self.kafka.found_at(self.brokers[0]), 10.0)
+
+    def active(self) -> int:
+        """The controller that is active."""
+        with self.admin() as admin:
+            asked = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
+            said = admin.ask(DESCRIBE_QUORUM, 0, {"topics": asked})
+            return said.all("topics")[0].all("partitions")[0].number("leader_id")
 
     def alive(self) -> set[int]:
         with self.admin() as admin:
@@ -287,19 +374,36 @@ class KafkaTrial:
                 pass
         if deed == "DESTROY":
             shutil.rmtree(kafka.data(broker), ignore_errors=True)
+            record_of(self.folder, broker).unlink(missing_ok=True)
             self.empty.add(broker)
+        if deed == "POWER_LOSS" and broker in kafka.records:
+            lose_power(kafka.data(broker), kafka.records[broker])
 
     def goes_on(self, broker: int) -> None:
         if broker in self.paused:
             self.paused.discard(broker)
             self.kafka.resume(broker)
 
+    def does_to_controller(self, deed: str, controller: int) -> None:
+        """A step on a controller, by its word in a runbook."""
+        kafka = self.kafka
+        if deed == "start" and controller not in kafka.running:
+            kafka.start(controller)
+            kafka.awaits(controller)
+        elif deed == "stop" and controller in kafka.running:
+            kafka.stop(controller)
+        elif deed in ("kill", "destroy") and controller in kafka.running:
+            kafka.kill(controller)
+        if deed == "destroy":
+            shutil.rmtree(kafka.data(controller), ignore_errors=True)
+
     def asks(self, key: int, version: int, fields: Mapping[str, object]) -> None:
         with self.admin() as admin:
             admin.ask(key, version, fields)
 
-    def reassigns(self, topic: str, replicas: Sequence[int]) -> None:
-        partitions = [{"partition_index": 0, "replicas": list(replicas)}]
+    def reassigns(self, topic: str, replicas: Sequence[int] | None) -> None:
+        """To these replicas; None cancels what is under way."""
+        partitions = [{"partition_index": 0, "replicas": None if replicas is None else list(replicas)}]
         self.asks(
             protocol.ALTER_PARTITION_REASSIGNMENTS,
             0,
@@ -325,6 +429,8 @@ class KafkaTrial:
                 self.wait(lambda: self.reassigned(topic))
             case "REASSIGN":
                 self.reassigns(topic, case.files[step.text.split()[1]])
+            case "CANCEL":
+                self.reassigns(topic, None)
             case "SET":
                 self.sets(topic, stage.minimum)
             case "ELECT":
@@ -342,6 +448,7 @@ class KafkaTrial:
         configs = {
             "min.insync.replicas": str(case.minimum),
             "unclean.leader.election.enable": str(case.unclean).lower(),
+            **({"flush.messages": "1"} if case.flushed else {}),
         }
         with self.admin() as admin:
             admin.create(topic, config=configs, on=[list(case.replicas)])
@@ -365,7 +472,7 @@ class KafkaTrial:
 
     def drilled(self, case: KafkaCase, topic: str) -> Drill:
         """What `insync drill --bootstrap` says of the topic."""
-        bootstrap = ",".join(f"{HOST}:{self.kafka.ports[b]}" for b in (CONTROLLER_BROKER, *self.kafka.running))
+        bootstrap = ",".join(f"{HOST}:{self.kafka.ports[b]}" for b in self.brokers)
         cluster = with_replicas(read_cluster(bootstrap, {}), bootstrap, {})
         cluster = attrs.evolve(cluster, topics=tuple(t for t in cluster.topics if t.name == topic))
         return drill(cluster, running(cluster), self.steps(case, topic, case.text), Explorations(60.0))
@@ -373,6 +480,9 @@ class KafkaTrial:
     def runs(self, case: KafkaCase, topic: str) -> None:
         """The steps, one after the other, as somebody does who waits for nothing else."""
         for step in self.steps(case, topic, case.text):
+            if step.text.startswith("controller "):
+                _, deed, controller = step.text.split()
+                self.does_to_controller(deed, int(controller))
             for stage in step.stages:
                 self.stage(topic, stage, case, step)
             time.sleep(0.3)
@@ -381,6 +491,8 @@ class KafkaTrial:
         """How a record is lost, "" where all that was acknowledged is read."""
         for broker in list(self.paused):
             self.goes_on(broker)
+        for controller in (CONTROLLER_BROKER, *self.more_controllers):
+            self.does_to_controller("start", controller)
         self.wait(lambda: self.alive() <= set(self.kafka.running))
         self.wait(lambda: self.partition(topic).leader is not None, 10)
         for broker in reversed(self.downs):
@@ -442,6 +554,8 @@ class KafkaTrial:
         """All brokers run again, and the topic is gone."""
         for broker in list(self.paused):
             self.goes_on(broker)
+        for controller in (CONTROLLER_BROKER, *self.more_controllers):
+            self.does_to_controller("start", controller)
         for broker in RACKS:
             self.does("START", broker)
         self.downs.clear()
@@ -464,6 +578,8 @@ class KafkaTrial:
         shown, verdict = list[str](), None
         for way_is_steered in (False, True):
             topic, writer = self.begins(case)
+            if ACTIVE in case.text:
+                case = attrs.evolve(case, text=case.text.replace(ACTIVE, str(self.active())))
             try:
                 whole = self.drilled(case, topic)
                 partition = whole.partitions[0]
@@ -562,8 +678,10 @@ class Story:
         match name:
             case "broker_asks_to_shut_down":
                 trial.does("STOP", self.broker(first))
-            case "broker_is_killed" | "power_fails":
+            case "broker_is_killed":
                 trial.does("KILL", self.broker(first))
+            case "power_fails":
+                trial.does("POWER_LOSS" if parameters[1] else "KILL", self.broker(first))
             case "disk_is_destroyed":
                 trial.does("DESTROY", self.broker(first))
             case "broker_is_paused":
@@ -574,6 +692,8 @@ class Story:
                 trial.does("START", self.broker(first))
             case "controller_starts_reassignment" | "controller_reassigns_at_once":
                 trial.reassigns(self.topic, sorted(self.named(first)))
+            case "controller_cancels_reassignment":
+                trial.reassigns(self.topic, None)
             case "minimum_is_set":
                 trial.sets(self.topic, int(str(first)))
             case "controller_elects_by_order":
@@ -592,7 +712,7 @@ _BROKER: Final = re.compile(r"(?<![\w.=])\d+(?![\w.])")
 def random_kafka_case(seed: int) -> KafkaCase | None:
     """The random runbook of a seed, on brokers 2 to 7; None where it has a past that is not carried out here."""
     case = random_case(seed)
-    if case.flushed or any(deed not in ("stop", "kill") for deed, _ in case.past):
+    if any(deed not in ("stop", "kill") for deed, _ in case.past):
         return None
     plans = {name: json.loads(text)["partitions"][0]["replicas"] for name, text in case.files.items()}
     return KafkaCase(
@@ -603,4 +723,5 @@ def random_kafka_case(seed: int) -> KafkaCase | None:
         "; ".join(f"{deed} {broker + 1}" for deed, broker in case.past),
         {name: tuple(b + 1 for b in replicas) for name, replicas in plans.items()},
         case.unclean,
+        case.flushed,
     )
