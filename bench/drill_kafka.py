@@ -26,7 +26,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import attrs
-from bounds import put_on_page
+from bench.bounds import put_on_page
 from tests.support.drill_kafka import CONTROLLERS_ALONE, LISTS, KafkaCase, KafkaJudgement, KafkaTrial, random_kafka_case
 
 from isr_cluster.kafka import archive

@@ -18,7 +18,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,8 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 PATIENCE: Final = 40.0
 """Seconds that a wait of a runbook, or what a story waits for, may take."""
+READ_WITHIN: Final = 12.0
+"""Seconds that a leader has to serve whoever reads."""
 UNCLEAN: Final = 1
 DESCRIBE_QUORUM: Final = 55
 CONTROLLERS_ALONE: Final = (8, 9)
@@ -507,10 +509,10 @@ class KafkaTrial:
         who = "nobody leads" if leader is None else f"{leader} leads"
         return f"{who}, and {missing} of {len(writer.acked)} acknowledged are missing" if missing else ""
 
-    def on_disks(self, topic: str) -> set[bytes]:
-        """The values that any broker has on its disk."""
+    def on_disks(self, topic: str, brokers: Iterable[int] = RACKS) -> set[bytes]:
+        """The values that any of these brokers has on its disk."""
         values = set[bytes]()
-        for broker in RACKS:
+        for broker in brokers:
             for file in self.kafka.data(broker).glob(f"{topic}-0/*.log"):
                 data = file.read_bytes()
                 places = (at for batch in batches(data) for at in record_places(data, batch))
@@ -518,18 +520,26 @@ class KafkaTrial:
         return values
 
     def read_in_time(self, topic: str) -> tuple[int | None, set[bytes]]:
-        """Who leads, and the values that it serves; where nobody does, what is on disks. A client may be late to hear
-        who leads, and is asked again."""
-        until = time.monotonic() + PATIENCE
+        """Who leads, and the values that it serves; where nobody does, what is on disks.
+
+        A client may be late to hear who leads, and is asked again. A leader that has too few in sync knows no
+        watermark, and serves nobody: then what is on its disk counts, once all start that have one.
+        """
+        until = time.monotonic() + READ_WITHIN
         while True:
             leader = self.partition(topic).leader
             if leader is None:
                 return None, self.on_disks(topic)
             try:
                 return leader, self.read(topic)
-            except confluent_kafka.KafkaException:
+            except confluent_kafka.KafkaException as problem:
+                error = problem.args[0]
                 if time.monotonic() > until:
+                    if error.code() == confluent_kafka.KafkaError.OFFSET_NOT_AVAILABLE:
+                        return leader, self.on_disks(topic, [leader])
                     raise
+                for broker in {*self.downs} - self.empty:
+                    self.does("START", broker)
                 time.sleep(1)
 
     def read(self, topic: str) -> set[bytes]:

@@ -290,6 +290,7 @@ class Trial:
             case "wipe" | "wipe and kill":
                 self.does("DESTROY", broker)
                 self.apart.add(broker)
+                self.cuts()
                 self.wait(lambda: self.is_fenced(broker))
                 self.starts(host)
                 self.wait(lambda: not self.is_fenced(broker), 3_000)
@@ -599,9 +600,9 @@ class Driver:
                 return True
 
 
-def past_of(case: Case, situation: Situation, start: State) -> tuple[tuple[str, int], ...]:
-    """Another past of the same description, as the story begins: whether who is down left the mark of a clean shutdown,
-    and that a member has its disk."""
+def pasts_of(case: Case, seen: Seen, situation: Situation, start: State) -> Iterator[tuple[tuple[str, int], ...]]:
+    """Other pasts of the same description, as the story begins: whether who is down left the mark of a clean shutdown,
+    and that a member has its disk. Then the same where others have new disks, who lack what was acknowledged."""
     values = values_of(situation, start)
 
     def named(variable: str) -> set[BrokerId]:
@@ -613,21 +614,27 @@ def past_of(case: Case, situation: Situation, start: State) -> tuple[tuple[str, 
         is_down = deed in ("stop", "kill") or (deed == "wipe and kill" and broker in members)
         if deed != "wipe" or broker not in members:
             past.append((("stop" if broker in marked else "kill") if is_down else deed, broker))
-    return tuple(past)
+    yield tuple(past)
+    lacking = [b for b in seen.replicas if values["acked"] and b not in members | named("holders")]
+    new_disks = [("wipe" if b in seen.living else "wipe and kill", b) for b in lacking]
+    if not {*new_disks} <= {*past}:
+        yield (*new_disks, *((deed, b) for deed, b in past if b not in lacking and deed != "lag"))
 
 
 def driven_run(case: Case, seen: Seen, answer: PartitionDrill, *, early: bool, session_ms: Millis) -> str:
-    """The runbook as the story of a drill says: how a record is lost, or ""."""
+    """The runbook as the story of a drill says, from the first past that shows it: how a record is lost, or ""."""
     assert answer.way is not None
-    past = past_of(case, answer.situation, answer.way.start)
-    trial = begun(case, f"driven {case.seed}", past, session_ms)
-    if attrs.evolve(trial.seen(), leader=seen.leader) != seen:
-        return ""
-    if seen.leader is not None and trial.partition.leader != seen.leader:
-        leads(trial.world, seen.leader)
-        trial.passes(500)
-    texts = [step.text for step in steps_of(case)]
-    return Driver(trial, answer.situation, answer, early, texts).drive()
+    for past in pasts_of(case, seen, answer.situation, answer.way.start):
+        trial = begun(case, f"driven {case.seed}", past, session_ms)
+        if attrs.evolve(trial.seen(), leader=seen.leader) != seen:
+            continue
+        if seen.leader is not None and trial.partition.leader != seen.leader:
+            leads(trial.world, seen.leader)
+            trial.passes(500)
+        texts = [step.text for step in steps_of(case)]
+        if loss := Driver(trial, answer.situation, answer, early, texts).drive():
+            return loss
+    return ""
 
 
 # The judge
