@@ -35,7 +35,7 @@ from isr_kafka.node import NodeFiles, node_files
 
 SHARE: Final = 0.5
 MEASUREMENTS: Final = Path(__file__).resolve().parent.parent / "docs" / "measurements"
-KEPT: Final = MEASUREMENTS / "drill-kafka.jsonl"
+RESULTS: Final = MEASUREMENTS / "drill-kafka.jsonl"
 PAGE: Final = MEASUREMENTS / "drill-kafka.md"
 MARK: Final = "<!-- From here on it is made by bench/drill_kafka.py --write. -->\n"
 RANDOM: Final = "random"
@@ -62,13 +62,13 @@ class Row:
     @staticmethod
     def of(line: str) -> Row:
         """The row of a line that was kept."""
-        said = json.loads(line)
-        case = said["case"]
+        fields = json.loads(line)
+        case = fields["case"]
         lists = {"replicas": tuple(case["replicas"]), "files": {n: tuple(r) for n, r in case["files"].items()}}
-        verdict = None if said["verdict"] is None else Records[said["verdict"]]
+        verdict = None if fields["verdict"] is None else Records[fields["verdict"]]
         mine = KafkaCase(**{**case, **lists})
-        judgement = KafkaJudgement(mine, verdict, tuple(said["shown"]), said["mishap"], said["seconds"])
-        return Row(said["release"], said["list"], said["day"], judgement)
+        judgement = KafkaJudgement(mine, verdict, tuple(fields["shown"]), fields["mishap"], fields["seconds"])
+        return Row(fields["release"], fields["list"], fields["day"], judgement)
 
     @property
     def answer(self) -> str:
@@ -77,7 +77,7 @@ class Row:
         return name if verdict is Records.UNKNOWN else name.lower().replace("_", " ")
 
     @property
-    def found(self) -> str:
+    def fate(self) -> str:
         """What became of the records."""
         judgement = self.judgement
         losses = [f"{run}: {loss}" for run, loss in zip(RUNS, judgement.shown, strict=False) if loss]
@@ -91,22 +91,22 @@ class Row:
         past = f"{case.past}, before; " if case.past else ""
         files = "".join(f"; {name} is {list(replicas)}" for name, replicas in case.files.items())
         text = f"{past}`{case.text}`{files}"
-        return self.release, case.name, f"{list(case.replicas)}, {settings}", text, self.answer, self.found
+        return self.release, case.name, f"{list(case.replicas)}, {settings}", text, self.answer, self.fate
 
 
 def sums(rows: Sequence[Row]) -> dict[str, int]:
     """How often what was said, and seen."""
-    done = [r.judgement for r in rows if not r.judgement.mishap]
-    losses = [j for j in done if j.verdict is Records.MAY_BE_LOST]
+    outcomes = [r.judgement for r in rows if not r.judgement.mishap]
+    losses = [j for j in outcomes if j.verdict is Records.MAY_BE_LOST]
     numbers = (
-        sum(j.verdict is Records.SAFE for j in done),
-        sum(j.is_wrong for j in done),
+        sum(j.verdict is Records.SAFE for j in outcomes),
+        sum(j.is_wrong for j in outcomes),
         len(losses),
         sum(bool(j.shown and j.shown[0]) for j in losses),
         sum(bool(j.shown[1:] and j.shown[1]) for j in losses),
         sum(not j.is_shown for j in losses),
-        sum(j.verdict is Records.UNKNOWN for j in done),
-        len(rows) - len(done),
+        sum(j.verdict is Records.UNKNOWN for j in outcomes),
+        len(rows) - len(outcomes),
     )
     return dict(zip(SUMS, numbers, strict=True))
 
@@ -183,11 +183,11 @@ def main() -> int:
                     whole.append(row)
                     print(f"{' | '.join(row.cells)} | {row.judgement.seconds:.0f} s", flush=True)
                     if options.keep:
-                        with KEPT.open("a", encoding="utf-8") as file:
+                        with RESULTS.open("a", encoding="utf-8") as file:
                             file.write(f"{row.line()}\n")
             except KeyboardInterrupt:
                 print("stopped; of those until now:")
-    kept = [Row.of(line) for line in KEPT.read_text(encoding="utf-8").splitlines()] if KEPT.exists() else []
+    kept = [Row.of(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
     if options.write:
         put_on_page(PAGE, MARK, page(kept))
     told = sums(kept if options.table else whole)
