@@ -71,10 +71,14 @@ class Holder:
         """It has sent or taken some bytes: a few of them count for a moment only."""
         self.moved_at = min(now, self.moved_at + 1_000 * size // PACE)
 
-    def weight(self, now: Millis) -> tuple[int, int]:
-        """How much it takes from others: bytes, by how long it has not moved. What each may have is free."""
-        age = now - self.moved_at + 1
-        return max(self.size - self.own - FREE, 0) * age, self.size * age
+    @property
+    def excess(self) -> int:
+        """Bytes beyond what each may have."""
+        return max(self.size - self.own - FREE, 0)
+
+    def age(self, now: Millis) -> Millis:
+        """For how long it has not moved; 1 for who moves."""
+        return now - self.moved_at + 1
 
     def has_room(self, size: int, is_fetch: bool) -> bool:
         """Whether its next request, of so many bytes, is served now."""
@@ -181,12 +185,21 @@ class Flow:
         """Bytes of records for a consumer's next fetch: the less is left in all the less, but always a batch."""
         return max((self.limit - self.size) // _SHARE, _LEAST_FETCH)
 
+    def _worst(self, now: Millis) -> Holder:
+        """Who takes most from others: bytes, by how long it has not moved.
+
+        What each may have is free, as long as half of all is held beyond that. Else there are too many who hold little,
+        and whoever has more is not why there is no room.
+        """
+        is_held_by_few = 2 * sum(holder.excess for holder in self.holders) >= self.limit
+        return max(self.holders, key=lambda h: ((h.excess if is_held_by_few else 0) * h.age(now), h.size * h.age(now)))
+
     def _grows(self, size: int) -> None:
         self.size += size
         self.peak = max(self.peak, self.size)
         while self.size > self.limit and self.holders:
             now = self.now()
-            worst = max(self.holders, key=lambda holder: holder.weight(now))
+            worst = self._worst(now)
             self.log(
                 f"{self.size:,} bytes are in flight: a connection that holds {worst.size:,} of them, and has not moved "
                 f"for {(now - worst.moved_at) / 1000:.1f} s, is closed"

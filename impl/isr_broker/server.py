@@ -80,7 +80,7 @@ def clock() -> Millis:
 
 
 FILES_LEFT: Final = 200
-"""Files that connections leave to logs and checkpoints, or a sixteenth of all that the process may open."""
+"""Files that connections leave to logs and checkpoints, or a sixteenth of all that the process may open; at most half."""
 HANDSHAKE_SECONDS: Final = 10.0
 """A client has so long for the handshake of TLS."""
 
@@ -532,7 +532,7 @@ def leaves_files(writer: asyncio.StreamWriter) -> bool:
     """
     number = cast("socket.socket", writer.get_extra_info("socket")).fileno()
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return number < most - max(FILES_LEFT, most // 16)
+    return number < most - min(max(FILES_LEFT, most // 16), most // 2)
 
 
 def _has_controller(settings: Settings, address: Address, controller_at: Address) -> bool:

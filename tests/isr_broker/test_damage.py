@@ -74,7 +74,6 @@ from isr_broker.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     EPOCHS,
     LOG_STARTS,
-    OFFLINE,
     POSITION,
     RECOVERY_POINTS,
     WATERMARKS,
@@ -244,7 +243,7 @@ def test_a_log_of_which_two_files_are_damaged_names_both(harm: Callable[[MemoryD
     assert f"{FOLDER}/{FILE} {what}" in damaged.why
 
 
-def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
+def test_a_log_that_could_not_be_read_is_offline_for_as_long_as_it_is_damaged() -> None:
     disk = stopped()
     logs = directory(disk)
     logs.load()
@@ -254,7 +253,6 @@ def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
     with pytest.raises(BadBatch):
         logs.read(TP, Slice(offset=0, up_to=6, max_bytes=10**6))
     logs.take_offline(TP, "it cannot be read")
-    assert read_offsets(disk, OFFLINE) == {TP: 0}
     disk.crash(Nothing())
     again = directory(disk.copy())
     assert again.load() == (-1, [])
@@ -262,7 +260,7 @@ def test_a_damaged_log_is_looked_at_as_a_whole_at_the_next_start() -> None:
     disk.image(f"{FOLDER}/{0:020d}.log").settle(good)
     healed = directory(disk)
     _, (opened,) = healed.load()
-    assert (opened.log.end, healed.damages(), read_offsets(disk, OFFLINE)) == (6, [], {}), "it could not be read once"
+    assert (opened.log.end, healed.damages()) == (6, []), "it could not be read once"
 
 
 @pytest.mark.parametrize("change", ["retention", "deletion", "truncation", "anew"])
@@ -708,7 +706,6 @@ def test_a_follower_that_finds_its_own_log_damaged_is_offline(monkeypatch: pytes
     with_a_record(runtime, disk)
     asks_for(PartitionHalt(TP, "an epoch went back", is_damaged=True), runtime, monkeypatch)
     assert TP in runtime.node.offline
-    assert read_offsets(disk, OFFLINE) == {TP: 0}
 
 
 def test_a_runtime_that_reads_a_damaged_batch_says_so_and_another_would_lead() -> None:
@@ -720,6 +717,5 @@ def test_a_runtime_that_reads_a_damaged_batch_says_so_and_another_would_lead() -
         runtime.ask(lambda n: Consume(request=n, partition=TP, offset=0), lambda a, _: said.append(a), 300 + number)
     assert [getattr(a, "error", None) for a in said] == [Error.KAFKA_STORAGE_ERROR] * 2
     assert TP in runtime.node.offline
-    assert read_offsets(disk, OFFLINE) == {TP: 0}
     assert runtime.controller is not None
     assert runtime.controller.partitions[TP].leader is None

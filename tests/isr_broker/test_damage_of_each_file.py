@@ -28,12 +28,10 @@ from isr_broker.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     EPOCHS,
     LOG_STARTS,
-    OFFLINE,
     POSITION,
     RECOVERY_POINTS,
     WATERMARKS,
     read_position,
-    write_offsets,
     write_position,
 )
 from isr_broker.storage.disk import ROOT
@@ -47,7 +45,7 @@ from isr_broker.storage.owner import META_PROPERTIES
 from isr_sim.damage import Damage, Purpose, files, purpose
 
 SEGMENT: Final = "a segment of a log"
-AT_ROOT: Final = (META_PROPERTIES, WATERMARKS, RECOVERY_POINTS, LOG_STARTS, CLEAN_SHUTDOWN, POSITION, OFFLINE)
+AT_ROOT: Final = (META_PROPERTIES, WATERMARKS, RECOVERY_POINTS, LOG_STARTS, CLEAN_SHUTDOWN, POSITION)
 WRITTEN: Final = {*AT_ROOT, EPOCHS, PARTITION_METADATA, SEGMENT, NAME, END}
 """Whatever a broker writes and reads again."""
 NEVER_READ: Final = {dropped_records.FILE, ".lock"}
@@ -244,7 +242,7 @@ NO_START: Final = attrs.evolve(WHOLE, start=0)
 NO_POSITION: Final = attrs.evolve(WHOLE, position=0)
 TABLE: Final[dict[str, tuple[Start | None, Start | None, Start | None, Start | None, Start | None]]] = {
     META_PROPERTIES: (REFUSED, WHOLE, REFUSED, REFUSED, REFUSED),
-    LAST: (OFFLINE_LOG, OFFLINE_LOG, OFFLINE_LOG, WHOLE, NO_POINTS),
+    LAST: (OFFLINE_LOG, OFFLINE_LOG, OFFLINE_LOG, OFFLINE_LOG, NO_POINTS),
     f"{FOLDER}/{PARTITION_METADATA}": (OFFLINE_LOG, WHOLE, OFFLINE_LOG, OFFLINE_LOG, OFFLINE_LOG),
     f"{FOLDER}/{EPOCHS}": (NO_POINTS, NO_POINTS, NO_POINTS, NO_POINTS, NO_POINTS),
     WATERMARKS: (NO_WATERMARK, attrs.evolve(WHOLE, watermark=4), NO_WATERMARK, NO_WATERMARK, NO_WATERMARK),
@@ -284,9 +282,11 @@ def test_whatever_bit_flips_or_however_short_it_is_a_file_is_as_it_was_or_as_the
         assert start_of(disk, path) == TABLE[path][WAYS.index(Damage.SHORTER)], size
 
 
-def test_a_flipped_bit_in_a_segment_is_found_when_it_is_read() -> None:
-    logs = directory(damaged(LAST, Damage.FLIP))
+def test_a_bit_of_a_segment_that_flips_under_a_broker_is_found_when_it_is_read() -> None:
+    disk = newest(2)
+    logs = directory(disk)
     logs.load()
+    disk.flip(LAST, 8 * len(disk.image(LAST).durable) - 8)
     with pytest.raises(BadBatch, match=segment.file_name(3)):
         logs.read(TP, Slice(offset=4, up_to=6, max_bytes=10**6))
 
@@ -299,49 +299,6 @@ def test_a_partition_metadata_of_an_older_topic_of_that_name_is_not_certain() ->
     assert (opened.topic_id, opened.is_certain) == (OLDER_TOPIC_ID, False)
     _, (opened,) = directory(newest(2)).load()
     assert (opened.topic_id, opened.is_certain) == (TOPIC_ID, True)
-
-
-def offline_noted(broker: int) -> bytes:
-    """What a broker notes whose log cannot be read."""
-    disk = newest(broker)
-    logs = directory(disk)
-    logs.load()
-    logs.take_offline(TP, "it cannot be read")
-    return disk.image(OFFLINE).durable
-
-
-@pytest.mark.parametrize("how", WAYS)
-def test_without_the_note_that_a_log_is_offline_its_damage_is_found_when_it_is_read_again(how: Damage) -> None:
-    """An older one says that nothing is offline, and that of another broker says nothing."""
-    disk = newest(2)
-    disk.flip(LAST, 8 * len(disk.image(LAST).durable) - 8)
-    noted = offline_noted(2)
-    nothing = MemoryDisk()
-    claim(nothing, Claim(2, "c"))
-    write_offsets(nothing, OFFLINE, [])
-    contents = {
-        Damage.OLDER: nothing.image(OFFLINE).durable or bytes(nothing.image(OFFLINE).visible_bytes),
-        Damage.SHORTER: noted[:-1],
-        Damage.FLIP: noted[:9] + bytes([noted[9] ^ 1]) + noted[10:],
-        Damage.FOREIGN: offline_noted(3),
-    }
-    if how is not Damage.ABSENT:
-        disk.put(OFFLINE, contents[how])
-    logs = directory(disk)
-    _, opened = logs.load()
-    assert len(opened) == 1
-    with pytest.raises(BadBatch):
-        logs.read(TP, Slice(offset=4, up_to=6, max_bytes=10**6))
-
-
-@pytest.mark.parametrize(("broker", "looked_at"), [(2, True), (3, False)])
-def test_a_log_that_its_broker_has_noted_as_offline_is_looked_at_as_a_whole(broker: int, looked_at: bool) -> None:
-    disk = newest(2)
-    disk.flip(LAST, 8 * len(disk.image(LAST).durable) - 8)
-    disk.put(OFFLINE, offline_noted(broker))
-    logs = directory(disk)
-    logs.load()
-    assert bool(logs.damages()) == looked_at
 
 
 # The controller's
@@ -385,7 +342,6 @@ def test_names_in_the_table_of_this_test_are_those_of_files() -> None:
     assert re.fullmatch(r"t-0/0{19}3\.log", LAST)
     assert {path.rpartition("/")[2] for path in TABLE} - {segment.file_name(3)} == WRITTEN - {
         SEGMENT,
-        OFFLINE,
         NAME,
         END,
     }

@@ -55,7 +55,7 @@ from isr_broker.core.record_batch import (
     varint,
     zigzag,
 )
-from isr_broker.flow import MOST_UNANSWERED, MOST_UNSENT, MUCH, OF_A_CONNECTION, OF_TLS, Flow, Holder
+from isr_broker.flow import FREE, MOST_UNANSWERED, MOST_UNSENT, MUCH, OF_A_CONNECTION, OF_TLS, Flow, Holder
 from isr_broker.server import FILES_LEFT, PIECE
 from isr_broker.settings import Settings
 from isr_broker.storage import dropped_records
@@ -712,6 +712,59 @@ def test_what_a_fetch_did_not_wait_for_is_withdrawn_with_its_answer() -> None:
         assert not requests.fetches.owners
 
 
+def asks_on(
+    requests: Requests, answers: list[Answer | None], owner: str, now: int, session: int, epoch: int, **fields: object
+) -> None:
+    """The next fetch of a session."""
+    fields = {"replica_id": -1, "max_bytes": 2**20, "session_id": session, "session_epoch": epoch, **fields}
+    request = protocol.parse(protocol.ask(protocol.FETCH, 7, 1, "test", fields)[4:])
+    assert isinstance(request, protocol.Request)
+    requests.serve(request, now, answers.append, Gate(owner=owner))
+    until_idle(requests, now)
+
+
+def rows_from(offset: int, *numbers: int) -> list[Answer]:
+    """Of topic `wide`, as a fetch names them."""
+    read = {"fetch_offset": offset, "partition_max_bytes": 2**20, "current_leader_epoch": -1}
+    return [{"topic": "wide", "partitions": [{"partition": n, **read} for n in numbers]}]
+
+
+def test_the_question_for_more_is_withdrawn_with_the_answer() -> None:
+    """One that went on by turns on two connections left a question at its replica each time, for 24 days."""
+    requests, answers = one_broker(), list[Answer | None]()
+    create_wide(requests, 1)
+    written(requests, "wide", 1)
+    asks_on(requests, answers, "first", 10_000, 0, 0, max_wait=0, min_bytes=1, topics=rows_from(0, 0))
+    (session,) = requests.fetches.cache.sessions
+    for epoch in range(1, 6):
+        wide = {"max_wait": 2**31 - 1, "min_bytes": 2**20}
+        asks_on(requests, answers, "one" if epoch % 2 else "other", 10_000, session, epoch, **wide)
+        assert len(answers) == epoch
+        assert asked_of(requests) == 1
+    assert len(requests.runtime.waiting) == 1
+
+
+@pytest.mark.parametrize(("first", "then"), [(15_000, 500), (500, 15_000)])
+def test_a_fetch_waits_as_long_as_it_says_whatever_an_earlier_one_of_its_session_said(first: int, then: int) -> None:
+    """DelayedFetch(maxWaitMs) is of one fetch."""
+    requests, answers = one_broker(), list[Answer | None]()
+    create_wide(requests, 2)
+    asks_on(requests, answers, "client", 10_000, 0, 0, max_wait=first, min_bytes=1, topics=rows_from(0, 0, 1))
+    written(requests, "wide", 1)
+    until_idle(requests)
+    assert len(answers) == 1
+    (session,) = requests.fetches.cache.sessions
+    rest = {"min_bytes": 1, "forgotten_topics_data": [{"topic": "wide", "partitions": [0]}]}
+    asks_on(requests, answers, "client", 10_100, session, 1, max_wait=then, **rest)
+    for now in range(10_100, 10_100 + then, 100):
+        requests.runtime.tick(now)
+        requests.fetches.tick(now)
+        assert len(answers) == 1, now
+    requests.runtime.tick(10_100 + then)
+    requests.fetches.tick(10_100 + then)
+    assert len(answers) == 2
+
+
 def test_a_session_that_goes_on_elsewhere_is_not_its_old_connections() -> None:
     """The end of the connection on which it began took the fetch away that waits on another one."""
     requests, answers = one_broker(), dict[str, list[Answer | None]]()
@@ -1012,6 +1065,24 @@ def test_who_waits_with_little_is_not_closed_for_who_drips() -> None:
     assert bytes_in_flight.size <= 256 << 20
 
 
+def test_who_moves_is_not_closed_for_many_who_hold_little() -> None:
+    """Thousands that held what is free and no more filled everything, and whoever wrote a larger batch was closed."""
+    gone: list[str] = []
+    bytes_in_flight, clock = flow(256 << 20)
+    while bytes_in_flight.size < (256 << 20) - FREE - OF_A_CONNECTION:
+        bytes_in_flight.arrives(bytes_in_flight.open(partial(gone.append, "holds little"), lambda: None), FREE)
+        clock[0] += 1
+    writer = bytes_in_flight.open(partial(gone.append, "writer"), lambda: None)
+    for _ in range(100):
+        bytes_in_flight.arrives(writer, 100_000)
+        bytes_in_flight.admits(writer, 100_000, is_fetch=False)
+        bytes_in_flight.answers(writer, 100_000, 100)
+        bytes_in_flight.sends(writer, 100)
+        clock[0] += 10
+    assert set(gone) == {"holds little"}
+    assert len(gone) < 10, "no more than there has to be room for"
+
+
 def test_who_was_idle_and_sends_now_is_not_closed_for_who_stands_still() -> None:
     gone: list[str] = []
     bytes_in_flight, clock = flow(256 << 20)
@@ -1055,7 +1126,8 @@ def test_connections_leave_files_to_logs_and_checkpoints(monkeypatch: pytest.Mon
         before = len(cluster.servers[1].connections)
         first = open_sockets.enter_context(socket.create_connection((HOST, port)))
         cluster.wait(lambda: len(cluster.servers[1].connections) > before, "it is accepted")
-        most = first.fileno() + FILES_LEFT + 40
+        monkeypatch.setattr("isr_broker.server.FILES_LEFT", 20)
+        most = first.fileno() + 20 + 40
 
         def limits(_: int) -> tuple[int, int]:
             return most, most

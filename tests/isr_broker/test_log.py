@@ -17,7 +17,7 @@ from tests.support.brokers import batch_at as batch
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.messages import TopicPartition
-from isr_broker.core.record_batch import HEADER_BYTES, Batch, batches
+from isr_broker.core.record_batch import Batch, batches
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, read_epochs
 from isr_broker.storage.disk_files import RealDisk
@@ -169,12 +169,12 @@ def end_of(written: Sequence[bytes]) -> int:
     return sum(b.count for records in written for b in batches(records))
 
 
-def check_recovery(disk: MemoryDisk, expected: list[bytes], flushed: int, recovery_point: int = 0) -> None:
+def check_recovery(disk: MemoryDisk, expected: list[bytes], flushed: int) -> None:
     """The log that is found is the first n of the batches written, n being at least those flushed."""
     if not disk.exists(FOLDER):
         assert flushed == 0, "only a log without promises may be lost as a whole"
         disk.make_folder(FOLDER)
-    log = Log.open(disk, FOLDER, SMALL, recovery_point)
+    log = Log.open(disk, FOLDER, SMALL)
     found = contents(log)
     prefixes = [b"".join(expected[:n]) for n in range(flushed, len(expected) + 1)]
     assert found in prefixes
@@ -300,7 +300,7 @@ def test_the_last_batch_may_be_torn_at_every_byte() -> None:
                     return self.kept, self.zeros
 
             disk.crash(Torn(kept, zeros))
-            found = Log.open(disk, FOLDER, Settings(), recovery_point=4)
+            found = Log.open(disk, FOLDER, Settings())
             assert found.view.end == 4, (kept, zeros)
             assert contents(found) == written[0] + written[1]
 
@@ -327,16 +327,6 @@ def test_a_flipped_bit_anywhere_cuts_the_log_before_its_batch() -> None:
                 continue
             # A smaller epoch shows at once, a larger one at the batch behind it.
             assert len(contents(opened)) in (starts[damaged], starts[damaged] + len(written[damaged]))
-
-
-def test_damage_below_the_recovery_point_is_not_looked_for() -> None:
-    disk = MemoryDisk()
-    Log.create(disk, FOLDER, Settings()).append(batch(0), flush=True)
-    image = disk.image(f"{FOLDER}/{0:020d}.log")
-    image.visible_bytes[HEADER_BYTES] ^= 1
-    image.settle(bytes(image.visible_bytes))
-    assert Log.open(disk, FOLDER, Settings(), recovery_point=1).view.end == 1
-    assert Log.open(disk, FOLDER, Settings(), recovery_point=0).view.end == 0
 
 
 def test_segments_after_a_damaged_one_are_removed() -> None:

@@ -28,7 +28,6 @@ from isr_broker.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     EPOCHS,
     LOG_STARTS,
-    OFFLINE,
     POSITION,
     RECOVERY_POINTS,
     WATERMARKS,
@@ -131,51 +130,6 @@ def damage_of(name: str, how: Damage) -> Callable[[Run], None]:
             run.spoils(broker, a_file(run, broker, name), how, older)
         where = "all down" if all_down else "others up"
         run.tells(f"broker {broker} {'stopped' if in_order else 'killed'}, {where}, {how.name.lower()}")
-
-    return strike
-
-
-def goes_offline(run: Run, broker: int) -> bytes:
-    """The log of a broker is shorter than it was for good, and the broker notes so; the file that says it."""
-    run.ends(broker, in_order=True)
-    last = sorted(path for path in (run.data(broker) / FOLDER).glob("*.log") if path.stat().st_size)[-1]
-    last.write_bytes(last.read_bytes()[:-40])
-    run.names.add(last.name)
-    run.processes.start(broker)
-    noted = run.data(broker) / OFFLINE
-    row = TOPIC.encode()
-    run.waits(lambda: noted.exists() and row in noted.read_bytes(), "the broker notes that the log is offline")
-    contents = noted.read_bytes()
-    assert row in contents
-    return contents
-
-
-def is_whole_again(run: Run, broker: int) -> None:
-    """The broker is started again, and copies the log of its leader."""
-    run.ends(broker, in_order=True)
-    run.processes.start(broker)
-    run.waits(run.is_well, "the replica is in sync again")
-    run.healed_until = len(run.lines)
-
-
-def offline_of(how: Damage) -> Callable[[Run], None]:
-    """The file that says which logs are offline: it is damaged while one is, or says so of one that is whole."""
-
-    def strike(run: Run) -> None:
-        broker = run.chance.choice((2, 3))
-        donor = 5 - broker if how is Damage.FOREIGN else broker
-        noted = goes_offline(run, donor)
-        if how in (Damage.OLDER, Damage.FOREIGN):
-            is_whole_again(run, donor)
-            run.writes(500)
-        run.writes_on()
-        in_order = run.chance.random() < 0.5
-        run.ends(broker, in_order)
-        path = run.data(broker) / OFFLINE
-        if not path.exists():
-            path.write_bytes(b"")
-        run.spoils(broker, OFFLINE, how, noted)
-        run.tells(f"broker {broker} {'stopped' if in_order else 'killed'}, others up, {how.name.lower()}")
 
     return strike
 
@@ -508,7 +462,6 @@ FILES: Final = {
     END: END,
     CLEAN_SHUTDOWN: CLEAN_SHUTDOWN,
     POSITION: POSITION,
-    OFFLINE: OFFLINE,
 }
 SAME_FILE: Final = (
     (PARTITION_METADATA, Damage.OLDER),
@@ -519,7 +472,7 @@ SAME_FILE: Final = (
 
 
 def _kind(file: str, name: str, how: Damage) -> Kind:
-    strike = offline_of(how) if name == OFFLINE else damage_of(name, how)
+    strike = damage_of(name, how)
     is_of_another_cluster = how is Damage.FOREIGN and name in _OF_CONTROLLER
     return Kind(file, strike, prepare=another_cluster if is_of_another_cluster else None)
 

@@ -118,24 +118,24 @@ class Log:
         disk: Disk,
         folder: str,
         settings: Settings,
-        recovery_point: Offset = 0,
         start: Offset = 0,
         durable: Offset = 0,
         first: Offset | None = None,
         has_topic: bool = True,
     ) -> Log:
-        """Recovery: the longest valid prefix of what is there, everything from the recovery point on checked.
+        """Recovery: the longest valid prefix of what is there (LogLoader.load, LogSegment.recover).
 
-        With a recovery point past the end (after a clean shutdown) only headers are read. LogLoader.load,
-        LogSegment.recover. What is below `durable` was on the disk for good, and `first` is the last offset at which
-        the log may begin, if that is known; if not, its epochs say so. A log that lacks some of it is damaged, and so
-        is one without `has_topic`, of which nobody knows the topic.
+        Kafka checks the CRC of what is past the recovery point, and takes the rest's headers from index files and
+        snapshots. Here headers are all that says how old records are and what producers sent last. So every batch is
+        checked. What is below `durable` was on the disk for good, and `first` is the last offset at which the log may
+        begin, if that is known; if not, its epochs say so. A log that lacks some of it is damaged, and so is one
+        without `has_topic`, of which nobody knows the topic.
         """
         disk.remove(f"{folder}/{EPOCHS}{TEMPORARY}")
         bases = [int(name.removesuffix(SUFFIX)) for name in _segment_names(disk, folder)]
         base = bases[0] if bases else start
         log = cls(disk, folder, settings, [], LogView(start=max(start, base), end=base), has_durable_names=False)
-        log._scan(bases, recovery_point)
+        log._scan(bases)
         source = LOG_STARTS if first is not None else EPOCHS
         if first is None and bases and not settings.insync_design.epoch_file_behind:
             first = next((entry.start for entry in read_epochs(disk, f"{folder}/{EPOCHS}") or ()), None)
@@ -179,14 +179,15 @@ class Log:
         start = max([self.view.start, *(entry.start for entry in of_file.entries[:1])])
         return of_file.from_start(start) != of_records.from_start(start)
 
-    def _scan(self, bases: list[Offset], recovery_point: Offset) -> None:
+    def _scan(self, bases: list[Offset]) -> None:
         """Read segments, each of which continues the one before."""
+        checks = not self.settings.insync_design.sends_damaged_batches
         for base in bases:
             if base != self.view.end:
                 return
             segment = Segment.open(self.disk, self.folder, base, self.settings.log_index_interval_bytes)
             self.segments.append(segment)
-            self.view = self.view.appended(segment.scan(base, recovery_point, self.view.epochs.latest()))
+            self.view = self.view.appended(segment.scan(base, checks, self.view.epochs.latest()))
             if segment.file.size() != segment.size:
                 return
 
@@ -323,7 +324,7 @@ class Log:
         """The producers' last batches as the records have them (ProducerStateManager.truncateAndReload)."""
         producers = Producers()
         for segment in self.segments:
-            for batch in segment.scan(segment.base_offset, self.view.end):
+            for batch in segment.scan(segment.base_offset, checks=False):
                 producers = with_batch(producers, batch)
         return producers
 

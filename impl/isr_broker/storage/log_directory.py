@@ -36,14 +36,12 @@ from isr_broker.core.inputs import (
 from isr_broker.core.messages import Millis, Offset, TopicPartition
 from isr_broker.core.record_batch import BadBatch, leader_epoch_of
 from isr_broker.core.topics import may_be_called, text_of, uuid_of
-from isr_broker.settings import MAX_INT, MAX_LONG, Settings
+from isr_broker.settings import MAX_INT, Settings
 from isr_broker.storage.checkpoints import (
     LOG_STARTS,
-    OFFLINE,
     RECOVERY_POINTS,
     WATERMARKS,
     leave_clean_shutdown,
-    read_offsets,
     read_topic_offsets,
     take_clean_shutdown,
     write_offsets,
@@ -134,7 +132,6 @@ class LogDirectory:
         if mark is not None and points.keys() != names.keys() and not trusts:
             mark = None
 
-        offline = read_offsets(self.disk, OFFLINE)
         # It may be of a topic that was deleted since, and would pass for one of the same name.
         unknown = {tp for tp, (topic_id, _) in identities.items() if topic_id == 0}
         known = {tp for tp in names if points.get(tp) or starts.get(tp)}
@@ -144,13 +141,10 @@ class LogDirectory:
 
         def recover_log(tp: TopicPartition) -> Log:
             durable = points.get(tp, 0)
-            # After a clean stop nothing reaches past what was durable, but for a batch whose offsets are damaged.
-            check_from = 0 if tp in offline else MAX_LONG if mark is not None and trusts else durable
             return Log.open(
                 self.disk,
                 names[tp],
                 self.settings,
-                check_from,
                 starts.get(tp, 0),
                 0 if trusts else durable,
                 starts.get(tp),
@@ -177,7 +171,6 @@ class LogDirectory:
         if any(self.logs[tp].view.end != point for tp, point in points.items() if tp in self.logs) and not trusts:
             mark = None
         self._lower_points()
-        self._note_offline()
         return -1 if mark is None else mark, opened_logs
 
     def _identities(self, names: Mapping[TopicPartition, str]) -> dict[TopicPartition, tuple[int, bool]]:
@@ -256,7 +249,6 @@ class LogDirectory:
         try:
             self.disk.rename(log.folder, name)
             self.disk.flush_folder(ROOT)
-            self._note_offline()
         except OSError:
             return ""
         return name
@@ -328,16 +320,9 @@ class LogDirectory:
         return log.files() if log is not None else []
 
     def take_offline(self, tp: TopicPartition, why: str) -> None:
-        """The log of a partition is damaged: nothing of it counts, and the next start looks at all of it."""
+        """The log of a partition is damaged: nothing of it counts."""
         if tp in self.logs:
             self.logs[tp].damage = why
-            self._note_offline()
-
-    def _note_offline(self) -> None:
-        """Have the disk remember which logs are damaged."""
-        offline = {tp for tp, log in self.logs.items() if log.damage}
-        if offline != read_offsets(self.disk, OFFLINE).keys():
-            self._write(OFFLINE, [(tp, 0) for tp in offline])
 
     def _write(self, path: str, offsets: Iterable[tuple[TopicPartition, Offset]]) -> None:
         """Write a checkpoint, each row with the topic of its log."""

@@ -15,7 +15,6 @@ from isr_broker.core.record_batch import crc32c
 from isr_broker.storage.checkpoints import (
     CLEAN_SHUTDOWN,
     LOG_STARTS,
-    OFFLINE,
     POSITION,
     RECOVERY_POINTS,
     WATERMARKS,
@@ -98,7 +97,7 @@ def cluster_in(disk: Disk, cluster: str | None, begins: bool) -> str:
     return cluster or new_id()
 
 
-_SIGNS: Final = {CLEAN_SHUTDOWN, END, LOG_STARTS, NAME, OFFLINE, POSITION, RECOVERY_POINTS, WATERMARKS}
+_SIGNS: Final = {CLEAN_SHUTDOWN, END, LOG_STARTS, NAME, POSITION, RECOVERY_POINTS, WATERMARKS}
 """Each file that a broker writes at the root and reads again: where there is one, there was a broker."""
 
 

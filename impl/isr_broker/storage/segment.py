@@ -80,12 +80,12 @@ class Segment:
             self.index.append((batch.base_offset, position, self.newest))
         self.newest = max(self.newest, batch.max_timestamp)
 
-    def scan(self, expected: Offset, check_from: Offset, least_epoch: LeaderEpoch | None = None) -> Iterator[Batch]:
+    def scan(self, expected: Offset, checks: bool, least_epoch: LeaderEpoch | None = None) -> Iterator[Batch]:
         """The batches from the beginning, each of which continues the one before; stops at the first that does not.
 
-        Batches that reach past `check_from` have their CRC checked; a flipped bit in an offset, which no CRC covers,
-        shows in the sequence. So does one in a leader epoch, where a `least_epoch` is given, and the epoch goes back.
-        `size` is then the length of what is good.
+        It `checks` the CRC of each. A flipped bit in an offset, which no CRC covers, shows in the sequence. So does one
+        in a leader epoch, where a `least_epoch` is given, and the epoch goes back. `size` is then the length of what
+        is good.
         """
         self.size, self.newest, self.index, self.tail, end = 0, -1, [], None, self.file.size()
         while self.size + HEADER_BYTES <= end:
@@ -99,7 +99,7 @@ class Segment:
                 if batch.leader_epoch < least_epoch:
                     return
                 least_epoch = batch.leader_epoch
-            if batch.next_offset > check_from and self._crc(batch) != batch.crc:
+            if checks and self._crc(batch) != batch.crc:
                 return
             yield batch
             self._note(batch, self.size)

@@ -136,15 +136,17 @@ class FetchQuestions:
 
     def _consume(self, session: Session, part: Part, question: Consume, now: Millis) -> None:
         part.question, part.more_than = object(), question.known_watermark
+        part.waits_until = now + question.max_wait_ms
         then = partial(self._take_records, session, part, part.question)
         number = self.runtime.ask(lambda number: attrs.evolve(question, request=number), then, now)
         part.question_number = question.partition, number
 
-    def withdraw(self, part: Part, now: Millis) -> None:
-        """Whoever fetched is gone: its replica need not wait for it."""
-        if part.question is not None and part.question_number is not None:
-            part.question = None
-            self.runtime.withdraw(*part.question_number, now)
+    def open_question(self, part: Part) -> tuple[TopicPartition, int] | None:
+        """Nobody waits for a consumer's question any more: which one it was, for its replica is still to hear that."""
+        if part.question is None or part.question_number is None:
+            return None
+        part.question = None
+        return part.question_number
 
     def _take_records(
         self, session: Session, part: Part, question: object, answer: ClientAnswer, records: bytes

@@ -10,7 +10,7 @@ have answered, or of which something else is asked. A fetch goes this way, and t
       WAITS         all are asked
     takes           a replica has answered: its answer waits in the partition, and the fetch may be due
     end_of_turn     what is due is sent; where there is too little, the replica is asked for more
-    tick            a follower's fetch has waited long enough, and is due
+    tick            a fetch has waited long enough, and is due, where no replica says so
     _send           the answer is sent, and the fetch is closed
 
 Thousands of replicas are asked in turns, and what follows on the connection waits. No other request can continue the
@@ -68,7 +68,8 @@ class FetchRequests:
     - `due`: sessions whose fetch is answered at the end of this turn.
     - `short`: partitions whose replica has answered, while their fetch is not due. At the end of this turn their
       replicas are asked for more.
-    - `timers`: sessions of followers whose fetch is due once it has waited long enough.
+    - `timers`: sessions whose fetch is due once it has waited long enough, because no replica says so: those of
+      followers, and of consumers where a replica has the question of an earlier fetch, which waits longer.
     - `owners`: of each connection of clients the sessions that it fetched last.
     - `later`: does something long a piece at a time.
     - `room`: how many bytes of records a consumer's fetch may have now.
@@ -125,7 +126,7 @@ class FetchRequests:
         waits_as_one = session.is_privileged and _waits_as_one(session)
         if fetch.due or not session.parts or (waits_as_one and fetch.wait <= 0):
             self._send(session)
-        elif waits_as_one:
+        elif waits_as_one or any(part.waits_until > fetch.until for part in session.parts.values()):
             self.timers.add(session)
 
     def _session(self, request: Request, replica: BrokerId, now: Millis) -> tuple[Session | Error, bool]:
@@ -219,13 +220,15 @@ class FetchRequests:
                 session.puts(part, answer)
             return
         session.puts(part, answer)
-        looks = fetch.stage is Stage.LOOKS
-        # A replica that had nothing, or no more than before, has waited as long as it was to.
-        is_late = not looks and (not answer.news or answer.watermark <= part.more_than)
-        if is_late or (not looks and answer.news and _is_enough(session, fetch, answer)):
+        if fetch.stage is Stage.LOOKS:
+            return
+        # A replica that had nothing, or no more than before, has waited as long as it was to, for whichever fetch.
+        has_waited = session.is_privileged or part.waits_until >= fetch.until
+        is_late = has_waited and (not answer.news or answer.watermark <= part.more_than)
+        if is_late or (answer.news and _is_enough(session, fetch, answer)):
             fetch.due = True
             self.due.append(session)
-        elif not looks:
+        else:
             self.short.append((session, part))
 
     def end_of_turn(self, now: Millis) -> None:
@@ -246,7 +249,7 @@ class FetchRequests:
         return min((s.fetch.until for s in self.timers if s.fetch is not None), default=None)
 
     def tick(self, now: Millis) -> None:
-        """Followers' fetches that have waited long enough are answered."""
+        """Fetches that have waited long enough are answered, where no replica says so."""
         for session in [s for s in self.timers if s.fetch is None or s.fetch.until <= now]:
             self.timers.discard(session)
             if session.fetch is not None:
@@ -262,13 +265,15 @@ class FetchRequests:
         topics: dict[str | bytes, list[Answer]] = {}
         stamps: dict[tuple[str, int], Stamp] = {}
         leaders: list[BrokerId] = []
+        with_little: list[Part] = []
         for part in list(session.parts.values()):
             answer = self._part_to_send(session, part, fetch)
             if answer is None:
                 continue
             if part.more_than:
                 # What it would answer to the question for more is nothing new by then.
-                part.question, part.more_than = None, 0
+                with_little.append(part)
+                part.more_than = 0
             if fetch.full or answer.news or answer.position != part.position:
                 hint = self._leader_hint(part, answer) if fetch.hints else None
                 if hint is not None:
@@ -280,6 +285,7 @@ class FetchRequests:
                     stamps[part.request.partition.topic, part.number] = answer.stamp
             if answer.size:
                 session.last(part)
+        self._withdraws(with_little)
         topic_rows = (
             ({"topic": t} if isinstance(t, str) else {"topic_id": t}) | {"partitions": p} for t, p in topics.items()
         )
@@ -314,7 +320,7 @@ class FetchRequests:
         for session in self.owners.pop(owner, ()):
             session.fetch = session.owner = None
             parts += session.parts.values()
-        yield from self._withdrawal(_open_questions(parts), now)
+        yield from self._withdrawal(self._open_questions(parts), now)
 
     def _ends(self, session: Session) -> None:
         """A session is over. What waits for it is withdrawn, unless its fetch is still to be answered."""
@@ -323,18 +329,20 @@ class FetchRequests:
             self._withdraws(session.parts.values())
 
     def _withdraws(self, parts: Iterable[Part]) -> None:
-        if questions := _open_questions(parts):
+        if questions := self._open_questions(parts):
             self.later(self._withdrawal(questions))
 
-    def _withdrawal(self, questions: Sequence[tuple[Part, object]], now: Millis | None = None) -> Work:
-        """These questions, and none that their partitions get meanwhile; from the next turn on without a time."""
+    def _open_questions(self, parts: Iterable[Part]) -> list[tuple[TopicPartition, int]]:
+        return [question for part in parts if (question := self.questions.open_question(part)) is not None]
+
+    def _withdrawal(self, questions: Sequence[tuple[TopicPartition, int]], now: Millis | None = None) -> Work:
+        """Replicas hear that nobody waits for these; from the next turn on without a time."""
         if now is None:
             now = yield
-        for number, (part, question) in enumerate(questions):
+        for number, question in enumerate(questions):
             if number % _ASKED_AT_ONCE == _ASKED_AT_ONCE - 1:
                 now = yield
-            if part.question is question:
-                self.questions.withdraw(part, now)
+            self.runtime.withdraw(*question, now)
 
     def _leader_hint(self, part: Part, answer: PartAnswer) -> Answer | None:
         """Who leads, where the answer is that somebody else does (KIP-951)."""
@@ -352,11 +360,6 @@ class FetchRequests:
         if answer is None and session.is_privileged:
             return self.questions.moved_position(part)
         return answer
-
-
-def _open_questions(parts: Iterable[Part]) -> list[tuple[Part, object]]:
-    """The parts of a consumer's fetch that replicas have a question of, with that question."""
-    return [(part, part.question) for part in parts if part.question is not None and part.question_number is not None]
 
 
 def _waits_as_one(session: Session) -> bool:

@@ -70,7 +70,8 @@ class Part:
     """One partition of a session: what is fetched of it, and how far that is.
 
     - `question`: which question its replica has, None if it has none or has answered.
-    - `question_number`: of a consumer's question the partition that it is of, and its number there.
+    - `question_number`, `waits_until`: of a consumer's question the partition that it is of, its number there, and
+      until when its replica waits. It may be the question of an earlier fetch.
     - `request`: what its replica is asked for a follower, the last time at `question_at`.
     - `more_than`: the watermark above which its replica was asked for more than its answer has, 0 if it was not.
     - `answer`: what its replica has answered, until that is sent.
@@ -88,6 +89,7 @@ class Part:
     request: FetchRequest | None = None
     question: object | None = None
     question_number: tuple[TopicPartition, int] | None = None
+    waits_until: Millis = 0
     question_at: Millis = 0
     more_than: Offset = 0
     answer: PartAnswer | None = None
