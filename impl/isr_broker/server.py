@@ -80,7 +80,7 @@ def clock() -> Millis:
 
 
 FILES_LEFT: Final = 200
-"""Files that connections leave to logs and checkpoints, or a sixteenth of all that the process may open; at most half."""
+"""Files that connections leave to logs and checkpoints, or a sixteenth of what a process may open; at most half."""
 HANDSHAKE_SECONDS: Final = 10.0
 """A client has so long for the handshake of TLS."""
 
