@@ -1,9 +1,11 @@
 """What each release of Kafka loses: the designs `kafka-*` at budgets for what people and networks do.
 
-    python bench/releases.py [--results FILE] [--states N] [--seconds S] [--table] [--write]
+    python bench/releases.py [--results FILE] [--row N]... [--design D]... [--states N] [--seconds S]
+                             [--table] [--write]
 
-Each run is a process, as in bench/bounds.py, and its answer goes to the file of results. `--table` runs nothing, and
-`--write` puts the table into docs/measurements/releases.md. The exit code is 1 if the mended design breaks a promise.
+Each run is a process, as in bench/bounds.py, and its answer goes to the file of results. `--row 1` is the first row.
+`--table` runs nothing, and `--write` puts the table into docs/measurements/releases.md after each answer. There a cell
+without an answer in the file stays as it was. The exit code is 1 if the mended design breaks a promise.
 """
 
 from __future__ import annotations
@@ -108,27 +110,41 @@ def options_of(constants: Mapping[str, Value]) -> str:
     return " ".join(words_of(given))
 
 
-def table(results: Results) -> str:
-    """Markdown: a row per budgets, a column per design."""
+def cells_of_page(text: str) -> dict[tuple[str, str], str]:
+    """The cells of the table on the page, by the options of the row and the design."""
+    rows = [line.strip("| ").split(" | ") for line in text[text.index(MARK) :].splitlines() if line.startswith("| `")]
+    return {(row[0].strip("`"), name): text for row in rows for name, text in zip(COLUMNS, row[1:], strict=True)}
+
+
+def table(results: Results, written: Mapping[tuple[str, str], str]) -> str:
+    """Markdown: a row per budgets, a column per design; what has no answer stays as it is written."""
     lines = [f"| options | {' | '.join(f'`{name}`' for name in COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for row in ROWS:
-        cells = (cell(answer_of(results, name, row)) for name in COLUMNS)
-        lines.append(f"| `{options_of(row)}` | {' | '.join(cells)} |")
+        options = options_of(row)
+        answers = ((name, answer_of(results, name, row)) for name in COLUMNS)
+        cells = (cell(a) if a is not None else written.get((options, name), cell(None)) for name, a in answers)
+        lines.append(f"| `{options}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def main() -> int:
-    options = parser_of(__doc__, RESULTS, 60_000_000, 300).parse_args()
-    results = Results(options.results)
-    for row in ROWS if not options.table else ():
-        for name in COLUMNS:
+    parser = parser_of(__doc__, RESULTS, 60_000_000, 300)
+    parser.add_argument("--row", action="append", type=int, choices=range(1, len(ROWS) + 1), help="may be repeated")
+    parser.add_argument("--design", action="append", choices=COLUMNS, help="only this one; may be repeated")
+    options = parser.parse_args()
+    results, written = Results(options.results), cells_of_page(PAGE.read_text(encoding="utf-8"))
+    rows = [ROWS[number - 1] for number in options.row or range(1, len(ROWS) + 1)]
+    for row in rows if not options.table else ():
+        for name in options.design or COLUMNS:
             if answer_of(results, name, row) is not None:
                 continue
             constants = check_constants(DESIGNS[name], row)
             answer = check(DESIGNS[name], constants, options.states, options.seconds)
             results.note(key(name, row), answer)
             print(f"{name} {options_of(row)}: {cell(answer)}; {answer.seconds:.0f} s", file=sys.stderr, flush=True)
-    text = table(results)
+            if options.write:
+                put_on_page(PAGE, MARK, table(results, written))
+    text = table(results, written)
     print(text)
     if options.write:
         put_on_page(PAGE, MARK, text)
