@@ -6,9 +6,10 @@
 
 A list of runbooks (`tests/support/drill_kafka.py`): the twenty that people use, power failures, or controllers; then
 random ones. What is called safe must lose nothing. What may be lost is carried out as it stands, and then as the story
-says: who is out of the ISR there stands still here. A line a runbook, then a table. `--keep` adds what was seen to
-docs/measurements/drill-kafka.jsonl; `--write` puts all that is kept on docs/measurements/drill-kafka.md, and `--table`
-runs nothing. Exit code 1 if something that is called safe was lost, or fewer than half of the losses were shown.
+says: who is out of the ISR there stands still here. A line a runbook, then the sums. `--keep` adds what was seen to
+docs/measurements/drill-kafka.jsonl. `--write` makes docs/measurements/drill-kafka.md of all that is kept, and puts its
+sums into docs/drill.md; `--table` runs nothing. Exit code 1 if something that is called safe was lost, or fewer than
+half of the losses were shown.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ MEASUREMENTS: Final = Path(__file__).resolve().parent.parent / "docs" / "measure
 RESULTS: Final = MEASUREMENTS / "drill-kafka.jsonl"
 PAGE: Final = MEASUREMENTS / "drill-kafka.md"
 MARK: Final = "<!-- From here on it is made by bench/drill_kafka.py --write. -->\n"
+DRILL: Final = MEASUREMENTS.parent / "drill.md"
+BEGIN: Final = "<!-- Made by bench/drill_kafka.py --write: -->\n"
+END: Final = "<!-- until here. -->\n"
 RANDOM: Final = "random"
 RUNS: Final = ("as it stands", "by the story")
 SUMS: Final = ("safe", "of these lost", "may be lost", *RUNS, "not shown", "UNKNOWN", "failed")
@@ -116,15 +120,25 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
+def by_kind(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """The rows of each list on each release."""
+    kinds = sorted({(r.list, r.release) for r in rows}, reverse=True)
+    return {kind: [r for r in rows if (r.list, r.release) == kind] for kind in kinds}
+
+
+def overview(rows: Sequence[Row]) -> str:
+    """The table of sums."""
+    counts = [(*kind, len(some), *sums(some).values()) for kind, some in by_kind(rows).items()]
+    return markdown(("runbooks", "Kafka", "number", *SUMS), counts)
+
+
 def page(rows: Sequence[Row]) -> str:
     """The table of sums, and a line a runbook."""
-    kinds = sorted({(r.list, r.release) for r in rows}, reverse=True)
-    by = {kind: [r for r in rows if (r.list, r.release) == kind] for kind in kinds}
-    counts = [(*kind, len(some), *sums(some).values()) for kind, some in by.items()]
-    parts = [markdown(("list", "Kafka", "runbooks", *SUMS), counts)]
+    kinds = by_kind(rows)
+    parts = [overview(rows)]
     heads = ("Kafka", "name", "replicas", "runbook", "answer", "what was seen")
     for name in dict.fromkeys(kind[0] for kind in kinds):
-        some = [r for kind in kinds if kind[0] == name for r in by[kind]]
+        some = [r for kind, mine in kinds.items() if kind[0] == name for r in mine]
         days = sorted({r.day for r in some})
         table = markdown(heads, [r.cells for r in some])
         parts.append(f"\n## {name.capitalize()}\n\nRan on {', '.join(days)}.\n\n{table}")
@@ -154,6 +168,7 @@ def rows_of(options: argparse.Namespace, files: NodeFiles, folder: Path) -> Iter
             if row.judgement.mishap:
                 # A broker may never register again (docs/reports.md), so the case gets a cluster of its own.
                 print(f"again, on a new cluster: {' | '.join(row.cells)}", flush=True)
+                print(f"node 1 said: {trial.controller_fault() or 'nothing of a fault'}", flush=True)
                 trial.kafka.kill_all()
                 trial = new()
                 row = attrs.evolve(row, judgement=trial.judge(case))
@@ -190,6 +205,8 @@ def main() -> int:
     kept = [Row.of(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
     if options.write:
         put_on_page(PAGE, MARK, page(kept))
+        before, rest = DRILL.read_text(encoding="utf-8").split(BEGIN)
+        DRILL.write_text(f"{before}{BEGIN}\n{overview(kept)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
     told = sums(kept if options.table else whole)
     print(f"\n{', '.join(f'{number} {name}' for name, number in told.items())}")
     shown = told["may be lost"] - told["not shown"]

@@ -39,7 +39,8 @@ from isr_cluster.kafka import KafkaProcesses
 from isr_cluster.ports import HOST, free_ports
 from isr_cluster.processes import Address, Mishap
 from isr_drill.drill import Drill, Explorations, PartitionDrill, Records, drill
-from isr_drill.runbook import RunbookStep, Stage, Surroundings, read_runbook
+from isr_drill.quorum import Voters, quorum_of
+from isr_drill.runbook import NOBODY_TOLD, RunbookStep, Stage, Surroundings, read_runbook
 from isr_drill.situation import Situation
 from isr_experiment.power import lose_power, record_of
 from isr_kafka.node import QUIETLY, NodeFiles, new_id
@@ -318,6 +319,12 @@ class KafkaTrial:
         with self.admin() as admin:
             return set(admin.brokers())
 
+    def controller_fault(self) -> str:
+        """The newest exception in the log of node 1, "" where it has none among its last lines."""
+        node = self.kafka.running.get(CONTROLLER_BROKER)
+        faults = [line for line in node.last if "Exception" in line and not line.startswith("\tat ")] if node else []
+        return faults[-1][:400] if faults else ""
+
     def partition(self, topic: str) -> PartitionSeen:
         with self.admin() as admin:
             return admin.partitions([topic])[0]
@@ -465,11 +472,11 @@ class KafkaTrial:
         self.wait(lambda: away.isdisjoint(self.partition(topic).isr) or len(away) == len(case.replicas), 15)
         return topic, writer
 
-    def steps(self, case: KafkaCase, topic: str, text: str) -> tuple[RunbookStep, ...]:
+    def steps(self, case: KafkaCase, topic: str, text: str, quorum: Voters = NOBODY_TOLD) -> tuple[RunbookStep, ...]:
         def file(name: str) -> str:
             return json.dumps({"partitions": [{"topic": topic, "partition": 0, "replicas": case.files[name]}]})
 
-        around = Surroundings(set(RACKS), RACKS, [topic], file)
+        around = Surroundings(set(RACKS), RACKS, [topic], file, quorum)
         return read_runbook(text.replace("set t ", f"set {topic} "), around)
 
     def drilled(self, case: KafkaCase, topic: str) -> Drill:
@@ -477,7 +484,8 @@ class KafkaTrial:
         bootstrap = ",".join(f"{HOST}:{self.kafka.ports[b]}" for b in self.brokers)
         cluster = with_replicas(read_cluster(bootstrap, {}), bootstrap, {})
         cluster = attrs.evolve(cluster, topics=tuple(t for t in cluster.topics if t.name == topic))
-        return drill(cluster, running(cluster), self.steps(case, topic, case.text), Explorations(60.0))
+        steps = self.steps(case, topic, case.text, quorum_of(cluster))
+        return drill(cluster, running(cluster), steps, Explorations(60.0))
 
     def runs(self, case: KafkaCase, topic: str) -> None:
         """The steps, one after the other, as somebody does who waits for nothing else."""
