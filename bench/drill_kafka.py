@@ -168,7 +168,7 @@ def rows_of(options: argparse.Namespace, files: NodeFiles, folder: Path) -> Iter
             if row.judgement.mishap:
                 # A broker may never register again (docs/reports.md), so the case gets a cluster of its own.
                 print(f"again, on a new cluster: {' | '.join(row.cells)}", flush=True)
-                print(f"node 1 said: {trial.controller_fault() or 'nothing of a fault'}", flush=True)
+                print("\n".join(trial.controller_lines), flush=True)
                 trial.kafka.kill_all()
                 trial = new()
                 row = attrs.evolve(row, judgement=trial.judge(case))
@@ -202,12 +202,12 @@ def main() -> int:
                             file.write(f"{row.line()}\n")
             except KeyboardInterrupt:
                 print("stopped; of those until now:")
-    kept = [Row.of(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
+    everything = [Row.of(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
     if options.write:
-        put_on_page(PAGE, MARK, page(kept))
+        put_on_page(PAGE, MARK, page(everything))
         before, rest = DRILL.read_text(encoding="utf-8").split(BEGIN)
-        DRILL.write_text(f"{before}{BEGIN}\n{overview(kept)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
-    told = sums(kept if options.table else whole)
+        DRILL.write_text(f"{before}{BEGIN}\n{overview(everything)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    told = sums(everything if options.table else whole)
     print(f"\n{', '.join(f'{number} {name}' for name, number in told.items())}")
     shown = told["may be lost"] - told["not shown"]
     return 1 if told["of these lost"] or shown < SHARE * told["may be lost"] else 0

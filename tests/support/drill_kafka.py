@@ -18,6 +18,7 @@ import shutil
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -278,6 +279,7 @@ class KafkaTrial:
     paused: set[int] = attrs.field(factory=set[int])
     downs: list[int] = attrs.field(factory=list[int])
     empty: set[int] = attrs.field(factory=set[int])
+    controller_lines: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=20))
 
     def __attrs_post_init__(self) -> None:
         nodes = (CONTROLLER_BROKER, *RACKS, *self.more_controllers)
@@ -294,6 +296,7 @@ class KafkaTrial:
             controllers={c: (HOST, port_of[c]) for c in self.more_controllers},
             records={b: record_of(self.folder, b) for b in RACKS} if self.files.noting else {},
             options=QUIETLY,
+            tell=self.note,
         )
         self.kafka.start_all()
         self.wait(lambda: self.alive() >= set(RACKS))
@@ -319,11 +322,10 @@ class KafkaTrial:
         with self.admin() as admin:
             return set(admin.brokers())
 
-    def controller_fault(self) -> str:
-        """The newest exception in the log of node 1, "" where it has none among its last lines."""
-        node = self.kafka.running.get(CONTROLLER_BROKER)
-        faults = [line for line in node.last if "Exception" in line and not line.startswith("\tat ")] if node else []
-        return faults[-1][:400] if faults else ""
+    def note(self, line: str) -> None:
+        """Keep what the controller of node 1 says."""
+        if f"broker {CONTROLLER_BROKER}:" in line[:40] and ("QuorumController" in line or "FaultHandler" in line):
+            self.controller_lines.append(line[:400])
 
     def partition(self, topic: str) -> PartitionSeen:
         with self.admin() as admin:
