@@ -6,7 +6,7 @@ The chain follows what the cores were told is done, and is made again from the d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from operator import is_
 from typing import Final, TypeAlias
 
@@ -70,15 +70,18 @@ class Chain:
         self.records.append(record)
         self.links.append(hash((self.links[-1], record)))
 
-    def append_batches(self, data: bytes, since: Offset = 0) -> None:
-        """One link per offset of each batch from an offset on; a batch is known by its CRC and leader epoch."""
+    def append_batches(self, data: bytes, before: Chain | None = None, epochs: Sequence[LeaderEpoch] = ()) -> None:
+        """One link per offset of each batch; a batch is known by its CRC and leader epoch.
+
+        No CRC covers the leader epoch. A batch that was there `before`, but for its epoch, counts as it was.
+        """
         for batch in batches(data):
-            if batch.base_offset < since:
-                continue
             if batch.idempotent:
                 self.batch_ids[self.end] = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            was = before.records[self.end] if before is not None and self.end < before.end else None
+            epoch = next((e for e in epochs if hash((batch.crc, e, 0)) == was), batch.leader_epoch)
             for number in range(batch.count):
-                self.append(hash((batch.crc, batch.leader_epoch, number)))
+                self.append(hash((batch.crc, epoch, number)))
 
     def cut(self, end: Offset) -> None:
         """Nothing from the offset on."""
@@ -170,14 +173,11 @@ class Invariants:
             first = found[0].base_offset
         before = self.logs.get((broker, tp), Chain())
         chain = self.logs[broker, tp] = Chain()
-        if (broker, tp) in self.rotten_copies:
-            # It has what it had, but for the bit, which the broker may learn of when it reads, and what it wrote before
-            # it died and had no time to report.
-            chain.copy_prefix(min(before.end, log.end), before)
-            chain.append_batches(records, since=chain.end)
-            return
         chain.copy_prefix(first, before if before.end >= first else self.committed.get(tp, Chain()))
-        chain.append_batches(records)
+        # Of a flipped bit that may still be in it the broker learns when it reads the batch.
+        is_rotten, ruling = (broker, tp) in self.rotten_copies, self.rulings.get(tp)
+        epochs = range(ruling.leader_epoch + 1) if is_rotten and ruling is not None else ()
+        chain.append_batches(records, before, epochs)
 
     def note_disk_operation(self, broker: BrokerId, operation: DiskOperation, log: LogView) -> None:
         """A disk operation was reported done."""
