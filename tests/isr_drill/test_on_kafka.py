@@ -40,7 +40,7 @@ def test_a_disk_replaced_and_waited_for_is_safe_and_all_of_them_at_once_are_not(
 def test_a_drill_that_is_wrong_is_seen(trial: KafkaTrial) -> None:
     """The planted fault: to a drill a destroyed disk keeps all, so it calls safe what Kafka loses."""
     with disks_that_survive():
-        judgement = trial.judge(usual("disks replaced all at once"))
+        judgement = trial.judge(KafkaCase("all disks destroyed", (2, 4, 6), 2, "destroy 2 4 6"))
     assert judgement.verdict is Records.SAFE
     assert judgement.is_wrong
 

@@ -324,7 +324,8 @@ class KafkaTrial:
 
     def note(self, line: str) -> None:
         """Keep what the controller of node 1 says."""
-        if f"broker {CONTROLLER_BROKER}:" in line[:40] and ("QuorumController" in line or "FaultHandler" in line):
+        told = "QuorumController" in line or "FaultHandler" in line
+        if told and f"broker {CONTROLLER_BROKER}:" in line[:40] and "\tat " not in line:
             self.controller_lines.append(line[:400])
 
     def partition(self, topic: str) -> PartitionSeen:
