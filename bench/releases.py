@@ -116,13 +116,13 @@ def cells_of_page(text: str) -> dict[tuple[str, str], str]:
     return {(row[0].strip("`"), name): text for row in rows for name, text in zip(COLUMNS, row[1:], strict=True)}
 
 
-def table(results: Results, written: Mapping[tuple[str, str], str]) -> str:
+def table(results: Results, on_page: Mapping[tuple[str, str], str]) -> str:
     """Markdown: a row per budgets, a column per design; what has no answer stays as it is written."""
     lines = [f"| options | {' | '.join(f'`{name}`' for name in COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for row in ROWS:
         options = options_of(row)
         answers = ((name, answer_of(results, name, row)) for name in COLUMNS)
-        cells = (cell(a) if a is not None else written.get((options, name), cell(None)) for name, a in answers)
+        cells = (cell(a) if a is not None else on_page.get((options, name), cell(None)) for name, a in answers)
         lines.append(f"| `{options}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -132,7 +132,7 @@ def main() -> int:
     parser.add_argument("--row", action="append", type=int, choices=range(1, len(ROWS) + 1), help="may be repeated")
     parser.add_argument("--design", action="append", choices=COLUMNS, help="only this one; may be repeated")
     options = parser.parse_args()
-    results, written = Results(options.results), cells_of_page(PAGE.read_text(encoding="utf-8"))
+    results, on_page = Results(options.results), cells_of_page(PAGE.read_text(encoding="utf-8"))
     rows = [ROWS[number - 1] for number in options.row or range(1, len(ROWS) + 1)]
     for row in rows if not options.table else ():
         for name in options.design or COLUMNS:
@@ -143,8 +143,8 @@ def main() -> int:
             results.note(key(name, row), answer)
             print(f"{name} {options_of(row)}: {cell(answer)}; {answer.seconds:.0f} s", file=sys.stderr, flush=True)
             if options.write:
-                put_on_page(PAGE, MARK, table(results, written))
-    text = table(results, written)
+                put_on_page(PAGE, MARK, table(results, on_page))
+    text = table(results, on_page)
     print(text)
     if options.write:
         put_on_page(PAGE, MARK, text)
