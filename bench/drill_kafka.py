@@ -68,10 +68,10 @@ class Row:
         """The row of a line that was kept."""
         fields = json.loads(line)
         case = fields["case"]
-        lists = {"replicas": tuple(case["replicas"]), "files": {n: tuple(r) for n, r in case["files"].items()}}
+        case["replicas"] = tuple(case["replicas"])
+        case["files"] = {name: tuple(row) for name, row in case["files"].items()}
         verdict = None if fields["verdict"] is None else Records[fields["verdict"]]
-        mine = KafkaCase(**{**case, **lists})
-        judgement = KafkaJudgement(mine, verdict, tuple(fields["shown"]), fields["mishap"], fields["seconds"])
+        judgement = KafkaJudgement(KafkaCase(**case), verdict, tuple(fields["shown"]), fields["mishap"], fields["seconds"])
         return Row(fields["release"], fields["list"], fields["day"], judgement)
 
     @property
