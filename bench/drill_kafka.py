@@ -71,7 +71,9 @@ class Row:
         case["replicas"] = tuple(case["replicas"])
         case["files"] = {name: tuple(row) for name, row in case["files"].items()}
         verdict = None if fields["verdict"] is None else Records[fields["verdict"]]
-        judgement = KafkaJudgement(KafkaCase(**case), verdict, tuple(fields["shown"]), fields["mishap"], fields["seconds"])
+        judgement = KafkaJudgement(
+            KafkaCase(**case), verdict, tuple(fields["shown"]), fields["mishap"], fields["seconds"]
+        )
         return Row(fields["release"], fields["list"], fields["day"], judgement)
 
     @property
