@@ -212,14 +212,14 @@ class Run:
 
     def stranded_partitions(self) -> set[TopicPartition]:
         """Partitions that have no leader and nobody who may become it, or only one whose log is damaged."""
-        damaged = {
+        damages = {
             (host.broker, tp) for host in self.world.hosts.values() if host.node is not None for tp in host.node.offline
         }
         return {
             tp
             for tp, p in self.world.controller.partitions.items()
             if p.leader is None and not p.isr and not p.elr
-            if p.last_known_leader is None or (p.last_known_leader, tp) in damaged
+            if p.last_known_leader is None or (p.last_known_leader, tp) in damages
         }
 
     def _convergence_failure(self) -> str | None:
