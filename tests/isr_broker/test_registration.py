@@ -324,6 +324,9 @@ def test_a_living_broker_that_is_unregistered_has_no_session_until_it_is_started
     node = nodes.handle(node, Received(CONTROLLER, answered), 0).core
     step = nodes.handle(node, Received(CONTROLLER, answer), 0)
     assert (step.core, step.effects) == (node, ())
+    node = nodes.handle(node, ShutDown(), 0).core
+    (stop,) = nodes.handle(node, Received(CONTROLLER, answer), 0).effects
+    assert isinstance(stop, StopProcess), "it did not end at SIGTERM: nobody relieves who is not registered"
     quorum.starts(2, incarnation=2)
     assert not quorum.core.brokers[2].fenced
 

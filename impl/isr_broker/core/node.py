@@ -504,16 +504,20 @@ def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer, now: Millis) -> 
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
         return NodeStep(node)
     node = attrs.evolve(node, fenced=answer.fenced, unregistered_since=MAX_LONG)
-    if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
-        last = CheckpointWatermarks(watermarks(node.replicas.values()))
-        return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(node.broker_epoch, last),))
-    return NodeStep(node)
+    return _stops(node, node.broker_epoch) if answer.may_shut_down and _asks_to_stop(node) else NodeStep(node)
+
+
+def _asks_to_stop(node: Node) -> bool:
+    return node.phase is Phase.SHUTTING_DOWN
 
 
 def _is_unregistered(node: Node, now: Millis) -> NodeStep:
-    """The controller knows no registration of this broker, by the metadata of which it is registered or is not."""
+    """The controller knows no registration of this broker, by the metadata of which it is registered or is not.
+
+    If it is to stop nobody else will relieve it, and nothing depends on it (BrokerServer.shutdown waits five minutes).
+    """
     if node.me not in node.brokers:
-        return NodeStep(node)
+        return _stops(node, node.broker_epoch) if _asks_to_stop(node) else NodeStep(node)
     since = min(node.unregistered_since, now)
     node = attrs.evolve(node, unregistered_since=since)
     if now - since < node.settings.broker_session_timeout_ms:
@@ -620,7 +624,7 @@ def _calls(node: Node, now: Millis) -> NodeStep:
         broker=node.me,
         broker_epoch=node.broker_epoch,
         metadata_offset=node.metadata_offset,
-        wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
+        wants_to_shut_down=_asks_to_stop(node),
     )
     return NodeStep(node, (Send(CONTROLLER, heartbeat),))
 
@@ -630,7 +634,11 @@ def _ends_unregistered(node: Node) -> NodeStep:
 
     It has changed no log, so if its last life ended in order this one does, too.
     """
-    epoch = node.start.previous_broker_epoch if node.start is not None else -1
+    return _stops(node, node.start.previous_broker_epoch if node.start is not None else -1)
+
+
+def _stops(node: Node, epoch: int) -> NodeStep:
+    """The process ends in order, with the mark of a life of this broker epoch."""
     last = CheckpointWatermarks(watermarks(node.replicas.values()))
     return NodeStep(attrs.evolve(node, phase=Phase.STOPPED), (StopProcess(epoch, last),))
 
