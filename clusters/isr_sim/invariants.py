@@ -174,7 +174,7 @@ class Invariants:
         before = self.logs.get((broker, tp), Chain())
         chain = self.logs[broker, tp] = Chain()
         chain.copy_prefix(first, before if before.end >= first else self.committed.get(tp, Chain()))
-        # Of a flipped bit that may still be in it the broker learns when it reads the batch.
+        # The broker has checked each CRC. Of a flipped bit in an epoch it may learn later.
         is_rotten, ruling = (broker, tp) in self.rotten_copies, self.rulings.get(tp)
         epochs = range(ruling.leader_epoch + 1) if is_rotten and ruling is not None else ()
         chain.append_batches(records, before, epochs)

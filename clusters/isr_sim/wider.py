@@ -12,6 +12,7 @@ A process that refuses to start must name a file that was damaged. An operator w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 import attrs
@@ -145,22 +146,19 @@ class WiderFaults(Faults):
             return tp not in self.world.controller.partitions
         log, chain = host.logs.logs[tp], Chain()
         if log.damage:
-            # Nothing of it counts, and that can be forgotten: another damage may hit the note of it.
             return False
         try:
-            parsed_batches = list(batches(host.contents(tp), check=True))
+            contents = host.contents(tp)
+            parsed_batches = list(batches(contents, check=True))
         except BadBatch:
             return False
         first = parsed_batches[0].base_offset if parsed_batches else log.view.end
-        if first > log.view.end:
+        has_gaps = any(batch.next_offset != following.base_offset for batch, following in pairwise(parsed_batches))
+        if first > log.view.end or has_gaps:
             return False
         committed = self.invariants.committed.get(tp, Chain())
         chain.copy_prefix(first, committed)
-        for batch in parsed_batches:
-            if batch.base_offset != chain.end:
-                return False
-            for number in range(batch.count):
-                chain.append(hash((batch.crc, batch.leader_epoch, number)))
+        chain.append_batches(contents)
         starts_well = first <= self.invariants.retention_points.get(tp, 0)
         is_whole = min(chain.end, log.view.end) >= committed.end
         return starts_well and is_whole and chain.records[: committed.end] == committed.records

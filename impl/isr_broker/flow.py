@@ -36,7 +36,7 @@ OF_TLS: Final = 1 << 18
 PACE: Final = 100_000
 """Bytes a second of who moves: a connection that sends or takes less grows older all the same."""
 FREE: Final = 1 << 14
-"""Bytes of requests and answers that count against nobody while others hold more."""
+"""Bytes of requests and answers that count against nobody while half of all is held beyond them."""
 MUCH: Final = 8 << 20
 """Bytes that are worth giving back to the system once they are free; of less than that others have a use."""
 

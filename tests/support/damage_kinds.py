@@ -476,9 +476,8 @@ SAME_FILE: Final = (
 
 
 def _kind(file: str, name: str, how: Damage) -> Kind:
-    strike = damage_of(name, how)
     is_of_another_cluster = how is Damage.FOREIGN and name in _OF_CONTROLLER
-    return Kind(file, strike, prepare=another_cluster if is_of_another_cluster else None)
+    return Kind(file, damage_of(name, how), prepare=another_cluster if is_of_another_cluster else None)
 
 
 DAMAGES: Final[dict[str, Kind]] = {

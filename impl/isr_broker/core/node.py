@@ -504,11 +504,9 @@ def _take_heartbeat_answer(node: Node, answer: HeartbeatAnswer, now: Millis) -> 
     if answer.broker_epoch != node.broker_epoch or answer.error is not Error.NONE:
         return NodeStep(node)
     node = attrs.evolve(node, fenced=answer.fenced, unregistered_since=MAX_LONG)
-    return _stops(node, node.broker_epoch) if answer.may_shut_down and _asks_to_stop(node) else NodeStep(node)
-
-
-def _asks_to_stop(node: Node) -> bool:
-    return node.phase is Phase.SHUTTING_DOWN
+    if answer.may_shut_down and node.phase is Phase.SHUTTING_DOWN:
+        return _stops(node, node.broker_epoch)
+    return NodeStep(node)
 
 
 def _is_unregistered(node: Node, now: Millis) -> NodeStep:
@@ -517,7 +515,7 @@ def _is_unregistered(node: Node, now: Millis) -> NodeStep:
     If it is to stop nobody else will relieve it, and nothing depends on it (BrokerServer.shutdown waits five minutes).
     """
     if node.me not in node.brokers:
-        return _stops(node, node.broker_epoch) if _asks_to_stop(node) else NodeStep(node)
+        return _stops(node, node.broker_epoch) if node.phase is Phase.SHUTTING_DOWN else NodeStep(node)
     since = min(node.unregistered_since, now)
     node = attrs.evolve(node, unregistered_since=since)
     if now - since < node.settings.broker_session_timeout_ms:
@@ -624,7 +622,7 @@ def _calls(node: Node, now: Millis) -> NodeStep:
         broker=node.me,
         broker_epoch=node.broker_epoch,
         metadata_offset=node.metadata_offset,
-        wants_to_shut_down=_asks_to_stop(node),
+        wants_to_shut_down=node.phase is Phase.SHUTTING_DOWN,
     )
     return NodeStep(node, (Send(CONTROLLER, heartbeat),))
 

@@ -94,11 +94,11 @@ class LogDirectory:
     """The logs of one broker (LogManager).
 
     `points`, `starts` and `watermarks` are the checkpoints as they are on disk. No point may ever be past what is
-    durable, or a torn batch below it would be taken for whole. So both are written again, before anything else, when a
-    log has become shorter or starts earlier. Before segments are removed a log's start is written: so a log whose first
-    segment is missing is no log that starts there. `topics` are the ids of the logs' topics in text, as rows of
-    checkpoints have them: one of an earlier topic of the same name says nothing. `disputes` are logs of which a row
-    says another topic than `partition.metadata`: either may be older, so that file is not certain.
+    durable, or a log that a crash has torn would be taken for damaged. So both are written again, before anything else,
+    when a log has become shorter or starts earlier. Before segments are removed a log's start is written: so a log
+    whose first segment is missing is no log that starts there. `topics` are the ids of the logs' topics in text, as
+    rows of checkpoints have them: one of an earlier topic of the same name says nothing. `disputes` are logs of which a
+    row says another topic than `partition.metadata`: either may be older, so that file is not certain.
     """
 
     disk: Disk

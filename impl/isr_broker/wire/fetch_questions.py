@@ -141,8 +141,8 @@ class FetchQuestions:
         number = self.runtime.ask(lambda number: attrs.evolve(question, request=number), then, now)
         part.question_number = question.partition, number
 
-    def open_question(self, part: Part) -> tuple[TopicPartition, int] | None:
-        """Nobody waits for a consumer's question any more: which one it was, for its replica is still to hear that."""
+    def take_back(self, part: Part) -> tuple[TopicPartition, int] | None:
+        """A consumer's question is none any more; which one it was, for its replica is still to hear that."""
         if part.question is None or part.question_number is None:
             return None
         part.question = None

@@ -320,7 +320,7 @@ class FetchRequests:
         for session in self.owners.pop(owner, ()):
             session.fetch = session.owner = None
             parts += session.parts.values()
-        yield from self._withdrawal(self._open_questions(parts), now)
+        yield from self._withdrawal(self._take_back(parts), now)
 
     def _ends(self, session: Session) -> None:
         """A session is over. What waits for it is withdrawn, unless its fetch is still to be answered."""
@@ -329,11 +329,11 @@ class FetchRequests:
             self._withdraws(session.parts.values())
 
     def _withdraws(self, parts: Iterable[Part]) -> None:
-        if questions := self._open_questions(parts):
+        if questions := self._take_back(parts):
             self.later(self._withdrawal(questions))
 
-    def _open_questions(self, parts: Iterable[Part]) -> list[tuple[TopicPartition, int]]:
-        return [question for part in parts if (question := self.questions.open_question(part)) is not None]
+    def _take_back(self, parts: Iterable[Part]) -> list[tuple[TopicPartition, int]]:
+        return [question for part in parts if (question := self.questions.take_back(part)) is not None]
 
     def _withdrawal(self, questions: Sequence[tuple[TopicPartition, int]], now: Millis | None = None) -> Work:
         """Replicas hear that nobody waits for these; from the next turn on without a time."""
