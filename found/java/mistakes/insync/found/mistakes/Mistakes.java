@@ -14,6 +14,7 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.bytecode.assign.Assigner;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.controller.ClusterControlManager;
 import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.partition.PartitionState;
@@ -68,6 +69,7 @@ public final class Mistakes {
     plant("acknowledged-at-once", PARTITION, "checkEnoughReplicasReachOffset", Enough.class);
     plant("nothing-commits", PARTITION, "maybeIncrementLeaderHW", Skip.class);
     plant("high-watermark-falls", LOG, "maybeIncrementHighWatermark", Falls.class);
+    plant("high-watermark-beyond-end", LOG, "maybeIncrementHighWatermark", BeyondEnd.class);
     plant("high-watermark-of-log-end", PARTITION, "maybeIncrementLeaderHW", LogEnd.class);
     plant("positions-of-leader", REPLICA, "updateFetchStateOrThrow", Ahead.class);
     plant("positions-not-updated", PARTITION, "updateFollowerFetchState", Skip.class);
@@ -113,6 +115,18 @@ public final class Mistakes {
     plant("any-alter-partition", CONTROLLER, "validateAlterPartitionData", NoError.class);
     plant("any-partition-epoch", CONTROLLER, "validateAlterPartitionData", AnyPartitionEpoch.class);
     plant("any-broker-in-isr", CONTROLLER, "ineligibleReplicasForIsr", Nobody.class);
+    plant("any-incarnation-in-isr", CONTROLLER, "ineligibleReplicasForIsr", NoBrokerEpochs.class);
+    plant("shutting-down-in-isr", CONTROLLER, "ineligibleReplicasForIsr", NotShuttingDown.class);
+    plant(
+        "shutting-down-elected",
+        "org.apache.kafka.controller.ClusterControlManager",
+        "isActive",
+        Unfenced.class);
+    plant(
+        "partition-epoch-unchanged",
+        "org.apache.kafka.metadata.PartitionRegistration",
+        "merge",
+        SamePartitionEpoch.class);
     plant("every-shutdown-clean", CONTROLLER, "handleBrokerShutdown", Clean.class);
     plant("every-shutdown-unclean", CONTROLLER, "handleBrokerShutdown", Unclean.class);
     plant("isr-keeps-the-fenced", CONTROLLER, "generateLeaderAndIsrUpdates", Skip.class);
@@ -125,10 +139,12 @@ public final class Mistakes {
     plant("unclean-stays", BUILDER, "setUncleanShutdownReplicas", SkipItself.class);
     plant("no-elr", BUILDER, "maybePopulateTargetElr", Skip.class);
     plant("elr-of-all-replicas", BUILDER, "maybePopulateTargetElr", AllReplicas.class);
+    plant("elr-keeps-the-in-sync", BUILDER, "maybePopulateTargetElr", InSyncAsWell.class);
     plant("controller-min-isr-of-one", CONTROLLER, "getTopicEffectiveMinIsr", One.class);
     plant("controller-min-isr-too-big", CONTROLLER, "getTopicEffectiveMinIsr", Many.class);
     plant("elr-not-cleared", CONTROLLER, "removeTopicElrs", Skip.class);
     plant("reassignment-never-completes", BUILDER, "completeReassignmentIfNeeded", Skip.class);
+    plant("isr-keeps-the-removed", BUILDER, "completeReassignmentIfNeeded", WholeIsr.class);
     plant("reassignment-without-added", REASSIGNMENT, "maybeCompleteReassignment", AllInSync.class);
     plant(
         "reassignment-keeps-epoch",
@@ -209,6 +225,22 @@ public final class Mistakes {
     @Advice.OnMethodExit
     static void exit(@Advice.Return(readOnly = false) int result) {
       result = 99;
+    }
+  }
+
+  /** The high watermark becomes an offset that is beyond every log. */
+  static final class BeyondEnd {
+    private BeyondEnd() {}
+
+    @Advice.OnMethodExit
+    static void exit(
+        @Advice.Argument(0) LogOffsetMetadata offset,
+        @Advice.FieldValue(value = "highWatermarkMetadata", readOnly = false)
+            LogOffsetMetadata highWatermark,
+        @Advice.Return Optional<?> previous) {
+      if (previous.isPresent()) {
+        highWatermark = new LogOffsetMetadata(offset.messageOffset + 1_000_000);
+      }
     }
   }
 
@@ -420,6 +452,106 @@ public final class Mistakes {
         members = new ArrayList<>(replicas);
         members.removeAll(isr);
       }
+    }
+  }
+
+  /** The members of the ISR are in the ELR as well, if anybody is. */
+  static final class InSyncAsWell {
+    private InSyncAsWell() {}
+
+    @Advice.OnMethodExit
+    static void exit(
+        @Advice.FieldValue(value = "targetElr", readOnly = false) List<Integer> members,
+        @Advice.FieldValue("targetIsr") List<Integer> isr) {
+      if (!members.isEmpty()) {
+        members = new ArrayList<>(members);
+        members.addAll(isr);
+      }
+    }
+  }
+
+  /** Nobody leaves the ISR. */
+  static final class WholeIsr {
+    private WholeIsr() {}
+
+    @Advice.OnMethodEnter
+    static List<Integer> enter(@Advice.FieldValue("targetIsr") List<Integer> isr) {
+      return isr;
+    }
+
+    @Advice.OnMethodExit
+    static void exit(
+        @Advice.Enter List<Integer> before,
+        @Advice.FieldValue(value = "targetIsr", readOnly = false) List<Integer> isr) {
+      isr = before;
+    }
+  }
+
+  /** The partition epoch stays what it was. */
+  static final class SamePartitionEpoch {
+    private SamePartitionEpoch() {}
+
+    @Advice.OnMethodExit
+    static void exit(
+        @Advice.This PartitionRegistration before,
+        @Advice.Return(readOnly = false) PartitionRegistration result) {
+      result =
+          new PartitionRegistration.Builder()
+              .setReplicas(result.replicas)
+              .setDirectories(result.directories)
+              .setIsr(result.isr)
+              .setRemovingReplicas(result.removingReplicas)
+              .setAddingReplicas(result.addingReplicas)
+              .setElr(result.elr)
+              .setLastKnownElr(result.lastKnownElr)
+              .setLeader(result.leader)
+              .setLeaderRecoveryState(result.leaderRecoveryState)
+              .setLeaderEpoch(result.leaderEpoch)
+              .setPartitionEpoch(before.partitionEpoch)
+              .build();
+    }
+  }
+
+  /** Whoever is not fenced is active, also while it shuts down. */
+  static final class Unfenced {
+    private Unfenced() {}
+
+    @Advice.OnMethodExit
+    static void exit(
+        @Advice.This ClusterControlManager brokers,
+        @Advice.Argument(0) int id,
+        @Advice.Return(readOnly = false) boolean result) {
+      result = brokers.isUnfenced(id);
+    }
+  }
+
+  /** Whoever shuts down is not ineligible. */
+  static final class NotShuttingDown {
+    private NotShuttingDown() {}
+
+    @Advice.OnMethodExit
+    static void exit(@Advice.Return List<?> result) {
+      for (int i = result.size() - 1; i >= 0; i--) {
+        if (result.get(i).toString().contains("shutting down")) {
+          result.remove(i);
+        }
+      }
+    }
+  }
+
+  /** No broker epoch is given, so none is compared. */
+  static final class NoBrokerEpochs {
+    private NoBrokerEpochs() {}
+
+    @Advice.OnMethodEnter
+    static void enter(
+        @Advice.Argument(value = 0, readOnly = false)
+            List<AlterPartitionRequestData.BrokerState> members) {
+      List<AlterPartitionRequestData.BrokerState> all = new ArrayList<>();
+      for (AlterPartitionRequestData.BrokerState member : members) {
+        all.add(member.duplicate().setBrokerEpoch(-1));
+      }
+      members = all;
     }
   }
 
