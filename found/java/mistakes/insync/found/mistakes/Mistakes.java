@@ -121,7 +121,7 @@ public final class Mistakes {
         "shutting-down-elected",
         "org.apache.kafka.controller.ClusterControlManager",
         "isActive",
-        Unfenced.class);
+        WhileShuttingDown.class);
     plant(
         "partition-epoch-unchanged",
         "org.apache.kafka.metadata.PartitionRegistration",
@@ -513,8 +513,8 @@ public final class Mistakes {
   }
 
   /** Whoever is not fenced is active, also while it shuts down. */
-  static final class Unfenced {
-    private Unfenced() {}
+  static final class WhileShuttingDown {
+    private WhileShuttingDown() {}
 
     @Advice.OnMethodExit
     static void exit(

@@ -179,6 +179,18 @@ public class ReplicationSimulationTest {
             event(EventType.ALTER_PARTITION, 0));
     }
 
+    /** An AlterPartition is on its way while broker 1, which it proposes, is restarted. This one holds as released. */
+    @Test
+    public void testRestartWhileAlterPartitionIsSent() throws Exception {
+        replay(1, List.of(0, 1),
+            event(EventType.PRODUCE, 0), event(EventType.DISCONNECT, 1), new Event(EventType.LAG, 0, 1),
+            event(EventType.ALTER_PARTITION, 0), event(EventType.ALTER_PARTITION, 0), event(EventType.METADATA, 0),
+            event(EventType.FETCH, 1), event(EventType.FETCH, 1), event(EventType.FETCH, 1),
+            new Event(EventType.HOLD, 0, Link.ALTER_PARTITION.ordinal()), event(EventType.SHUTDOWN, 1),
+            new Event(EventType.SLEEP, 0, 1), event(EventType.START, 1), event(EventType.METADATA, 1),
+            event(EventType.HEARTBEAT, 1), event(EventType.RELEASE, 0), event(EventType.ALTER_PARTITION, 0));
+    }
+
     private static Event event(EventType type, int broker) {
         return new Event(type, broker, 0);
     }
