@@ -20,14 +20,17 @@ from isr_drill import record_fate
 from isr_drill.record_fate import (
     CONTROLLER,
     HAPPENINGS,
+    NOW,
     RESTLESS,
     Fate,
     Happening,
     Phase,
     absent,
     by_order,
+    countable,
     extended_action,
     idle,
+    in_office,
     leaves,
     projection,
     starts_when_due,
@@ -96,9 +99,9 @@ def lets_in(old: Operations, r: Replica) -> Step:
     """The leader may propose a replica, and the controller take it."""
     isr = old.controller_isr.including(r)
     return (
-        old.controller_leader != NONE,
+        ~in_office(NOW).is_empty(),
         old.replicas.has(r),
-        ~old.controller_isr.has(r),
+        ~(old.controller_isr | NOW.strays).has(r),
         (isr & (old.fenced | old.shutting_down)).is_empty(),
     )
 
@@ -133,7 +136,7 @@ def shrinks(old: Changes, new: Changes, lagging: Set[Replica]) -> Step:
         ~lagging.is_empty(),
         lagging <= old.controller_isr,
         ~exists((old.controller_leader == r) & lagging.has(r) for r in Replica.all()),
-        old.controller_leader != NONE,
+        ~in_office(old).is_empty(),
         (isr & (old.fenced | old.shutting_down)).is_empty(),
         new.controller_isr == isr,
         new.controller_elr == elr_beside(WIDE, isr),
@@ -159,17 +162,19 @@ def acknowledges(old: Changes, new: Changes, copies: Set[Replica]) -> Step:
     """The record is on the disks of all members, and on as few others as may be."""
     eligible = when(old.least < old.minimum, blank(old.controller_elr), old.controller_elr - old.strangers)
     members = (old.controller_isr | eligible) - old.wounds
-    fewest = (copies == members) | ((copies | old.wounds).size() == old.least) | (copies.size() == 1)
+    disks = countable(old, copies | old.wounds)
+    fewest = (copies == members) | (disks.size() == old.least) | (copies.size() == 1)
     return (
         ~old.acked,
         ~(old.controller_isr | old.controller_elr).is_empty(),
-        ~old.alive.is_empty(),
+        ~(old.alive & old.believers).is_empty(),
         members <= copies,
         ~copies.is_empty(),
-        (copies | old.wounds).size() >= old.least,
+        disks.size() >= old.least,
         fewest,
         new.acked,
         new.holders == copies,
+        new.believers == in_office(old),
     )
 
 

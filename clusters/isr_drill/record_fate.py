@@ -15,10 +15,16 @@ Messages are not kept. In their place stand four actions that let more happen, t
 A member that lost its disk, and has not registered again, may have been counted for an acknowledgement. The record
 stands for each record, since nothing here depends on another one. What is safe here is therefore safe in the other
 design, for any number of records, epochs and changes. What is lost here need not be (`tests/isr_drill/test_cover.py`).
+
+Only who leads, or believes it, acknowledges and changes the ISR. Here that may be whoever has run since the drill began,
+or was elected while it ran; and of those that are down the leader, whose last request may be on its way. Whom it counts,
+or adds, it has heard, so both ran at the same time (`strays` did not). What it knows may be from before the drill. Then
+all first members have the record.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Final
 
 import attrs
@@ -35,6 +41,7 @@ from isr_lang import (
     Set,
     Step,
     Struct,
+    Update,
     action,
     always,
     bound,
@@ -92,6 +99,9 @@ class Fate(Struct):
     acked: Bool = var("the record was acknowledged")
     holders: Set[Replica] = var("disks that have the record, once it was acknowledged")
     wounds: Set[Replica] = var("brokers that are down and have lost what their disk had")
+    believers: Set[Replica] = var("brokers that may believe that they lead, or that are down and may have asked for another ISR")
+    first: Set[Replica] = var("the ISR and the ELR when the drill began")
+    strays: Set[Replica] = var("brokers of which no leader can have heard since then, or since they started")
     kinds: Map[Phase, Happening] = var("the runbook: what each phase does, from 1 on")
     targets: Map[Phase, Set[Replica]] = var("the runbook: the brokers to which it does so")
     phase: Phase = var("phases of the runbook that have begun")
@@ -100,6 +110,8 @@ class Fate(Struct):
 
 BEFORE: Final = State()
 """The other design's state before a step, for its definitions; of its variables only those of `Fate` are left."""
+NOW: Final = Fate()
+"""The state before a step."""
 
 
 # The projection.
@@ -109,11 +121,37 @@ def projection(action: Action, state: type[Struct] = Fate) -> Action:
     """The action on the variables of `state` alone; TypeError where an update of one of these reads another."""
     names = {v.name for v in state.variables()}
     guards = tuple(g for g in action.guards if variables_in(g.condition) <= names)
-    updates = tuple(u for u in action.updates if u.variable in names)
+    updates = tuple(u for u in (*action.updates, *beliefs(action)) if u.variable in names)
     for u in updates:
         if beside := variables_in(u.value).union(*map(variables_in, u.path)) - names:
             raise TypeError(f"{action.name} computes {u.variable} of {', '.join(sorted(beside))}")
     return attrs.evolve(action, guards=guards, updates=updates)
+
+
+def beliefs(action: Action) -> Iterator[Update]:
+    """What a change of the partition's metadata does to who may lead, and may have been heard.
+
+    What was asked before is refused from then on, so who asked and is down has no say any more. Who is elected while it
+    runs has, and hears all that run. (To restart need not be such a change.) Who else believes that it leads counts only
+    until the record is acknowledged.
+    """
+    values = {u.variable: u.value for u in action.updates if not u.path}
+    if "controller_isr" not in values or action.name == "broker_restarts":
+        return
+    lasting = when(NOW.acked, in_office(NOW), NOW.believers) & NOW.alive
+    if "controller_leader" in values:
+        elected = Maybe[Replica](values["controller_leader"])
+        running = Replica.all().where(lambda r: (elected == r) & NOW.alive.has(r))
+        yield Update("believers", (), (when(NOW.acked, blank(running), lasting) | running).node)
+        yield Update("strays", (), when(running.is_empty(), NOW.strays, NOW.strays - NOW.alive).node)
+    else:
+        yield Update("believers", (), lasting.node)
+
+
+@define
+def in_office(s: Fate) -> Set[Replica]:
+    """The elected leader, if it knows that it leads, or knew it before its process ended."""
+    return s.believers.where(lambda r: s.controller_leader == r)
 
 
 CONTROLLER: Final = (
@@ -135,6 +173,12 @@ def leaves(s: Fate, r: Replica) -> Bool:
 # In place of messages.
 
 
+@define
+def countable(s: Fate, disks: Set[Replica]) -> Set[Replica]:
+    """Whose disks a leader may count of these: not those of strays, unless it knows no more than before the drill."""
+    return when(s.first <= disks, disks, disks - s.strays)
+
+
 @action
 def record_is_acknowledged(old: Fate, new: Fate, copies: Set[Replica]) -> Step:
     """A producer is told that its record is safe: all members have it, or had it until they lost their disk."""
@@ -143,10 +187,11 @@ def record_is_acknowledged(old: Fate, new: Fate, copies: Set[Replica]) -> Step:
         ~old.acked,
         ~members.is_empty(),
         (members - old.wounds) <= copies,
-        ~(copies & old.alive).is_empty(),
-        (copies | old.wounds).size() >= MIN_INSYNC,
+        ~(copies & old.alive & old.believers).is_empty(),
+        countable(old, copies | old.wounds).size() >= MIN_INSYNC,
         new.acked,
         new.holders == copies,
+        new.believers == in_office(old),
     )
 
 
@@ -165,7 +210,7 @@ def record_is_copied(old: Fate, new: Fate, r: Replica) -> Step:
 def isr_becomes(old: Fate, new: Fate, isr: Set[Replica]) -> Step:
     """The controller accepts the leader's proposal (`controller_accepts_alter_partition`)."""
     return (
-        old.controller_leader != NONE,
+        ~in_office(old).is_empty(),
         (isr & (old.fenced | old.shutting_down)).is_empty(),
         new.controller_isr == isr,
         new.controller_elr == elr_beside(BEFORE, isr),
@@ -176,7 +221,7 @@ def isr_becomes(old: Fate, new: Fate, isr: Set[Replica]) -> Step:
 def isr_grows(old: Fate, new: Fate, r: Replica) -> Step:
     """A follower joins the ISR, with what was acknowledged before."""
     return (
-        ~old.controller_isr.has(r),
+        ~(old.controller_isr | old.strays).has(r),
         old.acked.implies((old.holders | old.wounds).has(r)),
         *isr_becomes(old, new, old.controller_isr.including(r)),
     )
@@ -220,6 +265,11 @@ def due(s: Fate, kind: Happening, r: Replica) -> Bool:
     return (s.kinds[s.phase] == kind) & s.to_do.has(r)
 
 
+def after_end(old: Fate, r: Replica) -> Set[Replica]:
+    """Who may believe that it leads, or has asked, once a process has ended: what it had asked as the leader counts."""
+    return when(old.controller_leader == r, old.believers, old.believers.excluding(r))
+
+
 @action
 def broker_is_killed(old: Fate, new: Fate, r: Replica) -> Step:
     """The process ends, and its disk keeps what it has."""
@@ -228,6 +278,7 @@ def broker_is_killed(old: Fate, new: Fate, r: Replica) -> Step:
         old.alive.has(r),
         new.alive == old.alive.excluding(r),
         new.asleep == old.asleep.excluding(r),
+        new.believers == after_end(old, r),
         new.to_do == old.to_do.excluding(r),
     )
 
@@ -240,6 +291,7 @@ def power_fails(old: Fate, new: Fate, r: Replica, loses: Bool) -> Step:
         loses.implies((FLUSH == Flush.NEVER) & ~old.clean_shutdown.has(r)),
         new.alive == old.alive.excluding(r),
         new.asleep == old.asleep.excluding(r),
+        new.believers == after_end(old, r),
         new.holders == when(loses, old.holders.excluding(r), old.holders),
         new.wounds == when(loses, old.wounds.including(r), old.wounds),
         new.to_do == old.to_do.excluding(r),
@@ -253,6 +305,7 @@ def disk_is_destroyed(old: Fate, new: Fate, r: Replica) -> Step:
         due(old, Happening.DESTROY, r),
         new.alive == old.alive.excluding(r),
         new.asleep == old.asleep.excluding(r),
+        new.believers == after_end(old, r),
         new.clean_shutdown == old.clean_shutdown.excluding(r),
         new.holders == old.holders.excluding(r),
         new.wounds == old.wounds.including(r),
@@ -289,12 +342,20 @@ def stops_when_due(old: Fate, new: Fate, r: Replica) -> Step:
     return (due(old, Happening.STOP, r), new.to_do == old.to_do.excluding(r))
 
 
+@define
+def is_led(s: Fate) -> Bool:
+    """The elected leader runs."""
+    return exists((s.controller_leader == r) & s.alive.has(r) for r in Replica.all())
+
+
 @action
 def starts_when_due(old: Fate, new: Fate, r: Replica) -> Step:
     """Taken where a broker registers again: what it had before counts for nobody who looks from now on."""
     return (
         due(old, Happening.START, r),
         new.wounds == old.wounds.excluding(r),
+        new.believers == old.believers.excluding(r),
+        new.strays == when(is_led(old), old.strays.excluding(r), old.strays.including(r)),
         new.to_do == old.to_do.excluding(r),
     )
 
@@ -391,6 +452,9 @@ def idle(new: Fate, first: Replica) -> Step:
         ~new.acked,
         new.holders == nobody,
         new.wounds == nobody,
+        new.believers == Replica.all(),
+        new.first == Replica.all(),
+        new.strays == nobody,
         new.kinds == blank(new.kinds),
         new.targets == blank(new.targets),
         new.phase == 0,

@@ -90,6 +90,9 @@ def services(whole: Drill) -> list[Service]:
         (2, "1,2,3", "roll 1 2 3", [SAFE]),
         (2, "1,2,3", "pause 1; start 1; pause 2", [SAFE] * 3),
         (2, "1,2,3", "stop 9; kill 9", [SAFE, SAFE]),
+        (2, "1,2,3", "kill 1 2 3; start 1 2 3", [SAFE, SAFE]),
+        (1, "1,2,3", "kill 1 2 3; start 1 2 3", [SAFE, SAFE]),
+        (2, "1,2,3", "power-loss 1 2 3; start 1 2 3", [LOST, LOST]),
     ],
 )
 def test_by_hand_with_eligible_leader_replicas(minimum: int, isr: str, text: str, expected: list[Records]) -> None:

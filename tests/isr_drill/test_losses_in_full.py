@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 import pytest
-from tests.isr_drill.test_cover import Cover, coarse, disk_is_emptied
+from tests.isr_drill.test_cover import MEMORY, PLAN, Cover, Memory, coarse, disk_is_emptied
 from tests.isr_drill.test_drill import cluster_of, drilled
 
 from isr_check.reference import Evaluator, State
@@ -67,11 +67,10 @@ class Driver:
 
     @property
     def names(self) -> list[str]:
-        plan = {"kinds", "targets", "phase", "to_do", "asleep"}
-        return [v.name for v in self.cover.coarse.instance.variables if v.name not in plan]
+        return [v.name for v in self.cover.coarse.instance.variables if v.name not in (*PLAN, *MEMORY)]
 
     def image(self, state: State, wounds: int) -> tuple[object, ...]:
-        return self.cover.without_plan(self.cover.image(state, wounds))
+        return self.cover.without_plan(self.cover.image(state, wounds, Memory(0, 0, 0)))
 
     def reaches(self, way: Way) -> str:
         """ "" where the full model goes all of the way, else the first coarse state that it does not reach."""
