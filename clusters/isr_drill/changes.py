@@ -32,6 +32,7 @@ from isr_drill.record_fate import (
     idle,
     in_office,
     leaves,
+    led_last,
     projection,
     starts_when_due,
     stops_when_due,
@@ -161,7 +162,7 @@ def isr_loses_absent(old: Changes, new: Changes, lagging: Set[Replica]) -> Step:
 def acknowledges(old: Changes, new: Changes, copies: Set[Replica]) -> Step:
     """The record is on the disks of all members, and on as few others as may be."""
     eligible = when(old.least < old.minimum, blank(old.controller_elr), old.controller_elr - old.strangers)
-    members = (old.controller_isr | eligible) - old.wounds
+    members = (old.controller_isr | eligible | led_last(old)) - old.wounds
     disks = countable(old, copies | old.wounds)
     fewest = (copies == members) | (disks.size() == old.least) | (copies.size() == 1)
     return (

@@ -16,10 +16,10 @@ A member that lost its disk, and has not registered again, may have been counted
 stands for each record, since nothing here depends on another one. What is safe here is therefore safe in the other
 design, for any number of records, epochs and changes. What is lost here need not be (`tests/isr_drill/test_cover.py`).
 
-Only who leads, or believes it, acknowledges and changes the ISR. Here that may be whoever has run since the drill began,
-or was elected while it ran; and of those that are down the leader, whose last request may be on its way. Whom it counts,
-or adds, it has heard, so both ran at the same time (`strays` did not). What it knows may be from before the drill. Then
-all first members have the record.
+Only a leader acknowledges, or asks for another ISR. These are the `believers`: whoever has run since the drill began,
+whoever was elected while it ran, and the elected leader that is down, whose last request may be on its way. A leader
+counts, and adds, whom it has heard, so both ran at the same time. Who did not is one of the `strays`. Of these a leader
+counts only whom it knew before the drill. Then all `first` members have the record, too.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Fate(Struct):
     acked: Bool = var("the record was acknowledged")
     holders: Set[Replica] = var("disks that have the record, once it was acknowledged")
     wounds: Set[Replica] = var("brokers that are down and have lost what their disk had")
-    believers: Set[Replica] = var("brokers that may believe that they lead, or that are down and may have asked for another ISR")
+    believers: Set[Replica] = var("who may believe that it leads, or is down and may have asked for an ISR")
     first: Set[Replica] = var("the ISR and the ELR when the drill began")
-    strays: Set[Replica] = var("brokers of which no leader can have heard since then, or since they started")
+    strays: Set[Replica] = var("brokers that no leader can have heard since then, or since they started")
     kinds: Map[Phase, Happening] = var("the runbook: what each phase does, from 1 on")
     targets: Map[Phase, Set[Replica]] = var("the runbook: the brokers to which it does so")
     phase: Phase = var("phases of the runbook that have begun")
@@ -129,21 +129,21 @@ def projection(action: Action, state: type[Struct] = Fate) -> Action:
 
 
 def beliefs(action: Action) -> Iterator[Update]:
-    """What a change of the partition's metadata does to who may lead, and may have been heard.
+    """What a change of the partition's metadata does to `believers` and `strays`.
 
-    What was asked before is refused from then on, so who asked and is down has no say any more. Who is elected while it
-    runs has, and hears all that run. (To restart need not be such a change.) Who else believes that it leads counts only
-    until the record is acknowledged.
+    A request from before the change is refused, so who asked and is down counts no more. Who is elected while it runs
+    counts, and hears all that run. Once the record is acknowledged only the elected leader counts. (A start need not
+    change the metadata.)
     """
     values = {u.variable: u.value for u in action.updates if not u.path}
     if "controller_isr" not in values or action.name == "broker_restarts":
         return
     lasting = when(NOW.acked, in_office(NOW), NOW.believers) & NOW.alive
     if "controller_leader" in values:
-        elected = Maybe[Replica](values["controller_leader"])
-        running = Replica.all().where(lambda r: (elected == r) & NOW.alive.has(r))
-        yield Update("believers", (), (when(NOW.acked, blank(running), lasting) | running).node)
-        yield Update("strays", (), when(running.is_empty(), NOW.strays, NOW.strays - NOW.alive).node)
+        leader = Maybe[Replica](values["controller_leader"])
+        elected = Replica.all().where(lambda r: (leader == r) & NOW.alive.has(r))
+        yield Update("believers", (), (elected | when(NOW.acked, blank(elected), lasting)).node)
+        yield Update("strays", (), when(elected.is_empty(), NOW.strays, NOW.strays - NOW.alive).node)
     else:
         yield Update("believers", (), lasting.node)
 
@@ -179,6 +179,12 @@ def countable(s: Fate, disks: Set[Replica]) -> Set[Replica]:
     return when(s.first <= disks, disks, disks - s.strays)
 
 
+@define
+def led_last(s: Fate) -> Set[Replica]:
+    """Who led when the ISR became empty: what an earlier leader acknowledges late, it has, or had it."""
+    return Replica.all().where(lambda r: s.last_known_leader == r)
+
+
 @action
 def record_is_acknowledged(old: Fate, new: Fate, copies: Set[Replica]) -> Step:
     """A producer is told that its record is safe: all members have it, or had it until they lost their disk."""
@@ -186,7 +192,7 @@ def record_is_acknowledged(old: Fate, new: Fate, copies: Set[Replica]) -> Step:
     return (
         ~old.acked,
         ~members.is_empty(),
-        (members - old.wounds) <= copies,
+        ((members | led_last(old)) - old.wounds) <= copies,
         ~(copies & old.alive & old.believers).is_empty(),
         countable(old, copies | old.wounds).size() >= MIN_INSYNC,
         new.acked,
@@ -266,7 +272,7 @@ def due(s: Fate, kind: Happening, r: Replica) -> Bool:
 
 
 def after_end(old: Fate, r: Replica) -> Set[Replica]:
-    """Who may believe that it leads, or has asked, once a process has ended: what it had asked as the leader counts."""
+    """The believers once a process has ended: of who is down the elected leader stays one, for it may have asked."""
     return when(old.controller_leader == r, old.believers, old.believers.excluding(r))
 
 

@@ -76,8 +76,8 @@ class Pace:
         return tuple(values[n] for n in self.names)
 
     def described(self, candidates: Iterable[State]) -> set[State]:
-        """What a drill assumes that begins in these states: in those in which who is a member and down has its disk, who
-        is down and no member is fenced, and nobody shuts down."""
+        """What a drill assumes that begins in these states. Left out are those of which it assumes what is not so
+        (`Cover.described`)."""
         several = set[State]()
         for c in candidates:
             values = dict(zip(self.names, c, strict=True))

@@ -16,7 +16,7 @@ import pytest
 from isr_check.reference import Evaluator, State
 from isr_drill import record_fate
 from isr_drill.record_fate import Fate, Happening, fate_design
-from isr_lang import Action, Design, Instance, Set, Step, action
+from isr_lang import NONE, Action, Design, Instance, Set, Step, action
 from isr_lang.blank import blank
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.state import Replica
@@ -165,8 +165,8 @@ class Cover:
     def acknowledged_before(self, walk: Sequence[tuple[Point, set[Memory]]], last: Point) -> set[Memory]:
         """What the coarse model may remember where it acknowledges the record before the last step, on the same disks.
 
-        A leader may count the disk of a member that has lost it since, and has started again. The coarse model counts it
-        until that start.
+        A leader may count the disk of a member that has lost it since, and has started again. The coarse model counts
+        it until that start.
         """
         holders, memories = self.holders(last.state), set[Memory]()
         for (old, known), (new, _) in pairwise([*walk, (last, set[Memory]())]):
@@ -252,6 +252,12 @@ def only_if_leader_runs(old: Fate, new: Fate) -> Step:
 
 
 @action
+def only_where_nobody_led_last(old: Fate, new: Fate) -> Step:
+    """Nobody acknowledges while the partition has neither a leader nor an ISR."""
+    return (old.last_known_leader == NONE,)
+
+
+@action
 def only_where_nobody_strays(old: Fate, new: Fate, copies: Set[Replica]) -> Step:
     """No leader goes by what it knew before the drill."""
     return ((copies & old.strays).is_empty(),)
@@ -276,6 +282,7 @@ def with_guard(name: str, guard: Action, protocol: str = "kip-966") -> Design:
     [
         ("record_is_acknowledged", only_if_all_run),
         ("record_is_acknowledged", only_if_leader_runs),
+        ("record_is_acknowledged", only_where_nobody_led_last),
         ("record_is_copied", never),
         ("isr_grows", never),
         ("isr_grows", only_if_leader_runs),
@@ -311,7 +318,9 @@ def test_a_leader_counts_whom_it_heard_before_the_drill() -> None:
     last = step_of(cover, p, "leader_answers_fetch", 0, 1)
     assert cover.values(last.state)["acked"]
     assert cover.after(p, described, last)
-    planted = coarse("kraft-3.5", with_guard("record_is_acknowledged", only_where_nobody_strays, "kraft-3.5"), min_insync=3)
+    planted = coarse(
+        "kraft-3.5", with_guard("record_is_acknowledged", only_where_nobody_strays, "kraft-3.5"), min_insync=3
+    )
     assert not attrs.evolve(cover, coarse=planted).after(p, described, last)
 
 

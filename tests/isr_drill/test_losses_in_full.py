@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 import pytest
-from tests.isr_drill.test_cover import MEMORY, PLAN, Cover, Memory, coarse, disk_is_emptied
+from tests.isr_drill.test_cover import MEMORY, PLAN, Cover, Memory, Point, coarse, disk_is_emptied
 from tests.isr_drill.test_drill import cluster_of, drilled
 
 from isr_check.reference import Evaluator, State
@@ -70,7 +70,7 @@ class Driver:
         return [v.name for v in self.cover.coarse.instance.variables if v.name not in (*PLAN, *MEMORY)]
 
     def image(self, state: State, wounds: int) -> tuple[object, ...]:
-        return self.cover.without_plan(self.cover.image(state, wounds, Memory(0, 0, 0)))
+        return self.cover.without_plan(self.cover.image(Point(state, wounds), Memory(0, 0, 0)))
 
     def reaches(self, way: Way) -> str:
         """ "" where the full model goes all of the way, else the first coarse state that it does not reach."""
@@ -99,7 +99,7 @@ class Driver:
 
     def wounds_after(self, name: str, parameters: tuple[object, ...], wounds: int) -> int:
         name = "disk_is_emptied" if name == "machine_is_destroyed" else name
-        return self.cover.wounds_after(name, parameters, wounds)
+        return Point((), wounds).then(name, parameters, ()).wounds
 
 
 def driver(design: str, minimum: int, room: int, full_minimum: int) -> Driver:
