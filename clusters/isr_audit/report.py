@@ -6,7 +6,7 @@ import attrs
 
 from isr_audit.audit import AnswerSource, Row, audit_rows
 from isr_audit.bugs import Listing, listings
-from isr_audit.cluster import Cluster
+from isr_audit.cluster import MIN_INSYNC, Cluster, Partition
 from isr_audit.condition import Condition, Ends, Trouble, conditions
 from isr_audit.releases import Running
 
@@ -46,6 +46,18 @@ class Audit:
     def lacking(self) -> tuple[Condition, ...]:
         """The partitions that lack replicas and do not stop."""
         return tuple(c for c in self.now if c.trouble is Trouble.UNDER_REPLICATED)
+
+    @property
+    def at_minimum(self) -> tuple[Partition, ...]:
+        """The partitions that are led and have as few in sync as they must (Kafka's metric AtMinIsr), where more than
+        that have a replica."""
+        known = [t for t in self.cluster.topics if self.cluster.is_known(t, MIN_INSYNC)]
+        return tuple(
+            p
+            for t in known
+            for p in t.partitions
+            if p.leader is not None and len(p.isr) == self.cluster.min_insync(t) < len(p.replicas)
+        )
 
     @property
     def is_whole(self) -> bool:

@@ -16,6 +16,6 @@
 Reading order: `reassignments` (files of a reassignment), `quorum` (controllers, by a rule), `runbook` (the steps that
 people take), `record_fate` (the model: what becomes of one acknowledged record), `changes` (the model where replicas
 and the minimum change), `exploration` (all that it reaches, phase by phase), `course` (what a runbook does to one
-partition), `situation` (a partition as states of the model), `drill` (a cluster under a runbook), `story` (how a
-record is lost), `lanes` (brokers by step, for pictures).
+partition), `situation` (a partition as states of the model), `drill` (a cluster under a runbook), `outlook` (the
+next deed at each broker), `story` (how a record is lost), `lanes` (brokers by step, for pictures).
 """

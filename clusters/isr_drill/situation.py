@@ -297,7 +297,7 @@ class Beginning:
         }
         for running in product(*([s.runs] if s.runs is not None else [True, False] for s in standing)):
             down = [i for i in all_of if not running[i]]
-            counted = mask(members) & ~(strangers if self.setting.is_changing else 0)
+            holders = mask(members) & ~(strangers if self.setting.is_changing else 0)
             fenced = fenced_replicas(standing, down, members, is_led=p.leader is not None)
             for clean, last, acked in product(
                 subsets([i for i in down if i in members]), last_leaders(p, self.brokers, isr), (False, True)
@@ -306,13 +306,13 @@ class Beginning:
                     **shared,
                     "alive": mask(i for i in all_of if running[i]),
                     "believers": mask(i for i in all_of if standing[i].leads or (running[i] and not acked)),
-                    "first": counted,
+                    "first": holders,
                     "strays": mask(i for i in down if i not in members),
                     "last_known_leader": last,
                     "fenced": mask(fenced),
                     "clean_shutdown": mask(clean),
                     "acked": acked,
-                    "holders": counted if acked else 0,
+                    "holders": holders if acked else 0,
                 }
                 yield tuple(values[v.name] for v in self.setting.variables)
 

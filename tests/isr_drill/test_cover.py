@@ -314,6 +314,7 @@ def test_a_leader_counts_whom_it_heard_before_the_drill() -> None:
     ):
         p = step_of(cover, p, name, *parameters)
     described = cover.described(p)
+    assert described is not None
     assert described == Memory(believers=0b011, first=0b011, strays=0b100)
     last = step_of(cover, p, "leader_answers_fetch", 0, 1)
     assert cover.values(last.state)["acked"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import audit_metrics, audit_short, audit_text
+from insync_cli.clusters import audit_brokers, audit_metrics, audit_short, audit_text
 from insync_cli.clusters.audit_server import Board, address, http_server
 from insync_cli.clusters.audit_short import exit_code
 from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from isr_audit.questions import Question
+    from isr_drill.outlook import Outlook
 
 EXAMPLE = """\
 insync audit --describe topics.txt configs.txt server.properties
@@ -56,6 +57,7 @@ class Options:
     elr: bool | None = switch("eligible leader replicas, where it is not told")
     commands: bool = flag("what to type for each change, in which order, and when not")
     details: bool = flag("each way to a loss, every note, and every run")
+    brokers: bool = flag("which brokers may be restarted now, and what the next failure of each does")
     watch: float | None = option("S", "again every S seconds, until Ctrl-C; the terminal gets what changed", seconds)
     serve: tuple[str, int] | None = option(
         "HOST:PORT", "with --watch: the page at /, metrics at /metrics, JSON at /audit.json", address
@@ -77,10 +79,22 @@ def run(argv: Sequence[str]) -> int:
         check(invocation)
         return watch_cluster(invocation, invocation.watch)
     report = answer_of(invocation)
-    tell(report, invocation)
+    whose = tuple(outlooks_of(report, invocation)) if invocation.brokers else None
+    tell(report, invocation, whose)
     if invocation.output.for_people:
-        show(invocation.output.console(), report, commands=invocation.commands, details=invocation.details)
+        show(invocation.output.console(), report, whose, commands=invocation.commands, details=invocation.details)
     return exit_code(report)
+
+
+def outlooks_of(report: Audit, invocation: Options) -> Iterable[Outlook]:
+    """What the next deed at each broker does, with progress."""
+    from isr_drill.outlook import outlooks
+
+    with invocation.output.ticker() as ticker, ticker.meanwhile("brokers") as say:
+        total = len(report.cluster.living or report.cluster.broker_ids)
+        for done, outlook in enumerate(outlooks(report.cluster, report.runs, invocation.seconds or SECONDS)):
+            say("brokers", done, total)
+            yield outlook
 
 
 def answer_of(invocation: Options) -> Audit:
@@ -89,9 +103,18 @@ def answer_of(invocation: Options) -> Audit:
     return with_rows(looked_at(invocation), asking(invocation))
 
 
-def show(out: Console, report: Audit, *, commands: bool = False, details: bool = False) -> None:
-    """What matters of an audit, in words, what else was asked for, and the line that ends it."""
+def show(
+    out: Console,
+    report: Audit,
+    whose: Sequence[Outlook] | None = None,
+    *,
+    commands: bool = False,
+    details: bool = False,
+) -> None:
+    """What matters of an audit, in words, what else was asked for, and the line that ends it. `whose`: of brokers."""
     audit_short.show(out, report)
+    if whose is not None:
+        audit_brokers.show(out, whose)
     if commands:
         audit_short.show_commands(out, report)
     if details:
@@ -114,9 +137,10 @@ def looked_at(invocation: Options, before: Ends | None = None) -> Audit:
     return audit_now(cluster, runs, before, invocation.bootstrap or "")
 
 
-def tell(report: Audit, invocation: Options) -> None:
+def tell(report: Audit, invocation: Options, whose: Sequence[Outlook] | None = None) -> None:
     """Write what files were asked for."""
-    invocation.output.write(audit_text.document(report))
+    of_brokers = {} if whose is None else {"brokers": audit_brokers.document(whose)}
+    invocation.output.write({**audit_text.document(report), **of_brokers})
     if invocation.markdown is not None:
         terminal.write_text(invocation.markdown, audit_text.markdown(report))
     if invocation.metrics is not None:
@@ -174,6 +198,8 @@ def check(invocation: Options) -> None:
         raise UsageError("insync audit: give --describe FILE or --bootstrap HOST:PORT (see insync audit --help)")
     if invocation.client is not None and invocation.bootstrap is None:
         raise UsageError("--client is for --bootstrap")
+    if invocation.brokers and invocation.watch is not None:
+        raise UsageError("--brokers looks once; leave out --watch")
     if invocation.serve is not None and invocation.watch is None:
         raise UsageError("--serve goes with --watch S, which says how often to look")
     for file in (invocation.markdown, invocation.html, invocation.metrics):

@@ -30,7 +30,9 @@ MOST_NAMES: Final = 3
 ALONE: Final = 2
 """So many partitions of one trouble have a line each; more are one line."""
 QUIET: Final = {Trouble.REASSIGNING: "being reassigned", Trouble.NOT_PREFERRED: "not led by the preferred replica"}
-HINT: Final = "--commands: what to type, in which order, and when not. --details: each way to a loss, and every run."
+HINT: Final = (
+    "--commands: what to type, and when not. --brokers: which may be restarted now. --details: each way to a loss."
+)
 
 
 def exit_code(audit: Audit) -> Exit:
@@ -104,9 +106,11 @@ def now_lines(audit: Audit) -> Iterator[str]:
     if gaps[ALONE:]:
         yield f"{WORDS[Trouble.UNKNOWN]} and {len(gaps) - ALONE} more of the kind"
     quiet = Counter(c.trouble for c in audit.now if c.trouble > Trouble.UNKNOWN)
-    if quiet:
-        said = (f"{count(n, 'partition')} {QUIET[trouble]}" for trouble, n in sorted(quiet.items()))
-        yield f"Beside that: {', '.join(said)}"
+    said = [f"{count(n, 'partition')} {QUIET[trouble]}" for trouble, n in sorted(quiet.items())]
+    if said or audit.at_minimum:
+        which = some_names([p.name for p in audit.at_minimum], MOST_NAMES)
+        least = [f"{count(len(audit.at_minimum), 'partition')} AT MIN ISR ({which})"] if audit.at_minimum else []
+        yield f"Beside that: {', '.join([*least, *said])}"
 
 
 def absent(conditions: Sequence[Condition]) -> str:
