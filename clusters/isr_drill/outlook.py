@@ -25,11 +25,12 @@ STOPPED: Final = (Service.LEADERLESS, Service.REFUSES)
 class Deed:
     """What a deed at one broker does to partitions, by their names: `loses` has those that may lose a record, `stops`
     those that may have no leader or refuse writes, `unknown` those that cannot be decided. Of whom that is said before
-    the deed is in none of them."""
+    the deed is in none of them. `because`: why the first is unknown."""
 
     loses: tuple[str, ...]
     stops: tuple[str, ...]
     unknown: tuple[str, ...]
+    because: str = ""
 
     @property
     def is_harmless(self) -> bool:
@@ -79,7 +80,8 @@ def deed(cluster: Cluster, runs: Running, text: str, explorations: Explorations)
     loses = newly(whole.with_records(Records.MAY_BE_LOST), lambda o: o.records is Records.MAY_BE_LOST)
     stops = newly(whole.with_service(*STOPPED), lambda o: o.service in STOPPED)
     unknown = newly(whole.with_records(Records.UNKNOWN), lambda o: o.records is Records.UNKNOWN)
-    return Deed(loses, stops, unknown)
+    reasons = (o.because for p in whole.with_records(Records.UNKNOWN) for o in p.outcomes if o.because)
+    return Deed(loses, stops, unknown, next(reasons, "") if unknown else "")
 
 
 def newly(some: Iterable[PartitionDrill], is_so: Callable[[Outcome], bool]) -> tuple[str, ...]:

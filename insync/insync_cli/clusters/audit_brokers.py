@@ -26,6 +26,8 @@ def show(out: Console, outlooks: Sequence[Outlook]) -> None:
     if outlooks:
         rows = [(str(o.broker), words(o.restart), words(o.failure)) for o in outlooks]
         terminal.print_table(out, HEADER, rows, indent=0)
+    for reason in dict.fromkeys(d.because for o in outlooks for d in (o.restart, o.failure) if d.because):
+        terminal.print_wrapped(out, f"UNKNOWN: {reason}", 0)
 
 
 def verdict(outlooks: Sequence[Outlook]) -> str:
@@ -33,11 +35,11 @@ def verdict(outlooks: Sequence[Outlook]) -> str:
     if not outlooks:
         return "Which brokers may be restarted now: it was not told which run"
     may = [o.broker for o in outlooks if o.restart.is_harmless]
-    may_not = [o.broker for o in outlooks if not o.restart.is_harmless]
-    return (
-        f"May be restarted now, one at a time and each once all are in sync again: {numbers(may) or 'none'}"
-        f"{'; not: ' if may_not else ''}{numbers(may_not)}"
-    )
+    may_not = [o.broker for o in outlooks if o.restart.loses or o.restart.stops]
+    rest = [o.broker for o in outlooks if o.broker not in {*may, *may_not}]
+    parts = [f"{what}: {numbers(some)}" for what, some in (("not", may_not), ("UNKNOWN", rest)) if some]
+    whole = "May be restarted now, one at a time and each once all are in sync again"
+    return "; ".join([f"{whole}: {numbers(may) or 'none'}", *parts])
 
 
 def numbers(brokers: Sequence[int]) -> str:
