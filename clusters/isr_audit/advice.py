@@ -55,9 +55,23 @@ class Tools:
     def under_replicated(self) -> str:
         return f"kafka-topics.sh {self._where(TOPICS_ASK_BROKERS)} --describe --under-replicated-partitions"
 
-    def reassignment(self, action: str) -> str:
+    def default(self, setting: str) -> str:
+        """The setting of all brokers that have none of their own."""
+        where = self._where(CONFIGS_ASK_BROKERS)
+        return f"kafka-configs.sh {where} --alter --entity-type brokers --entity-default --add-config {setting}"
+
+    def reassignment(self, action: str, file: str = REASSIGNMENT_FILE) -> str:
         where = self._where(REASSIGNMENT_ASKS_BROKERS)
-        return f"kafka-reassign-partitions.sh {where} --reassignment-json-file {REASSIGNMENT_FILE} --{action}"
+        return f"kafka-reassign-partitions.sh {where} --reassignment-json-file {file} --{action}"
+
+    def under_way(self) -> str:
+        """Which reassignments go on (since 2.6)."""
+        return f"kafka-reassign-partitions.sh --bootstrap-server {self.bootstrap} --list"
+
+    def election(self, kind: str) -> str:
+        """Of all partitions; `kind` is preferred or unclean (since 2.4)."""
+        whose = f"--election-type {kind} --all-topic-partitions"
+        return f"kafka-leader-election.sh --bootstrap-server {self.bootstrap} {whose}"
 
     def feature(self, level: str) -> str:
         return f"kafka-features.sh --bootstrap-server {self.bootstrap} upgrade --feature {level}"
@@ -92,11 +106,12 @@ def _setting_step(topics: Sequence[Topic], setting: str, value: str, tools: Tool
     """Set it of each topic, where its own value wins over all others."""
     return AdviceStep(
         f"Set {setting}={value} of the topic{'s' if topics[1:] else ''} ({why})",
-        tuple(_setting_command(t, setting, value, tools) for t in topics),
+        tuple(setting_command(t, setting, value, tools) for t in topics),
     )
 
 
-def _setting_command(topic: Topic, setting: str, value: str, tools: Tools) -> str:
+def setting_command(topic: Topic, setting: str, value: str, tools: Tools) -> str:
+    """What sets it of the topic, in Strimzi's resource where there is one."""
     if topic.resource:
         patch = json.dumps({"spec": {"config": {setting: int(value) if value.isdecimal() else value == "true"}}})
         return f"kubectl patch kafkatopic {topic.resource} --type merge -p '{patch}'"

@@ -10,5 +10,5 @@ Reading order: `cluster`, `broker`, `topics`, with `systems` (whose brokers) and
   `audit`, `audit_text`, `audit_short`, `audit_brokers` (broker by broker), `audit_page`, `audit_metrics`,
   `audit_server`.
 - What a release is known to lose: `bugs`.
-- What is lost by steps: `drill`, `drill_text`, `drill_page`.
+- What is lost by steps: `drill`, `drill_text`, `drill_commands`, `drill_page`.
 """

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, terminal
-from insync_cli.clusters import drill_text
+from insync_cli.clusters import drill_commands, drill_text
 from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release, text_of
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.options import Usage, arguments, group, option, repeated_option, seconds, switch
+from insync_cli.options import Usage, arguments, flag, group, option, repeated_option, seconds, switch
 from insync_cli.terminal import Output
 from isr_audit.cluster import Cluster, Release
 from isr_audit.releases import running
@@ -53,6 +53,7 @@ class Options:
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
     seconds: float = option("S", "explore each class of partitions for S seconds at most", seconds, SECONDS)
+    commands: bool = flag("what to type for each step, of the better runbook where there is one")
     markdown: Path | None = option("FILE", "the same for a ticket", Path)
     html: Path | None = option("FILE", "the same as one offline page, with a timeline of the brokers", Path)
     output: Output = group(Output)
@@ -67,9 +68,15 @@ def run(argv: Sequence[str]) -> int:
         from insync_cli.clusters.drill_page import write_page
 
         write_page(answer, invocation.html)
-    invocation.output.answer(
-        drill_text.document(answer), lambda out: drill_text.show(out, answer), drill_text.last_line(answer)
-    )
+    to_type = tuple(drill_commands.advice(answer, invocation.bootstrap)) if invocation.commands else ()
+    of_steps = {"commands": drill_commands.document(to_type)} if invocation.commands else {}
+
+    def shown(out: Console) -> None:
+        drill_text.show(out, answer)
+        if to_type:
+            drill_commands.show(out, to_type)
+
+    invocation.output.answer({**drill_text.document(answer), **of_steps}, shown, drill_text.last_line(answer))
     return answer.code
 
 
