@@ -61,6 +61,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from isr_protocol.designs import releases
 
     yield releases.DESIGNS
+    from isr_protocol.designs import earlier_releases
+
+    yield earlier_releases.DESIGNS
 
 
 DESIGNS: Mapping[str, Design] = DesignTable(_modules())

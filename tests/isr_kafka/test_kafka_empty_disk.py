@@ -12,6 +12,7 @@ from isr_conform.conformance import conform
 from isr_conform.conformance_result import Limits, Schedule
 from isr_kafka.system import Kafka
 from isr_lang import Design, Instance
+from isr_protocol.designs.earlier_releases import KAFKA_4_2
 from isr_protocol.designs.new_directory import KAFKA_4_4_NEW_DIRECTORY
 from isr_protocol.designs.releases import KAFKA_4_4
 
@@ -58,18 +59,42 @@ def test_a_log_without_a_replica_is_a_stray_to_a_process_that_starts(newest: Kaf
     assert done.steps == len(STRAY)
 
 
+def shortest(instance: Instance) -> Schedule:
+    """The shortest way to lose an acknowledged record."""
+    path = explore(instance, ("acked-survives",)).finding("acked-survives").path
+    assert path is not None
+    parameters = {a.name: [name for name, _ in a.parameters] for a in instance.actions}
+    steps = tuple((name, dict(zip(parameters[name], values, strict=True))) for name, values in path.steps)
+    first = dict(zip([name for name, _ in instance.initial.parameters], path.initial, strict=True))
+    return Schedule(initial=first, steps=steps)
+
+
 def test_kafka_elects_who_starts_without_the_directory_of_its_log(newest: Kafka) -> None:
     """The shortest way in which `kafka-4.4` loses a record so, with orderly stops only: found/removed-directory."""
     bounds = {"replicas": 2, "min_insync": 2, "crashes": 0, "shutdowns": 2, "sessions_lost": 0, "reassignments": 0}
     instance = Instance(
         KAFKA_4_4, {**bounds, "directories_removed": 1, "epochs": 2, "isr_changes": 3, "log": 1, "records": 1}
     )
-    path = explore(instance, ("acked-survives",)).finding("acked-survives").path
-    assert path is not None
-    parameters = {a.name: [name for name, _ in a.parameters] for a in instance.actions}
-    steps = tuple((name, dict(zip(parameters[name], values, strict=True))) for name, values in path.steps)
-    first = dict(zip([name for name, _ in instance.initial.parameters], path.initial, strict=True))
-    assert "directory_is_removed" in {name for name, _ in steps}
-    done = conform(instance, newest.command(), Limits(schedule=Schedule(initial=first, steps=steps)), patience=120.0)
+    schedule = shortest(instance)
+    assert "directory_is_removed" in {name for name, _ in schedule.steps}
+    done = conform(instance, newest.command(), Limits(schedule=schedule), patience=120.0)
     assert done.conforms, done.differences
-    assert done.steps == len(steps)
+    assert done.steps == len(schedule.steps)
+
+
+@pytest.mark.parametrize("release", ["4.2.2", "4.1.1", "4.3.1"])
+def test_a_directory_that_is_told_of_empties_the_elr_up_to_4_2(release: str) -> None:
+    """The last in sync gets an empty disk, tells of it, and is elected though another is in the ELR: `kafka-4.2`."""
+    bounds = {"replicas": 2, "min_insync": 2, "crashes": 1, "shutdowns": 0, "sessions_lost": 1, "reassignments": 0}
+    instance = Instance(
+        KAFKA_4_2, {**bounds, "disks_replaced": 1, "epochs": 2, "isr_changes": 5, "log": 1, "records": 1}
+    )
+    schedule = shortest(instance)
+    actions = [name for name, _ in schedule.steps]
+    assert "controller_learns_directory" in actions
+    done = conform(instance, Kafka(release).command(), Limits(schedule=schedule), patience=120.0)
+    if release == "4.3.1":
+        assert [d.action for d in done.differences] == ["controller_learns_directory"]
+    else:
+        assert done.conforms, done.differences
+        assert done.steps == len(actions)

@@ -12,8 +12,8 @@ import pytest
 from isr_check.engine import Verdict
 from isr_check.native import explore
 from isr_lang import Design, Instance, Value
+from isr_protocol.designs.earlier_releases import KAFKA_4_0_NEW_DIRECTORY
 from isr_protocol.designs.new_directory import (
-    KAFKA_4_0_NEW_DIRECTORY,
     KAFKA_4_4_MENDED_NEW_DIRECTORY,
     KAFKA_4_4_NEW_DIRECTORY,
     leader_is_placed,

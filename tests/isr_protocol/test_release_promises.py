@@ -14,10 +14,11 @@ from isr_check.native import explore
 from isr_drill.changes import may_always_advance
 from isr_lang import Design, Instance, Value
 from isr_model import KIP_966
+from isr_protocol.designs.earlier_releases import KAFKA_4_0
 from isr_protocol.designs.history import never_struck, no_elr
 from isr_protocol.designs.reassignment import completes as completes_with_all
 from isr_protocol.designs.reassignment import completes_with_added
-from isr_protocol.designs.releases import KAFKA_4_0, KAFKA_4_4, KAFKA_4_4_MENDED, added_by, elr_of, removed_by
+from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, added_by, elr_of, removed_by
 from isr_protocol.elections import awaited, electable
 
 pytestmark = pytest.mark.explores

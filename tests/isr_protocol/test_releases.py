@@ -131,6 +131,16 @@ def test_earlier_releases_differ_in_what_completes_a_reassignment_and_in_the_elr
     assert broken(DESIGNS["kafka-4.0"], removed, "acked-survives") == set()
 
 
+def test_a_directory_that_is_told_of_empties_the_elr_before_4_3() -> None:
+    """Two orderly stops and an empty disk with an id of its own; with the id of the disk before nobody tells."""
+    stops = {**TWO, "min_insync": 2, "sessions_lost": 0, "shutdowns": 2, "epochs": 2, "isr_changes": 5}
+    constants = {**stops, "disks_replaced": 1}
+    asked = ("acked-survives", "stays-eligible")
+    assert broken(DESIGNS["kafka-4.2"], constants, *asked) == set(asked)
+    assert broken(DESIGNS["kafka-4.2"], {**constants, "new_directories": False}, *asked) == set()
+    assert broken(KAFKA_4_4, constants, *asked) == set()
+
+
 def test_with_no_budget_nobody_has_done_anything() -> None:
     """At rest the wider state has nothing to choose: its states are those of the same design without the variables."""
     idle = {"reassignments": 0, "sessions_lost": 1, "log": 1, "records": 1}

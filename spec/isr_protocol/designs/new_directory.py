@@ -7,6 +7,8 @@ not have. It elects nobody there (LeaderAcceptor.test, ClusterControlManager.has
 directory that it has made its replica in, and that is a new version of the partition
 (ReplicaManager.maybeUpdateTopicAssignment, ReplicationControlManager.handleAssignReplicasToDirs, 4.3.1).
 
+`kafka-4.2` has the same, and there such a version empties the ELR (`earlier_releases`).
+
 With `--new-directories off` it is kafka-4.4. It is no design of `insync designs`, so name this file: `--design-file`.
 Left out: reassignment, after which the controller takes a broker's only directory for the replica's.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Design, Set, Step, action, always, define, forall, initial, switch, var, when
 from isr_lang.blank import blank
-from isr_protocol.designs.releases import KAFKA_4_0, KAFKA_4_4, KAFKA_4_4_MENDED, Operations
+from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, Operations
 from isr_protocol.membership import metadata_changes
 from isr_protocol.state import Replica
 
@@ -40,17 +42,22 @@ def is_in_new_directory(old: WithDirectories, new: WithDirectories, r: Replica) 
     return (new.elsewhere == when(NEW_DIRECTORIES, old.elsewhere.including(r), old.elsewhere),)
 
 
-@action
-def controller_learns_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
+def learns_directory(old: WithDirectories, new: WithDirectories, r: Replica, elr: Set[Replica]) -> Step:
     """A broker that has heard of its replica, and so has made a log, tells in which directory that is."""
     has_log = (old.leader[r] != NONE) | (old.leader_epoch[r] > 0)
     return (
         old.elsewhere.has(r),
         old.alive.has(r),
         has_log,
-        *metadata_changes(old, new, old.controller_isr, old.controller_elr),
+        *metadata_changes(old, new, old.controller_isr, elr),
         new.elsewhere == old.elsewhere.excluding(r),
     )
+
+
+@action
+def controller_learns_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
+    """A broker that has heard of its replica, and so has made a log, tells in which directory that is."""
+    return learns_directory(old, new, r, old.controller_elr)
 
 
 @define
@@ -79,14 +86,14 @@ def leader_is_placed(s: WithDirectories) -> Bool:
     return forall(((s.controller_leader == r) & s.alive.has(r)).implies(~s.elsewhere.has(r)) for r in Replica.all())
 
 
-def with_new_directories(design: Design, name: str, summary: str) -> Design:
+def knowing_directories(design: Design, name: str, summary: str, because: str) -> Design:
     """A design of releases, under a name of its own, where an empty disk may have another directory id."""
     return (
         design.in_state(WithDirectories, everybody_is_at_home)
         .replacing(
             name,
             summary,
-            because="a disk that is formatted anew has a directory id that the controller does not know.",
+            because=because,
             available=available_in_directory,
             awaited_replica=awaited_in_directory,
             last_hope=last_hope_in_directory,
@@ -94,8 +101,14 @@ def with_new_directories(design: Design, name: str, summary: str) -> Design:
         .extending(disk_is_replaced=is_in_new_directory, directory_is_removed=is_in_new_directory)
         .adding(controller_learns_directory)
         .promising(leader_is_placed)
-        .with_defaults(reassignments=0, disks_replaced=1, crashes=1)
     )
+
+
+def with_new_directories(design: Design, name: str, summary: str) -> Design:
+    """The same design, with an empty disk by default."""
+    because = "a disk that is formatted anew has a directory id that the controller does not know."
+    made = knowing_directories(design, name, summary, because)
+    return made.with_defaults(reassignments=0, disks_replaced=1, crashes=1)
 
 
 KAFKA_4_4_NEW_DIRECTORY = with_new_directories(
@@ -105,7 +118,4 @@ KAFKA_4_4_MENDED_NEW_DIRECTORY = with_new_directories(
     KAFKA_4_4_MENDED,
     "kafka-4.4-mended-new-directory",
     "kafka-4.4-mended where an empty disk has a directory id of its own",
-)
-KAFKA_4_0_NEW_DIRECTORY = with_new_directories(
-    KAFKA_4_0, "kafka-4.0-new-directory", "kafka-4.0 where an empty disk has a directory id of its own"
 )

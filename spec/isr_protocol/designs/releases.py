@@ -5,7 +5,7 @@ is elected again (`leader_bugs`), forgets a proposal when metadata arrive (`forg
 (`leader_bugs`), applies a new min.insync.replicas late (`raised_minimum`), and leaves who is removed in the ELR
 (`removed_replica`). Here these pieces are one design, and each thing that people do has a budget: with none of it
 the design is Kafka at rest. The mended design has every mend of those files, and should lose nothing at the same
-bounds. It also takes a target in place of another as it was asked for.
+bounds. It also takes a target in place of another as it was asked for. Releases before 4.3 are in `earlier_releases`.
 
 People do five things. They reassign: any replicas at once, also in place of a reassignment that is under way, and they
 cancel. They set min.insync.replicas. They switch unclean.leader.election.enable. They put an empty disk into a broker
@@ -54,7 +54,6 @@ from isr_protocol.designs.forgotten_proposal import (
     leader_hears_known_version,
     leader_hears_known_version_and_waits_on,
 )
-from isr_protocol.designs.history import isr_keeps_last, never_struck, no_elr
 from isr_protocol.designs.leader_bugs import (
     KAFKA_RESETS_POSITIONS,
     REFUSAL_IN_NEW_VERSION,
@@ -74,7 +73,6 @@ from isr_protocol.designs.raised_minimum import (
     learns_minimum,
 )
 from isr_protocol.designs.reassignment import assigned, completes_with_added_or_all
-from isr_protocol.designs.reassignment import completes as completes_with_all
 from isr_protocol.designs.removed_replica import (
     ELR_OF_REPLICAS,
     awaited_replica,
@@ -689,7 +687,7 @@ def _as_well(design: Design, *names: str) -> Design:
     return design
 
 
-_REMOVED_IS_ELECTED = "who is removed stays in the ELR, and is elected from it when it is added again"
+REMOVED_IS_ELECTED = "who is removed stays in the ELR, and is elected from it when it is added again"
 
 KAFKA_4_4 = (
     _as_well(
@@ -742,7 +740,7 @@ KAFKA_4_4 = (
         replicas=2, min_insync=2, crashes=0, sessions_lost=1, reassignments=2, epochs=2, isr_changes=6, log=2, records=2
     )
     .failing(
-        _REMOVED_IS_ELECTED,
+        REMOVED_IS_ELECTED,
         acked_survives,
         committed_on_new_leader,
         leaders_complete,
@@ -784,27 +782,4 @@ def with_mends(name: str, summary: str, *mends: str) -> Design:
 
 KAFKA_4_4_MENDED = with_mends("kafka-4.4-mended", "kafka-4.4 with every mend that is proposed here", *MENDS)
 
-KAFKA_4_2 = KAFKA_4_4.replacing(
-    "kafka-4.2",
-    "Kafka 4.1 and 4.2 as they are released, with eligible leader replicas",
-    because="a reassignment was complete when all target replicas were in sync (KAFKA-19975).",
-    completes_with_added_or_all=completes_with_all,
-).failing(
-    _REMOVED_IS_ELECTED,
-    *(KAFKA_4_4.property_named(name) for name, why in KAFKA_4_4.expected.items() if why == _REMOVED_IS_ELECTED),
-)
-
-_WITHOUT_ELR = attrs.evolve(
-    KAFKA_4_2, properties=tuple(p for p in KAFKA_4_2.properties if p.name != stays_eligible.name)
-)
-
-KAFKA_4_0 = _WITHOUT_ELR.replacing(
-    "kafka-4.0",
-    "Kafka 4.0 as it is released, and 4.1 and 4.2 without eligible leader replicas",
-    because="the feature is not on by default before 4.1, and an upgrade does not switch it on.",
-    elr_beside_of_minimum=no_elr,
-    isr_without=isr_keeps_last,
-    struck=never_struck,
-).without("controller_elects_last_known_leader")
-
-DESIGNS = (KAFKA_4_4, KAFKA_4_4_MENDED, KAFKA_4_2, KAFKA_4_0)
+DESIGNS = (KAFKA_4_4, KAFKA_4_4_MENDED)
