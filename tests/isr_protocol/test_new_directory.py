@@ -12,13 +12,13 @@ import pytest
 from isr_check.engine import Verdict
 from isr_check.native import explore
 from isr_lang import Design, Instance, Value
-from isr_protocol.designs.earlier_releases import KAFKA_4_0_NEW_DIRECTORY
 from isr_protocol.designs.new_directory import (
+    KAFKA_4_0_NEW_DIRECTORY,
     KAFKA_4_4_MENDED_NEW_DIRECTORY,
     KAFKA_4_4_NEW_DIRECTORY,
-    leader_is_placed,
 )
 from isr_protocol.designs.releases import KAFKA_4_4
+from isr_protocol.designs.replica_directory import leader_is_placed
 from isr_protocol.elections import available
 
 pytestmark = pytest.mark.explores

@@ -10,5 +10,5 @@ that makes designs lists them as DESIGNS.
 - Proposed, and not built: `proposals`, `unclean_recovery`.
 - Kafka as it is released, with all that was found in it: `releases`, `earlier_releases`.
 - Today's, where less happens: `calm`, `unclean_stops`.
-- Added to designs by their tests: `late_metadata`, `new_directory`.
+- Added to designs by their tests: `late_metadata`, `new_directory` (with `replica_directory`).
 """

@@ -17,14 +17,13 @@ import attrs
 from isr_lang import Step, action
 from isr_lang.blank import blank
 from isr_protocol.designs.history import isr_keeps_last, never_struck, no_elr
-from isr_protocol.designs.new_directory import (
+from isr_protocol.designs.reassignment import completes as completes_with_all
+from isr_protocol.designs.releases import KAFKA_4_4, REMOVED_IS_ELECTED, stays_eligible
+from isr_protocol.designs.replica_directory import (
     WithDirectories,
     knowing_directories,
     learns_directory,
-    with_new_directories,
 )
-from isr_protocol.designs.reassignment import completes as completes_with_all
-from isr_protocol.designs.releases import KAFKA_4_4, REMOVED_IS_ELECTED, stays_eligible
 from isr_protocol.state import Replica
 
 
@@ -71,9 +70,5 @@ KAFKA_4_0 = _WITHOUT_ELR.replacing(
     isr_without=isr_keeps_last,
     struck=never_struck,
 ).without("controller_elects_last_known_leader")
-
-KAFKA_4_0_NEW_DIRECTORY = with_new_directories(
-    KAFKA_4_0, "kafka-4.0-new-directory", "kafka-4.0 where an empty disk has a directory id of its own"
-)
 
 DESIGNS = (KAFKA_4_2, KAFKA_4_0)
