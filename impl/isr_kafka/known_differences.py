@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-REASSIGNING: Final = ("controller_starts_reassignment", "controller_reassigns_at_once")
-"""The steps in which difference F is known."""
+CHANGES: Final = ("controller_starts_reassignment", "broker_restarts", "controller_learns_directory")
+"""Changes of a partition that relieve its leader, too, as difference F is known."""
 
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
@@ -25,7 +25,7 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
     """
     if (kind, action) == ("inconsistent state", "leader_answers_fetch") and _same_position(before, parameters, places):
         return "D: a fetch from where the follower was before does not move the watermark"
-    if action in REASSIGNING and _leader_is_relieved(kind, before, action, parameters, places):
+    if _leader_is_relieved(kind, before, action, parameters, places):
         return "F: a leader that is shutting down loses leadership at any later change of the partition"
     if (kind, action) == ("inconsistent state", "leader_hears_known_version") and _brings_minimum(
         before, parameters, places
@@ -68,15 +68,23 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     down may not (ReplicationControlManager.LeaderAcceptor).
 
     So a member that is available leads, in the next epoch, or nobody. Where nobody does, the leader is the last known
-    one, if there is an ELR. The model has the leader stay, which a reassignment at once then cannot have.
+    one, if there is an ELR. In the model the leader stays, so another action is taken there, or none.
     """
-    leader = cast("str | None", before["controller_leader"])
+    leader = cast("str | None", before.get("controller_leader"))
     if leader is None or leader not in _names(before.get("shutting_down", ())):
         return False
-    if kind == "missing action":
-        return action == "controller_reassigns_at_once" and parameters["leader"] == leader and not places
-    away = _names(before["fenced"]) | _names(before["shutting_down"])
+    other = cast("str", parameters.get("r", leader))
+    away = _names(before["fenced"]) | _names(before["shutting_down"]) | _names(before.get("elsewhere", ()))
     available = _names(before["controller_isr"]) - away
+    if kind == "missing action":
+        at_once = action == "controller_reassigns_at_once" and parameters["leader"] == leader
+        return not places and (at_once or (action == "controller_fences_follower" and other != leader))
+    if kind == "unexpected action":
+        told_again = action == "controller_learns_directory" and other == leader
+        nobody_leads = action == "controller_fences_last_leader" and not available - {other}
+        return told_again or (nobody_leads and other != leader)
+    if action == "controller_fences_last_leader":
+        return [(place, kafka) for place, _, kafka in places] == [("last_known_leader", leader)] and other == leader
     by_place = {place: (model, kafka) for place, model, kafka in places}
     elected = by_place.get("controller_leader", (leader, leader))[1]
     expected_values: dict[str, Sequence[object]] = {
@@ -86,7 +94,7 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     }
     return (
         kind == "inconsistent state"
-        and action == "controller_starts_reassignment"
+        and action in CHANGES
         and elected != leader
         and "controller_epoch" in by_place
         and all(place in expected_values and kafka in expected_values[place] for place, (_, kafka) in by_place.items())

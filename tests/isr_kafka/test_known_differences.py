@@ -69,9 +69,40 @@ def test_a_leader_that_is_shutting_down_and_loses_leadership_where_somebody_reas
     assert explain("missing action", LEAVING, AT_ONCE, {"target": ["r1"], "leader": "r1"}, []).startswith("F:")
 
 
+TELLS, FENCES_LAST = "controller_learns_directory", "controller_fences_last_leader"
+BOTH = LEAVING | {"controller_isr": ["r1", "r2"], "shutting_down": ["r1", "r2"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "before", "r", "places"),
+    [
+        (KIND, "broker_restarts", LEAVING | {"elsewhere": ["r2"]}, "r2", NOBODY),
+        (KIND, TELLS, LEAVING | {"elsewhere": ["r2"]}, "r2", NOBODY[:2]),
+        ("unexpected action", TELLS, LEAVING, "r1", []),
+        ("missing action", "controller_fences_follower", BOTH, "r2", []),
+        ("unexpected action", FENCES_LAST, BOTH, "r2", []),
+        (KIND, FENCES_LAST, BOTH, "r1", [NOBODY[2]]),
+    ],
+)
+def test_so_is_any_other_change_of_its_partition(
+    kind: str, action: str, before: dict[str, object], r: str, places: list[Place]
+) -> None:
+    assert explain(kind, before, action, {"r": r}, places).startswith("F:")
+    assert not explain(kind, before | {"shutting_down": ["r2"]}, action, {"r": r}, places)
+
+
 @pytest.mark.parametrize(
     ("kind", "action", "before", "parameters", "places"),
     [
+        (KIND, TELLS, LEAVING, {"r": "r2"}, ANOTHER),
+        (KIND, TELLS, LEAVING | {"controller_isr": ["r1", "r2"]}, {"r": "r2"}, NOBODY[:2]),
+        (KIND, TELLS, LEAVING | {"controller_isr": ["r1", "r2"], "elsewhere": ["r2"]}, {"r": "r2"}, ANOTHER),
+        ("unexpected action", TELLS, LEAVING, {"r": "r2"}, []),
+        ("missing action", "controller_fences_follower", BOTH, {"r": "r1"}, []),
+        ("unexpected action", FENCES_LAST, BOTH, {"r": "r1"}, []),
+        ("unexpected action", FENCES_LAST, BOTH | {"controller_isr": ["r1", "r2", "r3"]}, {"r": "r2"}, []),
+        (KIND, FENCES_LAST, BOTH, {"r": "r2"}, [NOBODY[2]]),
+        (KIND, FENCES_LAST, BOTH, {"r": "r1"}, [("last_known_leader", None, "r2")]),
         (KIND, STARTS, LEAVING | {"shutting_down": NOTHING}, UNNAMED, NOBODY),
         (KIND, STARTS, LEAVING, UNNAMED, ANOTHER),
         (KIND, STARTS, LEAVING | {"controller_isr": ["r1", "r2"]}, UNNAMED, NOBODY),

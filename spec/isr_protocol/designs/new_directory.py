@@ -10,7 +10,7 @@ directory that it has made its replica in, and that is a new version of the part
 `kafka-4.2` has the same, and there such a version empties the ELR (`earlier_releases`).
 
 With `--new-directories off` it is kafka-4.4. It is no design of `insync designs`, so name this file: `--design-file`.
-Left out: reassignment, after which the controller takes a broker's only directory for the replica's.
+Left out: a replica that a reassignment adds to a broker with several directories, which the controller does not choose.
 """
 
 from __future__ import annotations

@@ -29,11 +29,21 @@ def is_in_new_directory(old: WithDirectories, new: WithDirectories, r: Replica) 
     return (new.elsewhere == when(NEW_DIRECTORIES, old.elsewhere.including(r), old.elsewhere),)
 
 
+@action
+def is_added_in_known_directory(old: WithDirectories, new: WithDirectories, target: Set[Replica]) -> Step:
+    """Taken where a reassignment adds replicas: the controller takes a broker's only directory for that of the replica.
+
+    It knows that directory of a broker that has started with it (ClusterControlManager.defaultDir).
+    """
+    return (new.elsewhere == old.elsewhere - ((target - old.replicas) & old.alive),)
+
+
 def learns_directory(old: WithDirectories, new: WithDirectories, r: Replica, elr: Set[Replica]) -> Step:
     """A broker that has heard of its replica, and so has made a log, tells in which directory that is."""
     has_log = (old.leader[r] != NONE) | (old.leader_epoch[r] > 0)
     return (
         old.elsewhere.has(r),
+        old.replicas.has(r),
         old.alive.has(r),
         has_log,
         *metadata_changes(old, new, old.controller_isr, elr),
@@ -85,7 +95,12 @@ def knowing_directories(design: Design, name: str, summary: str, because: str) -
             awaited_replica=awaited_in_directory,
             last_hope=last_hope_in_directory,
         )
-        .extending(disk_is_replaced=is_in_new_directory, directory_is_removed=is_in_new_directory)
+        .extending(
+            disk_is_replaced=is_in_new_directory,
+            directory_is_removed=is_in_new_directory,
+            controller_starts_reassignment=is_added_in_known_directory,
+            controller_reassigns_at_once=is_added_in_known_directory,
+        )
         .adding(controller_learns_directory)
         .promising(leader_is_placed)
     )
