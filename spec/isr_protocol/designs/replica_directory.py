@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isr_lang import NONE, Bool, Design, Set, Step, action, always, define, forall, initial, switch, var, when
 from isr_lang.blank import blank
-from isr_protocol.designs.releases import Operations
+from isr_protocol.designs.releases import Operations, removed_by
 from isr_protocol.membership import metadata_changes
 from isr_protocol.state import Replica
 
@@ -15,27 +15,61 @@ class WithDirectories(Operations):
     """The state where the controller may not know in which directory a replica is."""
 
     elsewhere: Set[Replica] = var("replicas that the controller takes to be in a directory that their broker has not")
+    unregistered: Set[Replica] = var("brokers that have another directory than the one they registered with")
 
 
 @initial
 def everybody_is_at_home(new: WithDirectories) -> Step:
     """Every replica is where the controller takes it to be."""
-    return (new.elsewhere == blank(new.elsewhere),)
+    return (new.elsewhere == blank(new.elsewhere), new.unregistered == blank(new.unregistered))
 
 
 @action
 def is_in_new_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
-    """Taken where a broker gets an empty disk, or starts without a directory."""
-    return (new.elsewhere == when(NEW_DIRECTORIES, old.elsewhere.including(r), old.elsewhere),)
+    """Taken where a broker gets an empty disk, or is to start without a directory."""
+    elsewhere = old.elsewhere.including(r) & old.replicas
+    return (
+        new.elsewhere == when(NEW_DIRECTORIES, elsewhere, old.elsewhere),
+        new.unregistered == when(NEW_DIRECTORIES, old.unregistered.including(r), old.unregistered),
+    )
 
 
 @action
-def is_added_in_known_directory(old: WithDirectories, new: WithDirectories, target: Set[Replica]) -> Step:
-    """Taken where a reassignment adds replicas: the controller takes a broker's only directory for that of the replica.
+def registers_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
+    """Taken where a broker starts, and so registers its directory."""
+    return (new.unregistered == old.unregistered.excluding(r),)
 
-    It knows that directory of a broker that has started with it (ClusterControlManager.defaultDir).
+
+def with_added(old: WithDirectories, target: Set[Replica]) -> Set[Replica]:
+    """Who is elsewhere once replicas are added, each in the directory that its broker registered.
+
+    ClusterControlManager.defaultDir; of several directories the controller would choose none.
     """
-    return (new.elsewhere == old.elsewhere - ((target - old.replicas) & old.alive),)
+    return old.elsewhere | ((target - old.replicas) & old.unregistered)
+
+
+@action
+def is_added_in_registered_directory(old: WithDirectories, new: WithDirectories, target: Set[Replica]) -> Step:
+    """Taken where a reassignment begins."""
+    return (new.elsewhere == with_added(old, target),)
+
+
+@action
+def is_added_and_removed(old: WithDirectories, new: WithDirectories, target: Set[Replica]) -> Step:
+    """Taken where a reassignment is complete at once: who is no replica is in no directory."""
+    return (new.elsewhere == with_added(old, target) - removed_by(old, target),)
+
+
+@action
+def is_added_no_more(old: WithDirectories, new: WithDirectories) -> Step:
+    """Taken where a reassignment is cancelled."""
+    return (new.elsewhere == old.elsewhere - old.adding,)
+
+
+@action
+def is_removed(old: WithDirectories, new: WithDirectories) -> Step:
+    """Taken where a proposal completes a reassignment."""
+    return (new.elsewhere == old.elsewhere - old.removing,)
 
 
 def learns_directory(old: WithDirectories, new: WithDirectories, r: Replica, elr: Set[Replica]) -> Step:
@@ -98,8 +132,11 @@ def knowing_directories(design: Design, name: str, summary: str, because: str) -
         .extending(
             disk_is_replaced=is_in_new_directory,
             directory_is_removed=is_in_new_directory,
-            controller_starts_reassignment=is_added_in_known_directory,
-            controller_reassigns_at_once=is_added_in_known_directory,
+            broker_restarts=registers_directory,
+            controller_starts_reassignment=is_added_in_registered_directory,
+            controller_reassigns_at_once=is_added_and_removed,
+            controller_cancels_reassignment=is_added_no_more,
+            controller_accepts_and_completes=is_removed,
         )
         .adding(controller_learns_directory)
         .promising(leader_is_placed)

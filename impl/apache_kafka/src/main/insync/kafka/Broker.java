@@ -49,7 +49,7 @@ import scala.runtime.BoxedUnit;
 
 /** One broker's process: Kafka's ReplicaManager and what it needs, without threads and sockets. */
 final class Broker {
-  static final TopicPartition PARTITION = new TopicPartition(HeldController.TOPIC, 0);
+  static final TopicPartition PARTITION = new TopicPartition(HeldController.TOPIC, HeldController.INDEX);
   private static final Method EXPAND =
       Fields.method(Partition.class, "maybeExpandIsr", Replica.class);
   private static final Method TRUNCATE =

@@ -167,7 +167,7 @@ final class Messages {
   static FetchResponse response(FetchPartitionData got, Uuid topic) {
     FetchResponseData.PartitionData data =
         new FetchResponseData.PartitionData()
-            .setPartitionIndex(0)
+            .setPartitionIndex(Broker.PARTITION.partition())
             .setErrorCode(got.error.code())
             .setHighWatermark(got.highWatermark)
             .setLastStableOffset(got.lastStableOffset.orElse(-1))

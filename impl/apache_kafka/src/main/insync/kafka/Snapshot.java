@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.message.AlterPartitionRequestData;
 import org.apache.kafka.controller.HeldController;
 import org.apache.kafka.metadata.PartitionRegistration;
@@ -188,6 +189,12 @@ final class Snapshot {
           Steps.names(
               Arrays.stream(now.replicas)
                   .filter(r -> !now.directory(r).equals(world.look(r).directory()))
+                  .toArray()));
+      state.put(
+          "unregistered",
+          Steps.names(
+              IntStream.range(0, world.settings.replicas())
+                  .filter(i -> !controller.registers(i, world.look(i).directory()))
                   .toArray()));
     }
     if (world.settings.shutdowns() > 0) {

@@ -12,6 +12,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.common.DirectoryId;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.DuplicateBrokerRegistrationException;
@@ -63,6 +64,17 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 public final class HeldController {
   public static final String CLUSTER = "insync";
   public static final String TOPIC = "t";
+
+  /**
+   * The partition that the model is about. Its minimum at the controller is at most the number of
+   * replicas of partition 0 (ReplicationControlManager.getTopicEffectiveMinIsr), which nobody here
+   * changes.
+   */
+  public static final int INDEX = 1;
+
+  /** Replicas of partition 0 are on brokers that are not registered: nothing happens to them. */
+  private static final int ELSEWHERE = 1000;
+
   private static final long FIRST_EPOCH = 1000;
   private static final String MINIMUM = "min.insync.replicas";
   private static final ConfigResource TOPIC_RESOURCE =
@@ -201,7 +213,7 @@ public final class HeldController {
                 .setPartitions(
                     List.of(
                         new AlterPartitionReassignmentsRequestData.ReassignablePartition()
-                            .setPartitionIndex(0)
+                            .setPartitionIndex(INDEX)
                             .setReplicas(target))));
     ControllerResult<AlterPartitionReassignmentsResponseData> result =
         replication.alterPartitionReassignments(request);
@@ -226,12 +238,14 @@ public final class HeldController {
             .setReplicationFactor((short) -1);
     List<Integer> order = new ArrayList<>(List.of(first));
     replicas.stream().filter(i -> i != first).forEach(order::add);
-    wanted
-        .assignments()
-        .add(
-            new CreateTopicsRequestData.CreatableReplicaAssignment()
-                .setPartitionIndex(0)
-                .setBrokerIds(order));
+    for (int index = 0; index <= INDEX; index++) {
+      wanted
+          .assignments()
+          .add(
+              new CreateTopicsRequestData.CreatableReplicaAssignment()
+                  .setPartitionIndex(index)
+                  .setBrokerIds(order));
+    }
     CreateTopicsRequestData request = new CreateTopicsRequestData();
     request.topics().add(wanted);
     ControllerResult<?> result =
@@ -248,8 +262,17 @@ public final class HeldController {
     if (created.errorCode() != 0) {
       throw new IllegalStateException(created.toString());
     }
+    result.records().forEach(record -> moveElsewhere(record.message()));
     replay(result.records());
     return created.topicId();
+  }
+
+  private void moveElsewhere(ApiMessage message) {
+    if (message instanceof PartitionRecord record && record.partitionId() != INDEX) {
+      List<Integer> replicas = IntStream.range(ELSEWHERE, ELSEWHERE + brokers).boxed().toList();
+      record.setReplicas(replicas).setIsr(replicas).setLeader(ELSEWHERE);
+      record.setDirectories(replicas.stream().map(i -> DirectoryId.UNASSIGNED).toList());
+    }
   }
 
   /** Somebody deletes the topic: ReplicationControlManager.deleteTopics. */
@@ -337,7 +360,7 @@ public final class HeldController {
   }
 
   public PartitionRegistration partition() {
-    return replication.getPartition(topic, 0);
+    return replication.getPartition(topic, INDEX);
   }
 
   /** The directory id of a broker's only folder, which has had so many disks before. */
@@ -418,13 +441,19 @@ public final class HeldController {
     }
   }
 
+  /** Whether a broker has registered this directory. */
+  public boolean registers(int broker, Uuid directory) {
+    return cluster.registration(broker).directories().contains(directory);
+  }
+
   /** A broker tells in which directory its replica is: handleAssignReplicasToDirs. */
   public Errors assign(int broker, Uuid directory) {
     AssignReplicasToDirsRequestData.TopicData replicas =
         new AssignReplicasToDirsRequestData.TopicData()
             .setTopicId(topic)
             .setPartitions(
-                List.of(new AssignReplicasToDirsRequestData.PartitionData().setPartitionIndex(0)));
+                List.of(
+                    new AssignReplicasToDirsRequestData.PartitionData().setPartitionIndex(INDEX)));
     ControllerResult<AssignReplicasToDirsResponseData> result =
         replication.handleAssignReplicasToDirs(
             new AssignReplicasToDirsRequestData()
@@ -555,7 +584,7 @@ public final class HeldController {
         new ImageWriterOptions.Builder(MetadataVersion.latestProduction())
             .setEligibleLeaderReplicasEnabled(true)
             .build();
-    PartitionRecord record = (PartitionRecord) now.toRecord(topic, 0, options).message();
+    PartitionRecord record = (PartitionRecord) now.toRecord(topic, INDEX, options).message();
     List<Integer> order = new ArrayList<>(List.of(broker));
     for (int replica : now.replicas) {
       if (replica != broker) {
@@ -579,7 +608,7 @@ public final class HeldController {
         .add(
             new ElectLeadersRequestData.TopicPartitions()
                 .setTopic(TOPIC)
-                .setPartitions(List.of(0)));
+                .setPartitions(List.of(INDEX)));
     ControllerResult<ElectLeadersResponseData> result = replication.electLeaders(request);
     replay(result.records());
     return !result.records().isEmpty();
