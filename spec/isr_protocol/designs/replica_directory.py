@@ -15,13 +15,13 @@ class WithDirectories(Operations):
     """The state where the controller may not know in which directory a replica is."""
 
     elsewhere: Set[Replica] = var("replicas that the controller takes to be in a directory that their broker has not")
-    unregistered: Set[Replica] = var("brokers that have another directory than the one they registered with")
+    to_register: Set[Replica] = var("brokers with a directory that they have yet to register")
 
 
 @initial
 def everybody_is_at_home(new: WithDirectories) -> Step:
     """Every replica is where the controller takes it to be."""
-    return (new.elsewhere == blank(new.elsewhere), new.unregistered == blank(new.unregistered))
+    return (new.elsewhere == blank(new.elsewhere), new.to_register == blank(new.to_register))
 
 
 @action
@@ -30,14 +30,14 @@ def is_in_new_directory(old: WithDirectories, new: WithDirectories, r: Replica) 
     elsewhere = old.elsewhere.including(r) & old.replicas
     return (
         new.elsewhere == when(NEW_DIRECTORIES, elsewhere, old.elsewhere),
-        new.unregistered == when(NEW_DIRECTORIES, old.unregistered.including(r), old.unregistered),
+        new.to_register == when(NEW_DIRECTORIES, old.to_register.including(r), old.to_register),
     )
 
 
 @action
 def registers_directory(old: WithDirectories, new: WithDirectories, r: Replica) -> Step:
     """Taken where a broker starts, and so registers its directory."""
-    return (new.unregistered == old.unregistered.excluding(r),)
+    return (new.to_register == old.to_register.excluding(r),)
 
 
 def with_added(old: WithDirectories, target: Set[Replica]) -> Set[Replica]:
@@ -45,7 +45,7 @@ def with_added(old: WithDirectories, target: Set[Replica]) -> Set[Replica]:
 
     ClusterControlManager.defaultDir; of several directories the controller would choose none.
     """
-    return old.elsewhere | ((target - old.replicas) & old.unregistered)
+    return old.elsewhere | ((target - old.replicas) & old.to_register)
 
 
 @action

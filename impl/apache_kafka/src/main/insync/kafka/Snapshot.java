@@ -191,7 +191,7 @@ final class Snapshot {
                   .filter(r -> !now.directory(r).equals(world.look(r).directory()))
                   .toArray()));
       state.put(
-          "unregistered",
+          "to_register",
           Steps.names(
               IntStream.range(0, world.settings.replicas())
                   .filter(i -> !controller.registers(i, world.look(i).directory()))
