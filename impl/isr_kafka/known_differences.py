@@ -27,6 +27,10 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         return "D: a fetch from where the follower was before does not move the watermark"
     if _leader_is_relieved(kind, before, action, parameters, places):
         return "F: a leader that is shutting down loses leadership at any later change of the partition"
+    if (kind, action) == ("inconsistent state", "controller_fences_last_leader") and _is_last_known(
+        before, parameters, places
+    ):
+        return "F: whoever led is the last known leader, though the ISR is not empty"
     if (kind, action) == ("inconsistent state", "leader_hears_known_version") and _brings_minimum(
         before, parameters, places
     ):
@@ -35,6 +39,10 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         before, parameters, places
     ):
         return "I: with a setting come the versions of the partition from before it"
+    if (kind, action) == ("missing action", "broker_learns_minimum") and _has_no_replica(before, parameters):
+        return "J: a broker without a replica goes by no min.insync.replicas"
+    if kind == "inconsistent state" and action in CHANGES and _completes(before, places):
+        return "K: a reassignment that waits may be complete with any change of the partition"
     return ""
 
 
@@ -67,8 +75,8 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     """PartitionChangeBuilder.electLeader looks at each change whether the leader may lead, and one that is shutting
     down may not (ReplicationControlManager.LeaderAcceptor).
 
-    So a member that is available leads, in the next epoch, or nobody. Where nobody does, the leader is the last known
-    one, if there is an ELR. In the model the leader stays, so another action is taken there, or none.
+    So a member that is available leads, in the next epoch, or nobody. In the model the leader stays, so another action
+    is taken there, or none.
     """
     leader = cast("str | None", before.get("controller_leader"))
     if leader is None or leader not in _names(before.get("shutting_down", ())):
@@ -80,24 +88,46 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
         at_once = action == "controller_reassigns_at_once" and parameters["leader"] == leader
         return not places and (at_once or (action == "controller_fences_follower" and other != leader))
     if kind == "unexpected action":
-        told_again = action == "controller_learns_directory" and other == leader
-        nobody_leads = action == "controller_fences_last_leader" and not available - {other}
-        return told_again or (nobody_leads and other != leader)
-    if action == "controller_fences_last_leader":
-        return [(place, kafka) for place, _, kafka in places] == [("last_known_leader", leader)] and other == leader
+        return _elects_another(action, parameters, leader, other, available)
     by_place = {place: (model, kafka) for place, model, kafka in places}
     elected = by_place.get("controller_leader", (leader, leader))[1]
     expected_values: dict[str, Sequence[object]] = {
         "controller_leader": sorted(available) or [None],
         "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
+        "controller_partition_epoch": [cast("int", before.get("controller_partition_epoch", 0)) + 1],
         "last_known_leader": [None if available else leader],
     }
     return (
-        kind == "inconsistent state"
-        and action in CHANGES
+        action in CHANGES
         and elected != leader
         and "controller_epoch" in by_place
         and all(place in expected_values and kafka in expected_values[place] for place, (_, kafka) in by_place.items())
+    )
+
+
+def _elects_another(action: str, parameters: Values, leader: str, other: str, available: set[str]) -> bool:
+    """Whether an action is what a change looks like that relieves the leader, too."""
+    match action:
+        case "controller_learns_directory":
+            return other == leader
+        case "controller_fences_last_leader":
+            return other != leader and not available - {other}
+        case "controller_fences_leader":
+            return other != leader and parameters["successor"] in available - {other}
+        case "controller_reassigns_at_once" | "controller_cancels_reassignment":
+            return parameters["leader"] in available
+        case _:
+            return False
+
+
+def _is_last_known(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
+    """PartitionChangeBuilder.maybeUpdateLastKnownLeader: whoever led is the last known leader once nobody leads.
+
+    In the model only where the ISR is empty, too.
+    """
+    leader = before["controller_leader"]
+    return [(place, kafka) for place, _, kafka in places] == [("last_known_leader", leader)] and (
+        parameters["r"] == leader
     )
 
 
@@ -109,13 +139,64 @@ def _brings_minimum(before: Values, parameters: Values, places: Sequence[Place])
 
 
 def _brings_version(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
-    """The same the other way round: the leader has heard the version that it knew from an answer, and has forgotten
-    what it proposed since. The model's leader has it still to hear.
+    """The same the other way round: the leader has heard the version that it knew from an answer, has forgotten what
+    it proposed since, and has looked at the watermark by the minimum from before. The model's has it still to hear.
     """
     r, ahead = cast("str", parameters["r"]), _names(before["ahead"])
     expected_values: dict[str, object] = {"ahead": sorted(ahead - {r}), f"pending_isr[{r}]": []}
+    watermark = _watermark_of_isr(before, r)
+    if watermark is not None:
+        records = cast("Sequence[int]", cast("Values", before["log"])[r])[:watermark]
+        expected_values |= {
+            f"high_watermark[{r}]": watermark,
+            "committed": list(records),
+            "acked": sorted({*cast("Sequence[int]", before["acked"]), *records}),
+        }
     return (
         r in ahead
         and "ahead" in {place for place, _, _ in places}
+        and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
+    )
+
+
+def _watermark_of_isr(before: Values, r: str) -> int | None:
+    """Where all members of a leader's ISR are, without those that it has proposed; None under its minimum."""
+    members = _names(cast("Values", before["isr"])[r]) - {r}
+    ends = cast("Values", cast("Values", before["follower_end"])[r])
+    if len(members) + 1 < cast("int", cast("Values", before["own_minimum"])[r]):
+        return None
+    log = cast("Sequence[int]", cast("Values", before["log"])[r])
+    return min([len(log), *(cast("int | None", ends[member]) or 0 for member in members)])
+
+
+def _has_no_replica(before: Values, parameters: Values) -> bool:
+    """A broker knows a topic's configuration by the logs that it has. The model's has a number all the same."""
+    return "replicas" in before and parameters["r"] not in _names(before["replicas"])
+
+
+def _completes(before: Values, places: Sequence[Place]) -> bool:
+    """PartitionChangeBuilder.completeReassignmentIfNeeded comes with each change; in the model with proposals only.
+
+    Who is removed was in no set, so that nothing else differs.
+    """
+    if not before.get("adding") and not before.get("removing"):
+        return False
+    adding, removing = _names(before["adding"]), _names(before["removing"])
+    left = _names(before["replicas"]) - removing
+    epoch, version = cast("int", before["controller_epoch"]), cast("int", before["controller_partition_epoch"])
+    expected_values: dict[str, object] = {
+        "replicas": sorted(left),
+        "adding": [],
+        "removing": [],
+        "controller_epoch": epoch + 1 if removing else epoch,
+        "controller_partition_epoch": version + 1,
+    }
+    members = _names(before["controller_isr"])
+    changed = {"adding"} if adding else set()
+    changed |= {"removing", "replicas", "controller_epoch"} if removing else set()
+    return (
+        bool(members)
+        and adding <= members <= left
+        and changed <= {place for place, _, _ in places}
         and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
     )

@@ -81,7 +81,6 @@ BOTH = LEAVING | {"controller_isr": ["r1", "r2"], "shutting_down": ["r1", "r2"]}
         ("unexpected action", TELLS, LEAVING, "r1", []),
         ("missing action", "controller_fences_follower", BOTH, "r2", []),
         ("unexpected action", FENCES_LAST, BOTH, "r2", []),
-        (KIND, FENCES_LAST, BOTH, "r1", [NOBODY[2]]),
     ],
 )
 def test_so_is_any_other_change_of_its_partition(
@@ -101,8 +100,8 @@ def test_so_is_any_other_change_of_its_partition(
         ("missing action", "controller_fences_follower", BOTH, {"r": "r1"}, []),
         ("unexpected action", FENCES_LAST, BOTH, {"r": "r1"}, []),
         ("unexpected action", FENCES_LAST, BOTH | {"controller_isr": ["r1", "r2", "r3"]}, {"r": "r2"}, []),
-        (KIND, FENCES_LAST, BOTH, {"r": "r2"}, [NOBODY[2]]),
-        (KIND, FENCES_LAST, BOTH, {"r": "r1"}, [("last_known_leader", None, "r2")]),
+        ("unexpected action", "controller_fences_leader", BOTH, {"r": "r2", "successor": "r2"}, []),
+        ("unexpected action", "broker_restarts", LEAVING, {"r": "r2"}, []),
         (KIND, STARTS, LEAVING | {"shutting_down": NOTHING}, UNNAMED, NOBODY),
         (KIND, STARTS, LEAVING, UNNAMED, ANOTHER),
         (KIND, STARTS, LEAVING | {"controller_isr": ["r1", "r2"]}, UNNAMED, NOBODY),
@@ -122,6 +121,81 @@ def test_whatever_else_a_leader_that_is_shutting_down_does_is_a_finding(
     kind: str, action: str, before: dict[str, object], parameters: dict[str, object], places: list[Place]
 ) -> None:
     assert not explain(kind, before, action, parameters, places)
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters"),
+    [
+        ("controller_fences_leader", {"r": "r3", "successor": "r2"}),
+        (AT_ONCE, {"target": ["r2"], "leader": "r2"}),
+        ("controller_cancels_reassignment", {"leader": "r2"}),
+    ],
+)
+def test_so_is_a_change_that_elects_a_member_which_is_available(action: str, parameters: dict[str, object]) -> None:
+    both = LEAVING | {"controller_isr": ["r1", "r2"]}
+    assert explain("unexpected action", both, action, parameters, []).startswith("F:")
+    assert not explain("unexpected action", both | {"shutting_down": NOTHING}, action, parameters, [])
+    assert not explain("unexpected action", both | {"fenced": ["r2"]}, action, parameters, [])
+
+
+def test_whoever_led_is_the_last_known_leader_though_the_isr_is_not_empty() -> None:
+    isr = LEAVING | {"controller_isr": ["r1", "r2"], "shutting_down": NOTHING, "fenced": ["r2"]}
+    assert explain(KIND, isr, FENCES_LAST, {"r": "r1"}, [NOBODY[2]]).startswith("F:")
+    assert not explain(KIND, isr, FENCES_LAST, {"r": "r1"}, [("last_known_leader", None, "r2")])
+    assert not explain(KIND, isr, FENCES_LAST, {"r": "r1"}, [NOBODY[2], ("controller_isr", ["r2"], NOTHING)])
+    assert not explain(KIND, isr, FENCES_LAST, {"r": "r2"}, [NOBODY[2]])
+
+
+LEARNS = "broker_learns_minimum"
+
+
+def test_a_broker_without_a_replica_goes_by_no_minimum_which_is_difference_j() -> None:
+    assert explain("missing action", {"replicas": ["r1"]}, LEARNS, {"r": "r2"}, []).startswith("J:")
+    assert not explain("missing action", {"replicas": ["r1", "r2"]}, LEARNS, {"r": "r2"}, [])
+    assert not explain("unexpected action", {"replicas": ["r1"]}, LEARNS, {"r": "r2"}, [])
+
+
+WAITS: dict[str, object] = {
+    "controller_leader": "r1",
+    "controller_isr": ["r1"],
+    "controller_epoch": 3,
+    "controller_partition_epoch": 5,
+    "replicas": ["r1", "r3"],
+    "adding": ["r1"],
+    "removing": ["r3"],
+}
+IS_COMPLETE: list[Place] = [
+    ("replicas", ["r1", "r3"], ["r1"]),
+    ("adding", ["r1"], NOTHING),
+    ("removing", ["r3"], NOTHING),
+    ("controller_epoch", 3, 4),
+]
+
+
+def test_a_reassignment_that_another_change_completes_is_difference_k() -> None:
+    assert explain(KIND, WAITS, "broker_restarts", {"r": "r3"}, IS_COMPLETE).startswith("K:")
+    added = WAITS | {"removing": NOTHING, "replicas": ["r1", "r3"]}
+    assert explain(KIND, added, "broker_restarts", {"r": "r3"}, [IS_COMPLETE[1]]).startswith("K:")
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "before", "places"),
+    [
+        ("missing action", "broker_restarts", WAITS, []),
+        (KIND, "controller_accepts_alter_partition", WAITS, IS_COMPLETE),
+        (KIND, "broker_restarts", WAITS, IS_COMPLETE[:2]),
+        (KIND, "broker_restarts", WAITS, [*IS_COMPLETE[:3], ("controller_epoch", 3, 5)]),
+        (KIND, "broker_restarts", WAITS, [*IS_COMPLETE, ("controller_isr", ["r1"], NOTHING)]),
+        (KIND, "broker_restarts", WAITS | {"controller_isr": ["r3"]}, IS_COMPLETE),
+        (KIND, "broker_restarts", WAITS | {"controller_isr": NOTHING}, IS_COMPLETE),
+        (KIND, "broker_restarts", WAITS | {"adding": ["r1", "r2"]}, IS_COMPLETE),
+        (KIND, "broker_restarts", WAITS | {"adding": NOTHING, "removing": NOTHING}, IS_COMPLETE),
+    ],
+)
+def test_whatever_else_becomes_of_a_reassignment_is_a_finding(
+    kind: str, action: str, before: dict[str, object], places: list[Place]
+) -> None:
+    assert not explain(kind, before, action, {"r": "r3"}, places)
 
 
 HEARS = "leader_hears_known_version"
@@ -151,13 +225,20 @@ def test_whatever_else_comes_with_a_known_version_is_a_finding(
     assert not explain(kind, before, action, {"leader": "r1"}, places)
 
 
-LEARNS = "broker_learns_minimum"
-KNOWN: dict[str, object] = {"ahead": ["r1", "r2"]}
+KNOWN: dict[str, object] = {
+    "ahead": ["r1", "r2"],
+    "isr": {"r1": ["r1"], "r2": NOTHING},
+    "own_minimum": {"r1": 1, "r2": 1},
+    "follower_end": {"r1": {"r1": None, "r2": 0}},
+    "log": {"r1": [0], "r2": NOTHING},
+    "acked": NOTHING,
+}
 HEARD: list[Place] = [("ahead", ["r1", "r2"], ["r2"])]
 FORGOTTEN: list[Place] = [*HEARD, ("pending_isr[r1]", ["r1", "r2"], [])]
+ALONE: list[Place] = [*FORGOTTEN, ("high_watermark[r1]", 0, 1), ("acked", [], [0]), ("committed", [], [0])]
 
 
-@pytest.mark.parametrize("places", [HEARD, FORGOTTEN])
+@pytest.mark.parametrize("places", [HEARD, FORGOTTEN, ALONE])
 def test_a_version_that_comes_with_a_minimum_is_difference_i(places: list[Place]) -> None:
     assert explain(KIND, KNOWN, LEARNS, {"r": "r1"}, places).startswith("I:")
 
@@ -166,11 +247,14 @@ def test_a_version_that_comes_with_a_minimum_is_difference_i(places: list[Place]
     ("kind", "before", "places"),
     [
         ("missing action", KNOWN, NOTHING),
-        (KIND, {"ahead": ["r2"]}, [("ahead", ["r2"], NOTHING)]),
+        (KIND, KNOWN | {"ahead": ["r2"]}, [("ahead", ["r2"], NOTHING)]),
         (KIND, KNOWN, [("ahead", ["r1", "r2"], NOTHING)]),
         (KIND, KNOWN, FORGOTTEN[1:]),
         (KIND, KNOWN, [*HEARD, ("pending_isr[r2]", ["r1", "r2"], NOTHING)]),
-        (KIND, KNOWN, [*HEARD, ("high_watermark[r1]", 0, 1)]),
+        (KIND, KNOWN, [*HEARD, ("high_watermark[r1]", 0, 2)]),
+        (KIND, KNOWN | {"isr": {"r1": ["r1", "r2"]}}, ALONE),
+        (KIND, KNOWN | {"own_minimum": {"r1": 2, "r2": 1}}, ALONE),
+        (KIND, KNOWN, [*FORGOTTEN, ("acked", NOTHING, [1])]),
     ],
 )
 def test_whatever_else_comes_with_a_minimum_is_a_finding(

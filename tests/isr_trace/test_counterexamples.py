@@ -277,6 +277,14 @@ SAID_OF_STEPS = {
         4: "controller_adds_replica",
         5: "controller_fences_leader",
     },
+    "assigned-directory": {
+        4: "broker_asks_to_shut_down",
+        9: "broker_shuts_down",
+        10: "disk_is_replaced",
+        11: "broker_restarts",
+        13: "controller_learns_directory",
+        14: "controller_elects_last_known_leader",
+    },
     "removed-directory": {
         6: "controller_fences_leader",
         8: "broker_shuts_down",

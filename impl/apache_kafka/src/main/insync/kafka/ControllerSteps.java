@@ -127,10 +127,17 @@ final class ControllerSteps {
     at.alter.answer = answer;
     at.alter.decidedBy = world.controller().log().size();
     at.alter.kind = error == Errors.NONE ? "accepted" : "refused";
-    if (!hears || error != Errors.NONE && error != Errors.INELIGIBLE_REPLICA) {
+    boolean stays = error == Errors.NONE && sameEpoch(at, answer);
+    if (!hears || !stays && error != Errors.INELIGIBLE_REPLICA) {
       Messages.drop(at);
     }
     return error;
+  }
+
+  /** Whether an answer is of the leader's epoch: a proposal that removes a replica begins another. */
+  private static boolean sameEpoch(Machine leader, AlterPartitionResponseData answer) {
+    return leader.process != null
+        && answer.topics().get(0).partitions().get(0).leaderEpoch() == leader.process.leaderEpoch();
   }
 
   // What people do

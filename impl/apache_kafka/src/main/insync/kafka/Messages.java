@@ -112,7 +112,8 @@ final class Messages {
         got.divergingEpoch.isPresent()
             && waits
             && !Steering.EXACT
-            && asked.ask.partition().lastFetchedEpoch.orElse(0) != asked.last;
+            && asked.ask.partition().lastFetchedEpoch.orElse(0) != asked.last
+            && got.divergingEpoch.get().endOffset() >= asks.process.rows().size();
     if (leftOver && dropsEntry(world.at(follower), response)) {
       return answer(world, leader, follower);
     }
@@ -134,7 +135,7 @@ final class Messages {
 
   /**
    * An entry without a record was left in the follower's epoch cache: it drops it, and asks again
-   * (difference B). False if it drops none, or cuts its log: then the answer stands as Kafka gave it.
+   * (difference B). False if it drops none: then the answer stands as Kafka gave it.
    */
   private static boolean dropsEntry(Machine follower, FetchResponse response) {
     Broker process = follower.process;
