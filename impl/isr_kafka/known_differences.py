@@ -41,7 +41,10 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         return "I: with a setting come the versions of the partition from before it"
     if (kind, action) == ("missing action", "broker_learns_minimum") and _has_no_replica(before, parameters):
         return "J: a broker without a replica goes by no min.insync.replicas"
-    if kind == "inconsistent state" and action in CHANGES and _completes(before, places):
+    if (kind, action) == ("missing action", "controller_unfences") and _another_may_lead(before, parameters):
+        return "L: a session that comes back has the controller elect another broker that may lead"
+    tells = (kind, action) == ("unexpected action", "controller_learns_directory") and _is_due(before)
+    if tells or (kind == "inconsistent state" and action in CHANGES and _completes(before, places)):
         return "K: a reassignment that waits may be complete with any change of the partition"
     return ""
 
@@ -85,8 +88,9 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     away = _names(before["fenced"]) | _names(before["shutting_down"]) | _names(before.get("elsewhere", ()))
     available = _names(before["controller_isr"]) - away
     if kind == "missing action":
-        at_once = action == "controller_reassigns_at_once" and parameters["leader"] == leader
-        return not places and (at_once or (action == "controller_fences_follower" and other != leader))
+        reassigns = action in ("controller_reassigns_at_once", "controller_cancels_reassignment")
+        stays = reassigns and parameters["leader"] == leader
+        return not places and (stays or (action == "controller_fences_follower" and other != leader))
     if kind == "unexpected action":
         return _elects_another(action, parameters, leader, other, available)
     by_place = {place: (model, kafka) for place, model, kafka in places}
@@ -174,12 +178,19 @@ def _has_no_replica(before: Values, parameters: Values) -> bool:
     return "replicas" in before and parameters["r"] not in _names(before["replicas"])
 
 
+def _is_due(before: Values) -> bool:
+    """The ISR is such that the next change of the partition completes its reassignment."""
+    adding, removing = _names(before.get("adding", ())), _names(before.get("removing", ()))
+    members = _names(before["controller_isr"]) - removing if adding or removing else set[str]()
+    return bool(members) and adding <= members
+
+
 def _completes(before: Values, places: Sequence[Place]) -> bool:
     """PartitionChangeBuilder.completeReassignmentIfNeeded comes with each change; in the model with proposals only.
 
     Who is removed was in no set, so that nothing else differs.
     """
-    if not before.get("adding") and not before.get("removing"):
+    if not _is_due(before):
         return False
     adding, removing = _names(before["adding"]), _names(before["removing"])
     left = _names(before["replicas"]) - removing
@@ -191,12 +202,24 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
         "controller_epoch": epoch + 1 if removing else epoch,
         "controller_partition_epoch": version + 1,
     }
-    members = _names(before["controller_isr"])
     changed = {"adding"} if adding else set()
     changed |= {"removing", "replicas", "controller_epoch"} if removing else set()
     return (
-        bool(members)
-        and adding <= members <= left
+        _names(before["controller_isr"]) <= left
         and changed <= {place for place, _, _ in places}
         and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
     )
+
+
+def _another_may_lead(before: Values, parameters: Values) -> bool:
+    """ReplicationControlManager.handleBrokerUnfenced looks at all partitions without a leader.
+
+    In the model who may lead is elected by a step of its own.
+    """
+    if before["controller_leader"] is not None:
+        return False
+    away = _names(before["fenced"]) | _names(before.get("shutting_down", ())) | _names(before.get("elsewhere", ()))
+    isr, elr = _names(before["controller_isr"]), _names(before["controller_elr"])
+    last = before["last_known_leader"]
+    may_lead = isr or elr or ({cast("str", last)} if last is not None else set[str]())
+    return bool(may_lead - away - {cast("str", parameters["r"])})

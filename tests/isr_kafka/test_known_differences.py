@@ -67,6 +67,7 @@ def test_a_leader_that_is_shutting_down_and_loses_leadership_where_somebody_reas
     assert explain(KIND, LEAVING, STARTS, target, NOBODY).startswith("F:")
     assert explain(KIND, LEAVING | {"controller_isr": ["r1", "r2"]}, STARTS, target, ANOTHER).startswith("F:")
     assert explain("missing action", LEAVING, AT_ONCE, {"target": ["r1"], "leader": "r1"}, []).startswith("F:")
+    assert explain("missing action", LEAVING, "controller_cancels_reassignment", {"leader": "r1"}, []).startswith("F:")
 
 
 TELLS, FENCES_LAST = "controller_learns_directory", "controller_fences_last_leader"
@@ -174,6 +175,7 @@ IS_COMPLETE: list[Place] = [
 
 def test_a_reassignment_that_another_change_completes_is_difference_k() -> None:
     assert explain(KIND, WAITS, "broker_restarts", {"r": "r3"}, IS_COMPLETE).startswith("K:")
+    assert explain("unexpected action", WAITS, TELLS, {"r": "r1"}, []).startswith("K:")
     added = WAITS | {"removing": NOTHING, "replicas": ["r1", "r3"]}
     assert explain(KIND, added, "broker_restarts", {"r": "r3"}, [IS_COMPLETE[1]]).startswith("K:")
 
@@ -182,6 +184,9 @@ def test_a_reassignment_that_another_change_completes_is_difference_k() -> None:
     ("kind", "action", "before", "places"),
     [
         ("missing action", "broker_restarts", WAITS, []),
+        ("unexpected action", "broker_restarts", WAITS, []),
+        ("unexpected action", TELLS, WAITS | {"controller_isr": ["r3"]}, []),
+        ("unexpected action", TELLS, WAITS | {"adding": NOTHING, "removing": NOTHING}, []),
         (KIND, "controller_accepts_alter_partition", WAITS, IS_COMPLETE),
         (KIND, "broker_restarts", WAITS, IS_COMPLETE[:2]),
         (KIND, "broker_restarts", WAITS, [*IS_COMPLETE[:3], ("controller_epoch", 3, 5)]),
@@ -196,6 +201,31 @@ def test_whatever_else_becomes_of_a_reassignment_is_a_finding(
     kind: str, action: str, before: dict[str, object], places: list[Place]
 ) -> None:
     assert not explain(kind, before, action, {"r": "r3"}, places)
+
+
+NOBODY_LEADS: dict[str, object] = {
+    "controller_leader": None,
+    "controller_isr": NOTHING,
+    "controller_elr": NOTHING,
+    "last_known_leader": "r2",
+    "fenced": ["r1"],
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "known"),
+    [
+        (NOBODY_LEADS, True),
+        (NOBODY_LEADS | {"controller_elr": ["r2"], "last_known_leader": None}, True),
+        (NOBODY_LEADS | {"controller_leader": "r3"}, False),
+        (NOBODY_LEADS | {"elsewhere": ["r2"]}, False),
+        (NOBODY_LEADS | {"fenced": ["r1", "r2"]}, False),
+        (NOBODY_LEADS | {"last_known_leader": "r1"}, False),
+        (NOBODY_LEADS | {"controller_elr": ["r1"]}, False),
+    ],
+)
+def test_a_session_that_comes_back_elects_another_which_is_difference_l(before: dict[str, object], known: bool) -> None:
+    assert explain("missing action", before, "controller_unfences", {"r": "r1"}, []).startswith("L:") == known
 
 
 HEARS = "leader_hears_known_version"

@@ -448,6 +448,7 @@ public final class HeldController {
 
   /** A broker tells in which directory its replica is: handleAssignReplicasToDirs. */
   public Errors assign(int broker, Uuid directory) {
+    order(partition(), orderOfLog());
     AssignReplicasToDirsRequestData.TopicData replicas =
         new AssignReplicasToDirsRequestData.TopicData()
             .setTopicId(topic)
@@ -580,20 +581,39 @@ public final class HeldController {
     if (Arrays.stream(now.replicas).noneMatch(replica -> replica == broker)) {
       return;
     }
-    ImageWriterOptions options =
-        new ImageWriterOptions.Builder(MetadataVersion.latestProduction())
-            .setEligibleLeaderReplicasEnabled(true)
-            .build();
-    PartitionRecord record = (PartitionRecord) now.toRecord(topic, INDEX, options).message();
     List<Integer> order = new ArrayList<>(List.of(broker));
     for (int replica : now.replicas) {
       if (replica != broker) {
         order.add(replica);
       }
     }
+    order(now, order);
+  }
+
+  private void order(PartitionRegistration now, List<Integer> order) {
+    ImageWriterOptions options =
+        new ImageWriterOptions.Builder(MetadataVersion.latestProduction())
+            .setEligibleLeaderReplicasEnabled(true)
+            .build();
+    PartitionRecord record = (PartitionRecord) now.toRecord(topic, INDEX, options).message();
     record.setReplicas(order);
     record.setDirectories(order.stream().map(now::directory).toList());
     replication.replay(record);
+  }
+
+  /** The replicas in the order that the metadata have told, in which they tell directories, too. */
+  private List<Integer> orderOfLog() {
+    for (int i = log.size() - 1; ; i--) {
+      List<Integer> told = null;
+      if (log.get(i) instanceof PartitionRecord record && record.partitionId() == INDEX) {
+        told = record.replicas();
+      } else if (log.get(i) instanceof PartitionChangeRecord record) {
+        told = record.replicas();
+      }
+      if (told != null) {
+        return told;
+      }
+    }
   }
 
   /**
