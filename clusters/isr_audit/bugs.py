@@ -51,7 +51,7 @@ class Bug:
         if self.designs and not set(self.designs) & set(may_run):
             return False
         if to.release is None:
-            return bool(self.designs) or not (self.until or self.affected) or to.design != TODAY
+            return bool(self.designs) or self.elr or not (self.until or self.affected) or to.design != TODAY
         if self.affected:
             version = f"{to.version}."
             return any(version.startswith(f"{one}.") or f"{one}.".startswith(version) for one in self.affected)

@@ -52,6 +52,13 @@ def test_whatever_differs_in_unclean_elections_is_difference_d(newest: Kafka) ->
 
 
 AT_WORK = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
+REASSIGNS = {
+    "controller_starts_reassignment",
+    "controller_reassigns_at_once",
+    "controller_cancels_reassignment",
+    "controller_accepts_and_completes",
+    "replica_is_deleted",
+}
 PEOPLE: dict[str, tuple[Design, dict[str, int], set[str]]] = {
     "settings": (
         KAFKA_4_4,
@@ -91,17 +98,8 @@ PEOPLE: dict[str, tuple[Design, dict[str, int], set[str]]] = {
         {"reassignments": 0, "min_insync": 1, "isr_changes": 3, "late_news": 1},
         {"leader_hears_known_version"},
     ),
-    "reassignment": (
-        KAFKA_4_4,
-        {"reassignments": 2, "min_insync": 1},
-        {
-            "controller_starts_reassignment",
-            "controller_reassigns_at_once",
-            "controller_cancels_reassignment",
-            "controller_accepts_and_completes",
-            "replica_is_deleted",
-        },
-    ),
+    "reassignment": (KAFKA_4_4, {"reassignments": 2, "min_insync": 1}, REASSIGNS),
+    "reassignment under the minimum": (KAFKA_4_4, {"reassignments": 2, "isr_changes": 3}, REASSIGNS),
 }
 """What people and networks do, in a design of the newest release, and the actions that must be taken then."""
 
@@ -116,6 +114,19 @@ def test_what_people_do_to_a_cluster_in_both_directions(work: str, newest: Kafka
     assert {why[:2] for why in done.known_differences} <= {"D:"}
     assert not done.cannot
     assert actions <= {name for name, n in done.actions.items() if n}
+
+
+def test_walks_through_all_that_people_do_at_once(newest: Kafka) -> None:
+    """Three replicas and every budget: what differs is known to the last value."""
+    once = ("crashes", "sessions_lost", "shutdowns", "disks_replaced", "minimum_changes", "late_news", "copies")
+    budgets = dict.fromkeys(once, 1) | {"reassignments": 2, "spares": 1, "replicas": 3, "epochs": 3, "isr_changes": 8}
+    some = Limits(walks=60, walk_length=60, seed=1)
+    done = conform(Instance(KAFKA_4_4, AT_WORK | budgets), newest.command(), some, patience=120.0, explain=explain)
+    assert done.conforms, done.differences
+    assert {why[:2] for why in done.known_differences} <= {"D:", "F:", "I:", "J:", "K:", "L:"}
+    assert REASSIGNS | {"disk_is_replaced", "controller_sets_minimum"} <= {
+        name for name, n in done.actions.items() if n
+    }
 
 
 EXPLAINED = {"broker_restarts", "controller_fences_follower", "controller_fences_last_leader"}
