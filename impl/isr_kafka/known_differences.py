@@ -12,6 +12,12 @@ from typing import Final, TypeAlias, cast
 CHANGES: Final = ("controller_starts_reassignment", "broker_restarts", "controller_learns_directory")
 """Changes of a partition that relieve its leader, too, as difference F is known."""
 
+LAST_MEMBER: Final = (
+    ("missing action", "controller_fences_follower"),
+    ("unexpected action", "controller_fences_outsider"),
+)
+"""How difference M shows."""
+
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
 Explain: TypeAlias = Callable[[str, Values, str, Values, Sequence[Place]], str]
@@ -41,6 +47,8 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         return "I: with a setting come the versions of the partition from before it"
     if (kind, action) == ("missing action", "broker_learns_minimum") and _has_no_replica(before, parameters):
         return "J: a broker without a replica goes by no min.insync.replicas"
+    if _is_last_member(before, parameters) and (kind, action) in LAST_MEMBER:
+        return "M: who is alone in the ISR, where nobody leads, is relieved without a new version of the partition"
     if (kind, action) == ("missing action", "controller_unfences") and _another_may_lead(before, parameters):
         return "L: a session that comes back has the controller elect another broker that may lead"
     tells = (kind, action) == ("unexpected action", "controller_learns_directory") and _is_due(before)
@@ -202,8 +210,8 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
         "controller_epoch": epoch + 1 if removing else epoch,
         "controller_partition_epoch": version + 1,
     }
-    changed = {"adding"} if adding else set()
-    changed |= {"removing", "replicas", "controller_epoch"} if removing else set()
+    changed = {"adding"} if adding else set[str]()
+    changed |= {"removing", "replicas", "controller_epoch"} if removing else set[str]()
     return (
         _names(before["controller_isr"]) <= left
         and changed <= {place for place, _, _ in places}
@@ -223,3 +231,9 @@ def _another_may_lead(before: Values, parameters: Values) -> bool:
     last = before["last_known_leader"]
     may_lead = isr or elr or ({cast("str", last)} if last is not None else set[str]())
     return bool(may_lead - away - {cast("str", parameters["r"])})
+
+
+def _is_last_member(before: Values, parameters: Values) -> bool:
+    """PartitionChangeBuilder.build: without an ELR the ISR stays what it is rather than empty, and nothing changes."""
+    nobody = before.get("controller_leader", "") is None and before["controller_elr"] == []
+    return nobody and before["controller_isr"] == [parameters.get("r")]

@@ -228,6 +228,27 @@ def test_a_session_that_comes_back_elects_another_which_is_difference_l(before: 
     assert explain("missing action", before, "controller_unfences", {"r": "r1"}, []).startswith("L:") == known
 
 
+ALONE_IN_ISR: dict[str, object] = {"controller_leader": None, "controller_isr": ["r1"], "controller_elr": []}
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "before", "known"),
+    [
+        ("missing action", "controller_fences_follower", ALONE_IN_ISR, True),
+        ("unexpected action", "controller_fences_outsider", ALONE_IN_ISR, True),
+        ("unexpected action", "controller_fences_follower", ALONE_IN_ISR, False),
+        ("missing action", "controller_fences_follower", ALONE_IN_ISR | {"controller_leader": "r2"}, False),
+        ("missing action", "controller_fences_follower", ALONE_IN_ISR | {"controller_isr": ["r1", "r2"]}, False),
+        ("missing action", "controller_fences_follower", ALONE_IN_ISR | {"controller_isr": ["r2"]}, False),
+        ("missing action", "controller_fences_follower", ALONE_IN_ISR | {"controller_elr": ["r2"]}, False),
+    ],
+)
+def test_the_last_member_that_is_relieved_where_nobody_leads_is_difference_m(
+    kind: str, action: str, before: dict[str, object], known: bool
+) -> None:
+    assert explain(kind, before, action, {"r": "r1"}, []).startswith("M:") == known
+
+
 HEARS = "leader_hears_known_version"
 SET: dict[str, object] = {"minimum": 2, "own_minimum": {"r1": 1, "r2": 1}}
 OWN: list[Place] = [("own_minimum[r1]", 1, 2)]

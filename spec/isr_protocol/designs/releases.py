@@ -14,7 +14,9 @@ again, or has an answer before its metadata bring what it says. Restarts, electi
 `kip-966`.
 
 Left out: that anything but a proposal completes a reassignment that has to wait, and one that is asked for while nobody
-leads; a directory that fails while its broker goes on (`directories`).
+leads; a directory that fails while its broker goes on (`directories`). The partition is not 0 of its topic: the
+controller bounds the minimum by the number of partition 0's replicas, and those are enough here
+(ReplicationControlManager.getTopicEffectiveMinIsr, 4.3.1).
 """
 
 from __future__ import annotations
