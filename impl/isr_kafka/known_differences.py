@@ -49,6 +49,8 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         return "J: a broker without a replica goes by no min.insync.replicas"
     if _is_last_member(before, parameters) and (kind, action) in LAST_MEMBER:
         return "M: who is alone in the ISR, where nobody leads, is relieved without a new version of the partition"
+    if (kind, action) == ("inconsistent state", "broker_restarts") and _is_struck_twice(before, parameters, places):
+        return "N: an index of the ELR that is not emptied with it strikes a broker twice"
     if (kind, action) == ("missing action", "controller_unfences") and _another_may_lead(before, parameters):
         return "L: a session that comes back has the controller elect another broker that may lead"
     tells = (kind, action) == ("unexpected action", "controller_learns_directory") and _is_due(before)
@@ -237,3 +239,14 @@ def _is_last_member(before: Values, parameters: Values) -> bool:
     """PartitionChangeBuilder.build: without an ELR the ISR stays what it is rather than empty, and nothing changes."""
     nobody = before.get("controller_leader", "") is None and before["controller_elr"] == []
     return nobody and before["controller_isr"] == [parameters.get("r")]
+
+
+def _is_struck_twice(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
+    """ReplicationControlManager.replay(ClearElrRecord) leaves BrokersToElrs as it is, which then has a partition twice.
+
+    Each entry writes a record with the same ELR, so that only the version differs.
+    """
+    if [place for place, _, _ in places] != ["controller_partition_epoch"] or not before.get("minimum_changes"):
+        return False
+    _, model, kafka = places[0]
+    return parameters["r"] in _names(before["controller_elr"]) and kafka == cast("int", model) + 1

@@ -249,6 +249,26 @@ def test_the_last_member_that_is_relieved_where_nobody_leads_is_difference_m(
     assert explain(kind, before, action, {"r": "r1"}, []).startswith("M:") == known
 
 
+ELIGIBLE: dict[str, object] = {"controller_elr": ["r3"], "minimum_changes": 1}
+TWICE: list[Place] = [("controller_partition_epoch", 7, 8)]
+
+
+@pytest.mark.parametrize(
+    ("before", "places", "known"),
+    [
+        (ELIGIBLE, TWICE, True),
+        (ELIGIBLE | {"minimum_changes": 0}, TWICE, False),
+        (ELIGIBLE | {"controller_elr": ["r1"]}, TWICE, False),
+        (ELIGIBLE, [("controller_partition_epoch", 7, 9)], False),
+        (ELIGIBLE, [*TWICE, ("controller_elr", NOTHING, ["r3"])], False),
+    ],
+)
+def test_a_broker_that_is_struck_twice_is_difference_n(
+    before: dict[str, object], places: list[Place], known: bool
+) -> None:
+    assert explain(KIND, before, "broker_restarts", {"r": "r3"}, places).startswith("N:") == known
+
+
 HEARS = "leader_hears_known_version"
 SET: dict[str, object] = {"minimum": 2, "own_minimum": {"r1": 1, "r2": 1}}
 OWN: list[Place] = [("own_minimum[r1]", 1, 2)]
