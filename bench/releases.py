@@ -79,6 +79,7 @@ ROWS: tuple[Mapping[str, Value], ...] = (
     {**THREE, "sessions_lost": 1, "epochs": 2, "isr_changes": 3, "minimum_changes": 1},
     {**THREE, "shutdowns": 1, "epochs": 2, "isr_changes": 3, "disks_replaced": 1},
     {**TWO, "min_insync": 2, "shutdowns": 2, "epochs": 2, "isr_changes": 4, "directories_removed": 1},
+    {**TWO, "min_insync": 2, "shutdowns": 2, "epochs": 2, "isr_changes": 5, "disks_replaced": 1},
     {**THREE, "shutdowns": 1, "epochs": 2, "isr_changes": 5, "disks_replaced": 1, "minimum_changes": 1},
 )
 """Budgets, the smallest first; what is not in a row is the design's own."""
