@@ -203,10 +203,10 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
     if not _is_due(before):
         return False
     adding, removing = _names(before["adding"]), _names(before["removing"])
-    left = _names(before["replicas"]) - removing
+    others = _names(before["replicas"]) - removing
     epoch, version = cast("int", before["controller_epoch"]), cast("int", before["controller_partition_epoch"])
     expected_values: dict[str, object] = {
-        "replicas": sorted(left),
+        "replicas": sorted(others),
         "adding": [],
         "removing": [],
         "controller_epoch": epoch + 1 if removing else epoch,
@@ -215,7 +215,7 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
     changed = {"adding"} if adding else set[str]()
     changed |= {"removing", "replicas", "controller_epoch"} if removing else set[str]()
     return (
-        _names(before["controller_isr"]) <= left
+        _names(before["controller_isr"]) <= others
         and changed <= {place for place, _, _ in places}
         and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
     )
