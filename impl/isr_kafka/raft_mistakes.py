@@ -13,6 +13,8 @@ from isr_kafka.mistakes import Mistake
 RAFT: Final = "org.apache.kafka.raft"
 TWO: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 1, "writes": 0}
 TWO_EPOCHS: Final[Mapping[str, int]] = {"voters": 2, "epochs": 2, "log": 2, "writes": 1}
+THREE_VOTERS: Final[Mapping[str, int]] = {"voters": 3, "epochs": 2, "log": 2, "writes": 1, "restarts": 1}
+"""By walks: with two voters a follower hears of nobody but its leader, and no two logs part."""
 
 
 def _mistake(name: str, method: str, answers: str, says: str, bounds: Mapping[str, int] = TWO) -> Mistake:
@@ -26,6 +28,7 @@ MISTAKES: Final = (
         "FollowerState.canGrantVote",
         "true",
         "a follower that has fetched from its leader grants pre-votes, and votes (KIP-996)",
+        THREE_VOTERS,
     ),
     _mistake(
         "votes-again",
@@ -66,6 +69,6 @@ MISTAKES: Final = (
         "RaftLog.truncateToEndOffset",
         "nothing",
         "a follower keeps records that its leader does not have",
-        {**TWO_EPOCHS, "epochs": 3},
+        THREE_VOTERS,
     ),
 )
