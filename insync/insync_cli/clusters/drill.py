@@ -71,12 +71,12 @@ def run(argv: Sequence[str]) -> int:
     to_type = tuple(drill_commands.advice(answer, invocation.bootstrap)) if invocation.commands else ()
     of_steps = {"commands": drill_commands.document(to_type)} if invocation.commands else {}
 
-    def shown(out: Console) -> None:
+    def words(out: Console) -> None:
         drill_text.show(out, answer)
         if to_type:
             drill_commands.show(out, to_type)
 
-    invocation.output.answer({**drill_text.document(answer), **of_steps}, shown, drill_text.last_line(answer))
+    invocation.output.answer({**drill_text.document(answer), **of_steps}, words, drill_text.last_line(answer))
     return answer.code
 
 
