@@ -173,11 +173,13 @@ def test_the_action_fails_where_a_verb_does(conform: int, found: int, code: int,
 
 
 MAVEN = """#!/usr/bin/env bash
-# A Maven whose test ends as SIMULATION says.
-folder=$3/target/released/surefire-reports
-[[ " $* " == *" -Pkafka-4.4.0 "* ]] && folder=$3/target/4.4.0/released/surefire-reports
+# A Maven whose test ends as RELEASED says or, with all changes, as CHANGED.
+folder=$3/target/released ends=$RELEASED
+[[ " $* " == *" -P"*fixed" "* ]] && folder=$3/target/fixed ends=$CHANGED
+[[ " $* " == *" -Pkafka-4.4.0"* ]] && folder=${folder/target/target/4.4.0}
+folder=$folder/surefire-reports
 mkdir -p "$folder"
-case $SIMULATION in
+case $ends in
 lost) echo "<failure>" >"$folder/TEST-ReplicationSimulationTest.xml" && exit 1 ;;
 broken) exit 1 ;;
 esac
@@ -186,18 +188,20 @@ esac
 
 @pytest.mark.parametrize("version", ["4.3.1", "4.5.0-SNAPSHOT"])
 @pytest.mark.parametrize(
-    ("simulation", "expect", "code", "says"),
+    ("released", "changed", "expect", "code", "says"),
     [
-        ("fixed", "fixed", 0, "fixed"),
-        ("lost", "lost", 0, "lost"),
-        ("lost", "fixed", 1, "lost"),
-        ("fixed", "lost", 1, "fixed"),
-        ("broken", "fixed", 1, "could not be tried"),
-        ("broken", "lost", 1, "could not be tried"),
+        ("holds", "broken", "fixed", 0, "holds"),
+        ("lost", "holds", "lost", 0, "lost, with all changes holds"),
+        ("lost", "lost", "lost", 1, "lost, with all changes lost"),
+        ("lost", "broken", "lost", 1, "lost, with all changes could not be tried"),
+        ("lost", "holds", "fixed", 1, "lost"),
+        ("holds", "holds", "lost", 1, "holds, with all changes holds"),
+        ("broken", "holds", "fixed", 1, "could not be tried"),
+        ("broken", "holds", "lost", 1, "could not be tried, with all changes holds"),
     ],
 )
 def test_the_action_knows_a_simulation_that_fails_from_one_that_does_not_run(
-    simulation: str, expect: str, code: int, says: str, version: str, tmp_path: Path
+    released: str, changed: str, expect: str, code: int, says: str, version: str, tmp_path: Path
 ) -> None:
     (tmp_path / "kafka" / "libs").mkdir(parents=True)
     (tmp_path / "bin").mkdir()
@@ -209,15 +213,17 @@ def test_the_action_knows_a_simulation_that_fails_from_one_that_does_not_run(
         "INSYNC": str(tmp_path / "bin" / "insync"),
         "CONFORM": "0",
         "FOUND": "0",
-        "SIMULATION": simulation,
+        "RELEASED": released,
+        "CHANGED": changed,
         "KAFKA_VERSION": version,
         "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    words = [str(SCRIPT), str(tmp_path / "kafka"), "pull-request", expect, str(tmp_path / "out")]
-    ran = subprocess.run(words, env=environment, capture_output=True, text=True)
+    words = [str(SCRIPT), "kafka", "pull-request", expect, "out"]
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, cwd=tmp_path)
     assert ran.returncode == code, ran.stdout + ran.stderr
     assert ran.stdout.splitlines()[-1] == f"simulation of replication: {says}"
+    assert (tmp_path / "out" / "reports" / "simulation.txt").exists()
 
 
 @pytest.mark.parametrize(

@@ -86,20 +86,21 @@ public class ReplicationSimulationTest {
     /** replica.socket.timeout.ms and controller.socket.timeout.ms. */
     private static final long SOCKET_TIMEOUT_MS = 30_000;
 
-    private static final int EVENTS_PER_RUN = Integer.getInteger("simulation.events", 2000);
+    private static final int EVENTS_PER_RUN = Integer.parseInt(System.getProperty("simulation.events", "2000"));
     /** With this only the loss of a record is a violation, and not yet what makes one possible. */
     private static final boolean ONLY_LOSS = Boolean.getBoolean("simulation.loss");
 
     @Test
     public void testAcknowledgedRecordsSurvive() throws Exception {
         String givenSeed = System.getProperty("simulation.seed");
-        long firstSeed = givenSeed == null ? Long.getLong("simulation.first.seed", 1) : Long.parseLong(givenSeed);
-        long maxSeconds = Long.getLong("simulation.seconds", 60);
+        long firstSeed = Long.parseLong(
+            givenSeed == null ? System.getProperty("simulation.first.seed", "1") : givenSeed);
+        long maxSeconds = Long.parseLong(System.getProperty("simulation.seconds", "60"));
         long runs = 0;
         long numEvents = 0;
         double start = processorSeconds();
         for (long seed = firstSeed; seed == firstSeed || givenSeed == null; seed++) {
-            if (processorSeconds() - start > maxSeconds) {
+            if (runs > 0 && processorSeconds() - start > maxSeconds) {
                 break;
             }
             List<Event> events = new ArrayList<>();
@@ -111,7 +112,7 @@ public class ReplicationSimulationTest {
             runs++;
             if (violation.isPresent()) {
                 double seconds = processorSeconds() - start;
-                fail(String.format("%s%nSeed %d, the %d. run, after %.0f s of processor and %d events.%n%n%s",
+                fail(String.format("%s%nSeed %d, run %d, after %.0f s of processor and %d events.%n%n%s",
                     violation.get().getMessage(), seed, runs, seconds, numEvents,
                     Boolean.parseBoolean(System.getProperty("simulation.shrink", "true")) ?
                         new Shrinker(seed, violation.get()).shrink(events) : ""), violation.get());
