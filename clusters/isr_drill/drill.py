@@ -15,12 +15,12 @@ from typing import Final
 
 import attrs
 
-from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
-from isr_audit.releases import Running
+from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Release, Topic
+from isr_audit.releases import TODAY, Running
 from isr_drill.course import brokers_of
 from isr_drill.exploration import Class, Exploration, Explored, Way, explore
 from isr_drill.quorum import quorum_of
-from isr_drill.runbook import IN_SYNC, RunbookStep, backwards, one_by_one, with_gaps, with_waits
+from isr_drill.runbook import DESTROY, IN_SYNC, RunbookStep, backwards, one_by_one, with_gaps, with_waits
 from isr_drill.situation import Protocol, Shape, Shapes, Situation, situations_of
 
 
@@ -182,7 +182,8 @@ def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explora
     explorations.explore_all(s for by_design in situations.values() for several in by_design for s in several)
 
     def answer_of(by_design: Iterable[Sequence[Situation]]) -> PartitionDrill:
-        return common([worst([of_partition(s, explorations) for s in several]) for several in by_design], runs.doubt)
+        several = [worst([of_partition(s, explorations) for s in situations]) for situations in by_design]
+        return with_directories(common(several, runs.doubt), steps, runs)
 
     def exactly(p: Partition) -> PartitionDrill:
         topic = next(t for t in cluster.topics if t.name == p.topic)
@@ -277,6 +278,30 @@ def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:
             records, because = {Records.UNKNOWN}, doubt
         outcomes.append(Outcome(records.pop(), service, because))
     return attrs.evolve(first, outcomes=tuple(outcomes))
+
+
+FIRST_WITH_ELR: Final[Release] = (4, 0)
+KEEPS_ELR: Final[Release] = (4, 3)
+"""The release from which on a directory that a broker tells of leaves the ELR as it is (assigned-directory)."""
+
+
+def with_directories(answer: PartitionDrill, steps: Sequence[RunbookStep], runs: Running) -> PartitionDrill:
+    """The answer of a release in which an empty disk may be elected where nobody leads.
+
+    Its broker tells of the directory, which empties the ELR, and that is not explored. So nothing is safe there.
+    """
+    before = runs.release is not None and FIRST_WITH_ELR <= runs.release[:2] < KEEPS_ELR
+    if not before or TODAY not in (runs.design, *runs.also):
+        return answer
+    because = f"Kafka {runs.version} may elect an empty disk where nobody leads (insync show assigned-directory)"
+    outcomes, empty, leaderless = list[Outcome](), False, False
+    for index, outcome in enumerate(answer.outcomes):
+        stages = steps[index - 1].stages if index else ()
+        empty |= any(stage.kind == DESTROY and {*stage.brokers} & {*answer.situation.brokers} for stage in stages)
+        leaderless |= empty and outcome.service <= Service.LEADERLESS
+        unknown = leaderless and outcome.records == Records.SAFE
+        outcomes.append(Outcome(Records.UNKNOWN, outcome.service, because) if unknown else outcome)
+    return attrs.evolve(answer, outcomes=tuple(outcomes))
 
 
 # The same runbook, mended

@@ -15,7 +15,7 @@ from isr_audit.releases import running
 from isr_drill.drill import Drill, Explorations, drill
 from isr_drill.runbook import RunbookStep, Surroundings, read_runbook
 
-RELEASES: Final[Mapping[str, tuple[int, ...]]] = {"kip-966": (4, 1), "kraft-3.5": (3, 9)}
+RELEASES: Final[Mapping[str, tuple[int, ...]]] = {"kip-966": (4, 4), "kraft-3.5": (3, 9)}
 """A protocol -> a release that has it."""
 DEEDS: Final = (
     *("stop", "stop", "kill", "kill", "power-loss", "destroy", "destroy", "pause", "replace", "partition", "heal"),
