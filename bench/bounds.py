@@ -128,12 +128,15 @@ def words_of(constants: Mapping[str, Value]) -> list[str]:
     return " ".join(option(name, value) for name, value in constants.items()).split()
 
 
-def check(design: Design, constants: Mapping[str, Value], states: int, seconds: float) -> Answer:
-    """`insync check` of the design at these constants, in a process of its own."""
+def check(
+    design: Design, constants: Mapping[str, Value], states: int, seconds: float, left_out: Sequence[str] = ()
+) -> Answer:
+    """`insync check` of the design at these constants without some of its actions, in a process of its own."""
     promises = promises_of(design)
     limits = ["--max-states", str(states), "--max-seconds", str(seconds), "--workers", "1", "--memory", "4G"]
     with tempfile.TemporaryDirectory(prefix="insync-bounds-") as folder:
-        words = ["check", design.name, *words_of(constants), *FEWER, *limits, "--out", folder]
+        fewer = [*FEWER, *(word for action in left_out for word in ("--without", action))]
+        words = ["check", design.name, *words_of(constants), *fewer, *limits, "--out", folder]
         named = [word for name in promises for word in ("--property", name)]
         command = [sys.executable, "-P", "-m", "insync_cli.main", *words, *named, "--quiet", "--json", "-"]
         began = time.monotonic()

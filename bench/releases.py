@@ -17,9 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import attrs
 from bench.bounds import Answer, Results, check, parser_of, put_on_page, words_of
 
-from isr_lang import Value
+from isr_lang import Design, Value
 from isr_lang.instance import check_constants
 from isr_protocol.by_name import DESIGNS
 
@@ -30,7 +31,7 @@ COLUMNS = ("kafka-4.0", "kafka-4.2", "kafka-4.4", "kafka-4.4-mended")
 SMALL: Mapping[str, Value] = {"log": 1, "records": 1, "crashes": 0, "reassignments": 0, "sessions_lost": 0}
 TWO: Mapping[str, Value] = {**SMALL, "replicas": 2}
 THREE: Mapping[str, Value] = {**SMALL, "replicas": 3, "min_insync": 2}
-ROWS: tuple[Mapping[str, Value], ...] = (
+BUDGETS: tuple[Mapping[str, Value], ...] = (
     {**THREE, "sessions_lost": 1, "epochs": 2, "isr_changes": 2, "producers_wait": True},
     {**TWO, "min_insync": 1, "epochs": 1, "isr_changes": 3, "late_news": 1},
     {
@@ -80,18 +81,48 @@ ROWS: tuple[Mapping[str, Value], ...] = (
     {**THREE, "shutdowns": 1, "epochs": 2, "isr_changes": 3, "disks_replaced": 1},
     {**TWO, "min_insync": 2, "shutdowns": 2, "epochs": 2, "isr_changes": 4, "directories_removed": 1},
     {**TWO, "min_insync": 2, "shutdowns": 2, "epochs": 2, "isr_changes": 5, "disks_replaced": 1},
-    {**THREE, "shutdowns": 1, "epochs": 2, "isr_changes": 5, "disks_replaced": 1, "minimum_changes": 1},
 )
-"""Budgets, the smallest first; what is not in a row is the design's own."""
+"""The smallest first; what is not named is the design's own."""
 
 
-def answer_of(results: Results, name: str, row: Mapping[str, Value]) -> Answer | None:
+@attrs.frozen
+class Row:
+    """A row of the table: budgets, and the actions that the designs do without, for the states would be too many."""
+
+    constants: Mapping[str, Value]
+    left_out: tuple[str, ...] = ()
+
+    def design(self, name: str) -> Design:
+        return DESIGNS[name].without(*self.left_out)
+
+    def bounds(self, name: str) -> dict[str, Value]:
+        return check_constants(self.design(name), self.constants)
+
+    def key(self, name: str) -> str:
+        """Of a design in the file of results."""
+        without = "".join(f" without {action}" for action in self.left_out)
+        return f"{name} {json.dumps(self.constants, sort_keys=True)}{without}"
+
+    @property
+    def options(self) -> str:
+        """Those that are not those of every row."""
+        given = {name: value for name, value in self.constants.items() if SMALL.get(name) != value}
+        return " ".join([*words_of(given), *(f"--without {action}" for action in self.left_out)])
+
+
+ROWS = (
+    *(Row(constants) for constants in BUDGETS),
+    Row(
+        {**THREE, "shutdowns": 1, "epochs": 2, "isr_changes": 5, "disks_replaced": 1, "minimum_changes": 1},
+        ("leader_proposes_expansion", "controller_moves_leadership"),
+    ),
+)
+
+
+def answer_of(results: Results, name: str, row: Row) -> Answer | None:
     """What was said of a design at the budgets of a row, if anything was."""
-    return results.current(key(name, row), DESIGNS[name], check_constants(DESIGNS[name], row))
-
-
-def key(design: str, constants: Mapping[str, Value]) -> str:
-    return f"{design} {json.dumps(constants, sort_keys=True)}"
+    without = {"without": " ".join(row.left_out)} if row.left_out else {}
+    return results.current(row.key(name), row.design(name), {**row.bounds(name), **without})
 
 
 def cell(answer: Answer | None) -> str:
@@ -105,12 +136,6 @@ def cell(answer: Answer | None) -> str:
     return f"{'undecided' if rest else 'none'}, {answer.distinct:,} states"
 
 
-def options_of(constants: Mapping[str, Value]) -> str:
-    """The options of a row that are not those of every row."""
-    given = {name: value for name, value in constants.items() if SMALL.get(name) != value}
-    return " ".join(words_of(given))
-
-
 def cells_of_page(text: str) -> dict[tuple[str, str], str]:
     """The cells of the table on the page, by the options of the row and the design."""
     rows = [line.strip("| ").split(" | ") for line in text[text.index(MARK) :].splitlines() if line.startswith("| `")]
@@ -121,7 +146,7 @@ def table(results: Results, on_page: Mapping[tuple[str, str], str]) -> str:
     """Markdown: a row per budgets, a column per design; what has no answer stays as it is written."""
     lines = [f"| options | {' | '.join(f'`{name}`' for name in COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for row in ROWS:
-        options = options_of(row)
+        options = row.options
         answers = ((name, answer_of(results, name, row)) for name in COLUMNS)
         cells = (cell(a) if a is not None else on_page.get((options, name), cell(None)) for name, a in answers)
         lines.append(f"| `{options}` | {' | '.join(cells)} |")
@@ -139,10 +164,9 @@ def main() -> int:
         for name in options.design or COLUMNS:
             if answer_of(results, name, row) is not None:
                 continue
-            constants = check_constants(DESIGNS[name], row)
-            answer = check(DESIGNS[name], constants, options.states, options.seconds)
-            results.note(key(name, row), answer)
-            print(f"{name} {options_of(row)}: {cell(answer)}; {answer.seconds:.0f} s", file=sys.stderr, flush=True)
+            answer = check(row.design(name), row.bounds(name), options.states, options.seconds, row.left_out)
+            results.note(row.key(name), answer)
+            print(f"{name} {row.options}: {cell(answer)}; {answer.seconds:.0f} s", file=sys.stderr, flush=True)
             if options.write:
                 put_on_page(PAGE, MARK, table(results, on_page))
     text = table(results, on_page)
