@@ -79,6 +79,7 @@ class Model:
         self.parts = (*chain.from_iterable(a.parts for a in actions), *conditions)
         self.whole = whole(self.parts)
         self._cells: dict[Node, frozenset[Node]] = {}
+        self._reached: dict[tuple[Inlined, frozenset[tuple[Node, bool]]], frozenset[Node]] = {}
 
     def writes(self, name: str) -> Iterator[tuple[Inlined, Write]]:
         """The updates of a variable."""
@@ -94,6 +95,19 @@ class Model:
         """The expressions where these conditions are known to hold or not."""
         meaning = {n: TRUE if truth else FALSE for n, truth in truths.items()}
         return [self.instance.fold(n) for n in replace_parts(nodes, meaning)]
+
+    def cells_reached(self, action: Inlined, truths: Mapping[Node, bool]) -> frozenset[Node]:
+        """The values x[k] that an action reads where these conditions are known to hold or not.
+
+        A guard before the one that refuses reads, too: whether it ever refuses is reported.
+        """
+        known = (action, frozenset(truths.items()))
+        if known not in self._reached:
+            parts = self.fold_nodes(action.parts, truths)
+            guards = parts[: len(action.guards)]
+            reached = guards[: guards.index(FALSE)] if FALSE in guards else parts
+            self._reached[known] = frozenset[Node]().union(*map(self.cells, reached))
+        return self._reached[known]
 
 
 # versions that have been passed
@@ -158,12 +172,9 @@ def _relevant_variables(model: Model, action: Inlined, rule: VersionRule) -> Ite
     every = list(dict.fromkeys(n.args[1] for n in nodes if cell(n) in rule.blank))
     comparisons = [n for n in nodes if n.op in _COMPARISONS]
     for keys in subsets(every):
-        parts = model.fold_nodes(action.parts, where_passed(comparisons, rule, keys))
-        guards = parts[: len(action.guards)]
-        # A guard before the one that refuses reads, too: whether it ever refuses is reported.
-        reached = guards[: guards.index(FALSE)] if FALSE in guards else parts
         others = [k for k in every if k not in keys]
-        read = (n for part in reached for n in model.cells(part) if cell(n) in rule.blank)
+        cells = model.cells_reached(action, where_passed(comparisons, rule, keys))
+        read = (n for n in cells if cell(n) in rule.blank)
         yield from (cell(n) for n in read if bound(n.args[1]) or n.args[1] not in others)
 
 
