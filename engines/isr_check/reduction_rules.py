@@ -79,7 +79,7 @@ class Model:
         self.parts = (*chain.from_iterable(a.parts for a in actions), *conditions)
         self.whole = whole(self.parts)
         self._cells: dict[Node, frozenset[Node]] = {}
-        self._reached: dict[tuple[Inlined, frozenset[tuple[Node, bool]]], frozenset[Node]] = {}
+        self._cell_reads: dict[tuple[Inlined, frozenset[tuple[Node, bool]]], frozenset[Node]] = {}
 
     def writes(self, name: str) -> Iterator[tuple[Inlined, Write]]:
         """The updates of a variable."""
@@ -101,13 +101,13 @@ class Model:
 
         A guard before the one that refuses reads, too: whether it ever refuses is reported.
         """
-        known = (action, frozenset(truths.items()))
-        if known not in self._reached:
+        question = (action, frozenset(truths.items()))
+        if question not in self._cell_reads:
             parts = self.fold_nodes(action.parts, truths)
             guards = parts[: len(action.guards)]
             reached = guards[: guards.index(FALSE)] if FALSE in guards else parts
-            self._reached[known] = frozenset[Node]().union(*map(self.cells, reached))
-        return self._reached[known]
+            self._cell_reads[question] = frozenset[Node]().union(*map(self.cells, reached))
+        return self._cell_reads[question]
 
 
 # versions that have been passed
