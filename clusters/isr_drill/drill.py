@@ -42,6 +42,8 @@ class Service(IntEnum):
     WELL = 4
 
 
+STOPPED: Final = (Service.LEADERLESS, Service.REFUSES)
+"""A partition that takes no write with acks=all."""
 BEYOND: Final = "leaves-the-model"
 BEYOND_THE_MODEL: Final = (
     "a reassignment may be asked for while nobody leads, or in place of another in a way that is not carried; "
@@ -117,7 +119,7 @@ class Drill:
     @property
     def keeps_service(self) -> bool:
         """It is safe, and all that it touches have a leader and take writes throughout."""
-        return self.is_safe and not self.with_service(Service.UNKNOWN, Service.LEADERLESS, Service.REFUSES)
+        return self.is_safe and not self.with_service(Service.UNKNOWN, *STOPPED)
 
     @property
     def worst(self) -> PartitionDrill | None:

@@ -61,7 +61,7 @@ class Standing:
 class Situation:
     """A partition under a runbook. `brokers`: by position in the model their ids. `starts`: the states in which it may
     be. `ends`: by step, from "now" on, how many phases have begun after it. `gap`: why a step, or all, is UNKNOWN;
-    `gap_step` is the first step of which that is so."""
+    `gap_step` is the first step of which that is so, None where no step can hit it."""
 
     partition: Partition
     setting: Setting
@@ -143,7 +143,8 @@ def situation_of(
         cluster.is_known(topic, FLUSH) and cluster.flushed(topic),
     )
     if gap and gap_step == 0:
-        return Situation(p, setting, p.replicas, (), tuple(ends), gap, 0)
+        may_be_hit = bool(plan or course.gap or not p.replicas)
+        return Situation(p, setting, p.replicas, (), tuple(ends), gap, 0 if may_be_hit else None)
     standings = {b: standing_of(p, b, cluster.living) for b in course.brokers}
 
     def looks(broker: int) -> tuple[object, ...]:

@@ -29,6 +29,18 @@ def test_who_may_who_may_not_and_of_whom_it_is_unknown() -> None:
     assert "not told" in verdict([])
 
 
+def test_who_stops_only_what_stands_still_already_is_named_apart() -> None:
+    already, partial = Deed((), ("t-0",), (), already=("t-0",)), Deed((), (), (), "t: 1 of 2", is_partial=True)
+    found = [Outlook(n, deed, NOTHING) for n, deed in ((1, already), (2, partial))]
+    assert verdict(found, 3).endswith(
+        ": none; stop only what stands still already: 1; UNKNOWN: 2; not judged: 3 other topics, of which they may have"
+        " partitions"
+    )
+    assert words(already) == "stops 1: t-0 (already)"
+    assert words(partial) == "UNKNOWN: what was not told"
+    assert words(Deed((), ("a-0", "b-0"), (), already=("b-0",))) == "stops 2: a-0, b-0 (1 of them already)"
+
+
 def test_a_deed_in_words() -> None:
     assert words(NOTHING) == "nothing"
     assert words(Deed(("a-0",), ("b-0", "b-1", "b-2"), ())) == "may lose 1: a-0; stops 3: b-0, b-1 and 1 more"

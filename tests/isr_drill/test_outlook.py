@@ -50,11 +50,13 @@ def test_a_failure_takes_the_disk() -> None:
     assert found[1].failure == Deed((), ("t-0",), ())
 
 
-def test_what_stands_still_already_is_no_reason_against_a_restart() -> None:
+def test_what_stands_still_already_is_said_and_that_a_restart_makes_it_no_worse() -> None:
     text = TEXT.replace("Leader: 1\tReplicas: 1,2,3\tIsr: 1,2\tElr: ", "Leader: none\tReplicas: 1,2,3\tIsr: \tElr: 1")
     cluster = read_description(text, "topics.txt")
     assert cluster is not None
-    assert looked_at(cluster)[2].restart == HARMLESS
+    restart = looked_at(cluster)[2].restart
+    assert restart == Deed((), ("t-0",), (), already=("t-0",))
+    assert restart.is_no_worse
 
 
 def test_who_does_not_live_has_no_outlook() -> None:

@@ -114,7 +114,7 @@ def show(
     """What matters of an audit, in words, what else was asked for, and the line that ends it. `whose`: of brokers."""
     audit_short.show(out, report)
     if whose is not None:
-        audit_brokers.show(out, whose)
+        audit_brokers.show(out, whose, len(report.cluster.omissions))
     if commands:
         audit_short.show_commands(out, report)
     if details:

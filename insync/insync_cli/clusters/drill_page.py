@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from insync_cli.clusters import drill_text
 from insync_cli.terminal import count, write_text
-from isr_drill.drill import Records, Service
+from isr_drill.drill import STOPPED, Records
 from isr_drill.lanes import lanes
 from isr_drill.story import story
 from isr_visual.overview import items, overview_page, table
@@ -70,7 +70,7 @@ def kind_of(outcome: Outcome) -> str:
         return "lost"
     if outcome.records is Records.UNKNOWN:
         return "unknown"
-    return "stops" if outcome.service in (Service.LEADERLESS, Service.REFUSES) else "safe"
+    return "stops" if outcome.service in STOPPED else "safe"
 
 
 def timeline(answer: Answer) -> str:

@@ -10,7 +10,7 @@ import attrs
 from insync_cli import terminal
 from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
-from isr_drill.drill import Drill, Mend, PartitionDrill, Records, Service
+from isr_drill.drill import STOPPED, Drill, Mend, PartitionDrill, Records, Service
 from isr_drill.quorum import LEAVES, UNTOLD_VOTERS, voters_of
 from isr_drill.runbook import START
 from isr_drill.story import story
@@ -85,7 +85,7 @@ def decision_for_topics(answer: Answer) -> str:
         return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
     if not whole.in_reach:
         return "YES: the steps touch no partition that was described"
-    stops = whole.with_service(Service.LEADERLESS, Service.REFUSES)
+    stops = whole.with_service(*STOPPED)
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
     kept = count(len(whole.in_reach), "partition")
@@ -94,7 +94,7 @@ def decision_for_topics(answer: Answer) -> str:
 
 def what_to_wait_for(answer: Answer) -> str:
     """Who has to be in sync before the first step, of the partitions that stop; "" where all of theirs are."""
-    stops = answer.drill.with_service(Service.LEADERLESS, Service.REFUSES)
+    stops = answer.drill.with_service(*STOPPED)
     lacking = [(p.partition.name, [r for r in p.partition.replicas if r not in p.partition.isr]) for p in stops]
     told = [f"{name} ({' '.join(map(str, away))})" for name, away in lacking if away]
     more = f" and {len(told) - MOST_NAMES:,} more" if len(told) > MOST_NAMES else ""
@@ -195,7 +195,7 @@ def better_order(answer: Answer) -> str:
         settings = "" if answer.drill.is_safe else ", and no other minimum,"
         return f"No other order of these steps{settings} that was tried is better"
     steps = "; ".join(step.text for step in answer.other.drill.steps)
-    stops = answer.other.drill.with_service(Service.LEADERLESS, Service.REFUSES)
+    stops = answer.other.drill.with_service(*STOPPED)
     meanwhile = f" ({count(len(stops), 'partition')} may refuse writes meanwhile)" if stops else ""
     change = " and ".join(filter(None, (set_before(answer.other), answer.other.change)))
     return f'Better, {change}: "{steps}"{meanwhile}'
@@ -236,7 +236,7 @@ def _counts(whole: Drill, names_of: Callable[[PartitionDrill], Sequence[str]]) -
     for name, some in groups.items():
         records = [min(o.records for o in p.outcomes) for p in some]
         safe = [p for p, r in zip(some, records, strict=True) if r is Records.SAFE]
-        stops = sum(any(o.service in (Service.LEADERLESS, Service.REFUSES) for o in p.outcomes[1:]) for p in safe)
+        stops = sum(any(o.service in STOPPED for o in p.outcomes[1:]) for p in safe)
         rows.append((name, records.count(Records.MAY_BE_LOST), records.count(Records.UNKNOWN), len(safe), stops))
     return sorted(rows, key=lambda row: (*(-n for n in row[1:3]), -row[4], len(row[0]), row[0]))
 
