@@ -26,6 +26,7 @@ from isr_drill.record_fate import (
     Happening,
     Phase,
     absent,
+    absent_or_cut_off,
     by_order,
     countable,
     extended_action,
@@ -36,6 +37,7 @@ from isr_drill.record_fate import (
     projection,
     starts_when_due,
     stops_when_due,
+    waits_for_session,
 )
 from isr_lang import (
     NONE,
@@ -154,6 +156,12 @@ def isr_shrinks(old: Changes, new: Changes, lagging: Set[Replica]) -> Step:
 def isr_loses_absent(old: Changes, new: Changes, lagging: Set[Replica]) -> Step:
     """Members leave the ISR that do not run: whoever runs keeps up with a leader that is heard."""
     return (lagging <= absent(old), *shrinks(old, new, lagging))
+
+
+@action
+def isr_loses_cut_off(old: Changes, new: Changes, lagging: Set[Replica]) -> Step:
+    """The same of a runbook that cuts brokers off."""
+    return (lagging <= absent_or_cut_off(old), *shrinks(old, new, lagging))
 
 
 # The record.
@@ -455,12 +463,12 @@ def earliest_and_latest(design: Design) -> tuple[Design, Design]:
     return early, late
 
 
-def changes_design(design: Design, *, restless: bool) -> Design:
+def changes_design(design: Design, *, restless: bool, cuts: bool = False) -> Design:
     """A design of `PROTOCOLS` as far as one acknowledged record goes, while a runbook changes replicas and minimum.
 
-    `restless` is as in `fate_design`.
+    `restless` and `cuts` are as in `fate_design`.
     """
-    shrinking = isr_shrinks if restless else isr_loses_absent
+    shrinking = isr_shrinks if restless else isr_loses_cut_off if cuts else isr_loses_absent
     own = (shrinking, isr_grows, isr_grows_and_completes, reassignment_is_moot, cancellation_is_moot, next_phase_begins)
 
     def wider(base: Design) -> Design:
@@ -514,6 +522,10 @@ def changes_design(design: Design, *, restless: bool) -> Design:
             *((acknowledgement, replica_is_deleted) if restless else ()),
             *runbook,
         ),
-        ((record_fate.record_stays,) if restless else (record_fate.leaderless, refuses_writes, at_minimum)) + (beyond,),
+        (
+            *((record_fate.record_stays,) if restless else (record_fate.leaderless, refuses_writes, at_minimum)),
+            *(() if restless else (waits_for_session,)),
+            beyond,
+        ),
         because=early.because,
     )

@@ -44,6 +44,7 @@ class Service(IntEnum):
 
 STOPPED: Final = (Service.LEADERLESS, Service.REFUSES)
 """A partition that takes no write with acks=all."""
+AWAITS_SESSION: Final = "waits-for-session"
 BEYOND: Final = "leaves-the-model"
 BEYOND_THE_MODEL: Final = (
     "a reassignment may be asked for while nobody leads, or in place of another in a way that is not carried; "
@@ -59,11 +60,14 @@ _WORST: Final = (
 
 @attrs.frozen
 class Outcome:
-    """A partition after a step, until the next one. `because`: what would decide where it is UNKNOWN."""
+    """A partition after a step, until the next one. `because`: what would decide where it is UNKNOWN. `awaits_session`:
+    its leader may be down, stand still or be cut off, and be missed only once its session ends. `service` leaves that
+    time out."""
 
     records: Records
     service: Service
     because: str = ""
+    awaits_session: bool = False
 
 
 @attrs.frozen
@@ -112,13 +116,18 @@ class Drill:
         return tuple(p for p in self.in_reach if any(o.service in services for o in p.outcomes[1:]))
 
     @property
+    def awaiting_session(self) -> tuple[PartitionDrill, ...]:
+        """The partitions that it touches which may have no leader until the session of a broker ends."""
+        return tuple(p for p in self.in_reach if any(o.awaits_session for o in p.outcomes[1:]))
+
+    @property
     def is_safe(self) -> bool:
         """Every record of every partition that it touches is safe."""
         return len(self.with_records(Records.SAFE)) == len(self.in_reach)
 
     @property
     def keeps_service(self) -> bool:
-        """It is safe, and all that it touches have a leader and take writes throughout."""
+        """It is safe, and all that it touches have a leader and take writes, but until a session ends."""
         return self.is_safe and not self.with_service(Service.UNKNOWN, *STOPPED)
 
     @property
@@ -251,7 +260,8 @@ def outcome_of(
     service = next(
         (says for name, says in _WORST if any(name in calm.phases[p].witnessed for p in phases)), Service.WELL
     )
-    return Outcome(Records.MAY_BE_LOST if is_lost else Records.SAFE, service)
+    awaits_session = any(AWAITS_SESSION in calm.phases[p].witnessed for p in phases)
+    return Outcome(Records.MAY_BE_LOST if is_lost else Records.SAFE, service, awaits_session=awaits_session)
 
 
 def worst(answers: Sequence[PartitionDrill]) -> PartitionDrill:
@@ -262,7 +272,8 @@ def worst(answers: Sequence[PartitionDrill]) -> PartitionDrill:
     for several in zip(*(a.outcomes for a in answers), strict=True):
         records = min(o.records for o in several)
         because = next((o.because for o in several if o.records is records and o.because), "")
-        outcomes.append(Outcome(records, min(o.service for o in several), because))
+        awaits_session = any(o.awaits_session for o in several)
+        outcomes.append(Outcome(records, min(o.service for o in several), because, awaits_session))
     first = min(answers, key=lambda a: (a.loss_step is None, a.loss_step or 0))
     return attrs.evolve(first, outcomes=tuple(outcomes))
 
@@ -278,7 +289,7 @@ def common(answers: Sequence[PartitionDrill], doubt: str) -> PartitionDrill:
             records, because = {Records.UNKNOWN}, because or "which protocol runs was not told; give --elr or --kafka"
         elif doubt and records == {Records.SAFE} and first.is_touched:
             records, because = {Records.UNKNOWN}, doubt
-        outcomes.append(Outcome(records.pop(), service, because))
+        outcomes.append(Outcome(records.pop(), service, because, any(o.awaits_session for o in several)))
     return attrs.evolve(first, outcomes=tuple(outcomes))
 
 
@@ -302,7 +313,7 @@ def with_directories(answer: PartitionDrill, steps: Sequence[RunbookStep], runs:
         empty |= any(stage.kind == DESTROY and {*stage.brokers} & {*answer.situation.brokers} for stage in stages)
         leaderless |= empty and outcome.service <= Service.LEADERLESS
         unknown = leaderless and outcome.records == Records.SAFE
-        outcomes.append(Outcome(Records.UNKNOWN, outcome.service, because) if unknown else outcome)
+        outcomes.append(attrs.evolve(outcome, records=Records.UNKNOWN, because=because) if unknown else outcome)
     return attrs.evolve(answer, outcomes=tuple(outcomes))
 
 

@@ -29,13 +29,14 @@ MOST_STATES: Final = 200_000
 @attrs.frozen
 class Setting:
     """What of a partition and its topic is a constant of the model. `design`: the name of the protocol; `min_insync`:
-    the minimum at first."""
+    the minimum at first; `cuts`: whether the runbook cuts brokers off."""
 
     design: str
     replicas: int
     min_insync: int
     unclean: bool = False
     flushed: bool = False
+    cuts: bool = False
 
     @property
     def is_changing(self) -> bool:
@@ -94,12 +95,12 @@ Explored = tuple[Exploration, Exploration]
 
 
 @cache
-def evaluator(design: str, constants: tuple[tuple[str, Value], ...], restless: bool) -> Evaluator:
+def evaluator(design: str, constants: tuple[tuple[str, Value], ...], restless: bool, cuts: bool = False) -> Evaluator:
     """The executable form of a design under these constants."""
     fate = (
-        changes_design(PROTOCOLS[design], restless=restless)
+        changes_design(PROTOCOLS[design], restless=restless, cuts=cuts)
         if design in PROTOCOLS
-        else fate_design(DESIGNS[design], restless=restless)
+        else fate_design(DESIGNS[design], restless=restless, cuts=cuts)
     )
     return Evaluator(Instance(fate, dict(constants)))
 
@@ -117,7 +118,7 @@ def explore(
 
     Where the record is gone, nothing follows: it stays so.
     """
-    steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless)
+    steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless, setting.cuts and not restless)
     place = [v.name for v in steps.instance.variables].index("phase")
     tests = [
         (p.name, p.kind == "sometimes", t) for p, t in zip(steps.instance.properties, steps.properties, strict=True)

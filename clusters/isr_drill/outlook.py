@@ -91,15 +91,15 @@ def deed(
     around = Surroundings({broker}, cluster.racks, [t.name for t in cluster.topics], quorum=quorum_of(cluster))
     whole = drill(cluster, runs, read_runbook(form.format(broker), around), explorations)
     loses, stopped = whole.with_records(Records.MAY_BE_LOST), whole.with_service(*STOPPED)
-    undecided = [p for p in whole.with_records(Records.UNKNOWN) if p not in loses]
-    reasons = (o.because for p in undecided for o in p.outcomes if o.because)
+    unsure = [p for p in whole.with_records(Records.UNKNOWN) if p not in loses]
+    reasons = (o.because for p in unsure for o in p.outcomes if o.because)
     because = next(reasons, "")
     if gaps:
         because = because or f"not every partition was told: {gaps[0]}"
     return Deed(
         names(loses),
         names(stopped),
-        names(undecided),
+        names(unsure),
         because,
         names(p for p in stopped if is_no_better_before(p)),
         bool(gaps),

@@ -251,15 +251,27 @@ def isr_shrinks(old: Fate, new: Fate, lagging: Set[Replica]) -> Step:
 
 @define
 def absent(s: Fate) -> Set[Replica]:
-    """Who may lag where all that run keep up: who is down, paused or cut off, and all where the leader is."""
+    """Who may lag where all that run keep up: who is down, paused or cut off."""
+    return (s.controller_isr - s.alive) | s.asleep
+
+
+@define
+def absent_or_cut_off(s: Fate) -> Set[Replica]:
+    """The same, and all where the leader is cut off: it may reach the controller, and nobody else."""
     is_cut = exists((s.controller_leader == r) & s.asleep.has(r) for r in Replica.all())
-    return when(is_cut, Replica.all(), (s.controller_isr - s.alive) | s.asleep)
+    return when(is_cut, Replica.all(), absent(s))
 
 
 @action
 def isr_loses_absent(old: Fate, new: Fate, lagging: Set[Replica]) -> Step:
     """Members leave the ISR that do not run: whoever runs keeps up with a leader that is heard."""
     return (lagging <= absent(old), *shrinks(old, new, lagging))
+
+
+@action
+def isr_loses_cut_off(old: Fate, new: Fate, lagging: Set[Replica]) -> Step:
+    """The same of a runbook that cuts brokers off. One that stands still asks for nothing."""
+    return (lagging <= absent_or_cut_off(old), *shrinks(old, new, lagging))
 
 
 # What the runbook does.
@@ -427,6 +439,12 @@ def leaderless(s: Fate) -> Bool:
 
 
 @sometimes
+def waits_for_session(s: Fate) -> Bool:
+    """The elected leader is down, stands still or is cut off, and the controller has yet to miss it."""
+    return exists((s.controller_leader == r) & (~s.alive.has(r) | s.asleep.has(r)) for r in Replica.all())
+
+
+@sometimes
 def refuses_writes(s: Fate) -> Bool:
     """A leader refuses records with acks=all."""
     return (s.controller_leader != NONE) & (s.controller_isr.size() < MIN_INSYNC)
@@ -480,13 +498,13 @@ def by_order(unclean: Action) -> Action:
     return attrs.evolve(ordered, name="controller_elects_by_order")
 
 
-def fate_design(design: Design, *, restless: bool) -> Design:
+def fate_design(design: Design, *, restless: bool, cuts: bool = False) -> Design:
     """A design as far as one acknowledged record goes, while a runbook is carried out.
 
     `restless`: brokers that run may lag, leaders move, and records are written. Without it who runs keeps up, and only
-    the metadata are looked at.
+    the metadata are looked at. `cuts`: whether the runbook cuts brokers off from others.
     """
-    shrinking = isr_shrinks if restless else isr_loses_absent
+    shrinking = isr_shrinks if restless else isr_loses_cut_off if cuts else isr_loses_absent
     wider = design.replacing(
         f"drill-of-{design.name}",
         f"{design.name} as far as one acknowledged record goes, while a runbook is carried out",
@@ -510,6 +528,6 @@ def fate_design(design: Design, *, restless: bool) -> Design:
         Fate,
         idle,
         (*protocol, *messages, *runbook),
-        (record_stays,) if restless else (leaderless, refuses_writes, at_minimum),
+        (record_stays,) if restless else (leaderless, refuses_writes, at_minimum, waits_for_session),
         because=wider.because,
     )

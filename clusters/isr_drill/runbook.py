@@ -88,6 +88,11 @@ class RunbookStep:
         return tuple(dict.fromkeys(b for stage in self.stages for b in stage.brokers))
 
     @property
+    def cuts(self) -> bool:
+        """Whether it cuts brokers off."""
+        return self.text.split()[0] == CUT
+
+    @property
     def is_change(self) -> bool:
         """Whether it changes replicas or the minimum."""
         return any(stage.kind in CHANGES for stage in self.stages)

@@ -121,13 +121,21 @@ def situations_of(
     """A partition under a runbook, once for each course that it may take there."""
     gap = gap_of(p, topic, cluster, runs.design)
     courses = courses_of(p, topic, cluster, steps, brokers)
-    return tuple(situation_of(p, topic, cluster, runs, course, gap) for course in courses)
+    cut = frozenset(b for step in steps if step.cuts for b in step.brokers)
+    return tuple(situation_of(p, topic, cluster, runs, course, cut, gap) for course in courses)
 
 
 def situation_of(
-    p: Partition, topic: Topic, cluster: Cluster, runs: Protocol, course: Course, gap: str = ""
+    p: Partition,
+    topic: Topic,
+    cluster: Cluster,
+    runs: Protocol,
+    course: Course,
+    cut: frozenset[int] = frozenset(),
+    gap: str = "",
 ) -> Situation:
-    """One course; its brokers are put in an order in which those that look alike are exchangeable."""
+    """One course; its brokers are put in an order in which those that look alike are exchangeable. `cut`: whom a step
+    cuts off."""
     plan, ends = course.within()
     gap, gap_step = (gap, 0) if gap else (course.gap, course.gap_step or 0)
     if beside := gap_of_reassignment(p, topic, cluster):
@@ -141,6 +149,7 @@ def situation_of(
         least,
         cluster.unclean(topic),
         cluster.is_known(topic, FLUSH) and cluster.flushed(topic),
+        bool(cut & course.brokers),
     )
     if gap and gap_step == 0:
         may_be_hit = bool(plan or course.gap or not p.replicas)

@@ -276,12 +276,14 @@ class AuditAnswer(Answer):
 class Outcome:
     """A partition after a step. Source: `outcomes` of the drill's JSON.
 
-    `records`: may be lost, unknown or safe. `service`: leaderless, refuses, at minimum, unknown or well. `because`: why
-    it is unknown, in words.
+    `records`: may be lost, unknown or safe. `service`: leaderless, refuses, at minimum, unknown or well, but for the
+    time until a session ends. `awaits_session`: whether it may have no leader for that time. `because`: why it is
+    unknown, in words.
     """
 
     records: str
     service: str
+    awaits_session: bool
     because: str
 
 
@@ -329,6 +331,7 @@ class DrillAnswer(Answer):
     """What is lost by the steps of a runbook. Source: the drill's JSON (docs/drill.md).
 
     `decision`: whether to do it, as a sentence. `steps`: as they were read. `partitions`: each through all steps.
+    `awaiting_session`: the partitions that may have no leader until the session of a broker ends, TOPIC-N each.
     `worst`: None where nothing is lost. `safer`: None where none was needed, or none was found. `notes`: what was
     assumed, and what would decide what is unknown. `protocols`: the designs that may run.
     """
@@ -336,6 +339,7 @@ class DrillAnswer(Answer):
     decision: str
     steps: tuple[str, ...]
     partitions: tuple[PartitionOutcomes, ...]
+    awaiting_session: tuple[str, ...]
     worst: WorstPartition | None
     safer: SaferRunbook | None = attrs.field(alias="mended")
     notes: tuple[str, ...]

@@ -44,6 +44,42 @@ def test_the_decision_comes_first_and_is_the_exit_code(
     assert len(text.out.splitlines()) <= 25
 
 
+GAP = "1 partition has no leader until the session of a broker ends (broker.session.timeout.ms, 9 s by default): t-0"
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "is_said"),
+    [
+        ("kill 11", 0, True),
+        ("destroy 11", 0, True),
+        ("pause 11", 0, True),
+        ("stop 11", 0, False),
+        ("kill 13", 0, False),
+        ("destroy 11 12 13", 12, False),
+    ],
+)
+def test_who_has_no_leader_until_a_session_ends_is_said_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: str, code: int, *, is_said: bool
+) -> None:
+    """It was "all take writes throughout" of `kill 11`."""
+    files = [tmp_path / f"drill.{form}" for form in ("json", "md", "html")]
+    options = [w for name, f in zip(("--json", "--markdown", "--html"), files, strict=True) for w in (name, str(f))]
+    assert drill(tmp_path, steps, *options) == code
+    said = [" ".join(capsys.readouterr().out.split()), *(f.read_text(encoding="utf-8") for f in files)]
+    assert [GAP in text for text in said] == [is_said] * 4
+    assert [("throughout" in text) for text in said] == [code == 0 and not is_said] * 4
+    waiting = json.loads(said[1])["awaiting_session"]
+    assert waiting == (["t-0"] if code or is_said else [])
+
+
+def test_a_gap_is_said_beside_what_stands_still(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = TOPICS + TOPICS.replace("Topic: t\t", "Topic: u\t").replace("TopicId: x", "TopicId: y").replace(
+        "Leader: 11\tReplicas: 11,12,13\tIsr: 11,12,13", "Leader: 11\tReplicas: 11,12,13\tIsr: 11,12"
+    )
+    assert drill(tmp_path, "kill 11", topics=other) == 1
+    assert f"Beside that {GAP}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_what_to_wait_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill(tmp_path, "stop", "11", topics=TOPICS.replace("Isr: 11,12,13", "Isr: 11,12")) == 1
     assert "Wait until these are in sync, then ask again: t-0 (13)" in capsys.readouterr().out

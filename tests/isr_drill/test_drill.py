@@ -268,6 +268,33 @@ def test_an_empty_disk_where_nobody_leads_is_unknown_up_to_4_2(release: tuple[in
     assert records(led)[-1] == Records.SAFE, "somebody leads throughout"
 
 
+@pytest.mark.parametrize(
+    ("text", "service", "awaits"),
+    [
+        ("kill 1", Service.AT_MINIMUM, [True]),
+        ("power-loss 1", Service.AT_MINIMUM, [True]),
+        ("destroy 1; start 1; wait in-sync; stop 2", Service.AT_MINIMUM, [True, True, False, False]),
+        ("pause 1", Service.AT_MINIMUM, [True]),
+        ("partition 1", Service.REFUSES, [True]),  # it may reach the controller, and nobody else
+        ("stop 1", Service.AT_MINIMUM, [False]),
+        ("roll 1 2 3 wait in-sync", Service.AT_MINIMUM, [False]),
+        ("kill 3", Service.AT_MINIMUM, [False]),  # 1 leads, and leaders stay where they are
+        ("set t min.insync.replicas=1; kill 1", Service.WELL, [False, True]),
+        ("set t min.insync.replicas=1; partition 1", Service.LEADERLESS, [False, True]),  # nobody is left in sync
+        ("set t min.insync.replicas=1; pause 1", Service.WELL, [False, True]),
+    ],
+)
+def test_who_ends_without_a_word_is_missed_once_its_session_ends(
+    text: str, service: Service, awaits: list[bool]
+) -> None:
+    """That gap is said, and counts for nothing; what lasts longer counts. It was 0 and "all take writes throughout"
+    of `kill 1`, and 1 of `pause 1`."""
+    whole = drilled(cluster_of(2), text)
+    assert min(services(whole)) is service
+    assert [o.awaits_session for o in whole.partitions[0].outcomes] == [False, *awaits]
+    assert bool(whole.awaiting_session) is any(awaits)
+
+
 def test_flushed_records_survive_a_power_loss() -> None:
     cluster = cluster_of(1)
     topic = cluster.topics[0]

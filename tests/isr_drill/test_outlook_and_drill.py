@@ -110,8 +110,7 @@ def test_an_outlook_is_what_the_drill_says(release: Release, *, is_live: bool) -
 def test_an_outlook_that_leaves_out_what_stood_still_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: that a partition refuses writes already is a reason to leave out that nobody leads it."""
 
-    plain = outlook.deed
-    monkeypatch.setattr(outlook, "deed", lambda *asked: attrs.evolve(plain(*asked), stops=()))
+    monkeypatch.setattr(outlook, "STOPPED", ())
     cluster = read(description((LEADS, ELIGIBLE), 2))
     assert len(differences(cluster, (4, 4), Explorations(60.0))) == 2
 

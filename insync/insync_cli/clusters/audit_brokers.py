@@ -9,6 +9,7 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.clusters.audit_text import some_names
+from insync_cli.clusters.drill_text import TIMEOUT
 from insync_cli.omissions import omissions_text
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ def rows(outlooks: Iterable[Outlook]) -> list[tuple[str, str, str]]:
 
 
 def footnotes(outlooks: Iterable[Outlook]) -> list[str]:
-    """Why something is UNKNOWN, each reason once."""
+    """What a failure does besides, and why something is UNKNOWN, each reason once."""
     reasons = dict.fromkeys(d.because for o in outlooks for d in (o.restart, o.failure) if d.because)
-    return [f"UNKNOWN: {reason}" for reason in reasons]
+    gap = f"What a broker leads that is gone has no leader until its session ends ({TIMEOUT})"
+    return [*([gap] if outlooks else []), *(f"UNKNOWN: {reason}" for reason in reasons)]
 
 
 def verdict(outlooks: Sequence[Outlook], omissions: int = 0) -> str:

@@ -32,7 +32,8 @@ insync drill --bootstrap 127.0.0.1:9092 zone-drill.toml --json drill.json"""
 USAGE = Usage(
     "drill",
     "What acknowledged records may be lost by these steps, from the state that a cluster is in now. Exit code 0: none, "
-    "and all partitions have a leader and take writes; 1: one may not; 12: records may be lost; 20: UNKNOWN.",
+    "and all partitions have a leader and take writes, but until a session ends; 1: one may not; 12: records may be "
+    "lost; 20: UNKNOWN.",
     EXAMPLE,
 )
 SECONDS = 20.0

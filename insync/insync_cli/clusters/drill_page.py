@@ -42,7 +42,7 @@ def page_of(answer: Answer) -> str:
     parts = [
         "<h1>What is lost if these steps are taken now?</h1>",
         f'<p class="result">{escape(drill_text.decision(answer))}</p>',
-        *(f"<p>{escape(line)}</p>" for line in [drill_text.what_to_wait_for(answer)] if line),
+        *(f"<p>{escape(line)}</p>" for line in drill_text.beside_decision(answer)),
         f'<p class="quiet">{escape(drill_text.about(answer))}</p>',
         "<h2>Step by step</h2>",
         timeline(answer),

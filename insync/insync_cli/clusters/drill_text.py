@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 
 from insync_cli import terminal
+from insync_cli.exits import Exit
 from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
 from isr_drill.drill import STOPPED, Drill, Mend, PartitionDrill, Records, Service
@@ -31,6 +32,7 @@ WORDS: Final = {
     Service.REFUSES: "refuses acks=all",
     Service.AT_MINIMUM: "at minimum",
 }
+TIMEOUT: Final = "broker.session.timeout.ms, 9 s by default"
 COUNTS: Final = ("may be lost", "unknown", "safe", "of these no leader or no writes")
 """The columns of a count, after what is counted."""
 HEADER: Final = ("step", "no leader", "refuses", "at minimum", "may be lost", "unknown", "safe", "the worst, by name")
@@ -88,8 +90,25 @@ def decision_for_topics(answer: Answer) -> str:
     stops = whole.with_service(*STOPPED)
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
-    kept = count(len(whole.in_reach), "partition")
-    return f"YES: no acknowledged record of {kept} is lost, and all take writes throughout"
+    kept = f"YES: no acknowledged record of {count(len(whole.in_reach), 'partition')} is lost"
+    gap = until_session_ends(whole)
+    return f"{kept}; {gap}" if gap else f"{kept}, and all take writes throughout"
+
+
+def until_session_ends(whole: Drill) -> str:
+    """Who leads without serving anybody until the controller misses a broker, in words; "" where nobody may."""
+    stops = whole.with_service(*STOPPED)
+    waiting = [p for p in whole.awaiting_session if p not in stops]
+    if not waiting:
+        return ""
+    have = "partition has" if len(waiting) == 1 else "partitions have"
+    return f"{len(waiting):,} {have} no leader until the session of a broker ends ({TIMEOUT}): {names(waiting)}"
+
+
+def beside_decision(answer: Answer) -> list[str]:
+    """What belongs to a decision that is not YES or NO: what to wait for, and who has no leader for a while."""
+    gap = until_session_ends(answer.drill) if answer.code in (Exit.AT_RISK, Exit.INCONCLUSIVE) else ""
+    return list(filter(None, [what_to_wait_for(answer), f"Beside that {gap}" if gap else ""]))
 
 
 def what_to_wait_for(answer: Answer) -> str:
@@ -160,8 +179,8 @@ def show(out: Console, answer: Answer) -> None:
     """The decision first, then a line a step, then the worst partition's story."""
     whole = answer.drill
     terminal.print_wrapped(out, decision(answer), 0)
-    if waiting := what_to_wait_for(answer):
-        terminal.print_wrapped(out, waiting, 0)
+    for line in beside_decision(answer):
+        terminal.print_wrapped(out, line, 0)
     shown = range(len(whole.steps) + 1)
     left_out = len(shown) - MOST_STEPS if len(shown) > MOST_STEPS + 1 else 0
     rows = [row(whole, step) for step in (*shown[: len(shown) - left_out - 1], shown[-1])]
@@ -245,7 +264,7 @@ def markdown(answer: Answer) -> str:
     """The same for a ticket, with all of the story."""
     whole, worst = answer.drill, answer.drill.worst
     lines = ["# insync drill", "", decision(answer), ""]
-    lines += [line for text in [what_to_wait_for(answer)] if text for line in (text, "")]
+    lines += [line for text in beside_decision(answer) for line in (text, "")]
     lines += [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
     lines += [f"| {' | '.join(row(whole, step))} |" for step in range(len(whole.steps) + 1)]
     if worst is not None and worst.way is not None:
@@ -281,11 +300,18 @@ def document(answer: Answer) -> dict[str, object]:
                 "partition": p.partition.name,
                 "touched": p.is_touched,
                 "outcomes": [
-                    {"records": _word(o.records), "service": _word(o.service), "because": o.because} for o in p.outcomes
+                    {
+                        "records": _word(o.records),
+                        "service": _word(o.service),
+                        "awaits_session": o.awaits_session,
+                        "because": o.because,
+                    }
+                    for o in p.outcomes
                 ],
             }
             for p in whole.partitions
         ],
+        "awaiting_session": [p.partition.name for p in whole.awaiting_session],
         "by_topic": [dict(zip(("topic", *COUNTS), r, strict=True)) for r in by_topic(whole)],
         "by_broker": [dict(zip(("broker", *COUNTS), r, strict=True)) for r in by_broker(whole)],
         "worst": None
