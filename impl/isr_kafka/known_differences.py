@@ -18,6 +18,12 @@ LAST_MEMBER: Final = (
 )
 """How difference M shows."""
 
+EMPTY_EPOCH: Final = (
+    ("missing action", "leader_answers_fetch"),
+    ("unexpected action", "leader_answers_diverging"),
+)
+"""How difference O shows."""
+
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
 Explain: TypeAlias = Callable[[str, Values, str, Values, Sequence[Place]], str]
@@ -53,6 +59,10 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         return "N: an index of the ELR that is not emptied with it strikes a broker twice"
     if (kind, action) == ("missing action", "controller_unfences") and _another_may_lead(before, parameters):
         return "L: a session that comes back has the controller elect another broker that may lead"
+    if (kind, action) in EMPTY_EPOCH and _may_have_led_without_a_record(before, parameters):
+        return "O: who led an epoch without a record in it is told once more where the logs part"
+    if before.get("unclean_enabled") and _elects_unclean(kind, before, action, parameters):
+        return "P: with unclean.leader.election.enable somebody is elected in the step that leaves nobody else"
     tells = (kind, action) == ("unexpected action", "controller_learns_directory") and _is_due(before)
     if tells or (kind == "inconsistent state" and action in CHANGES and _completes(before, places)):
         return "K: a reassignment that waits may be complete with any change of the partition"
@@ -219,6 +229,38 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
         and changed <= {place for place, _, _ in places}
         and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
     )
+
+
+def _may_have_led_without_a_record(before: Values, parameters: Values) -> bool:
+    """LeaderEpochFileCache keeps an entry of each epoch that a leader began, with or without a record.
+
+    A fetch names the last entry. The model's names the epoch of the last record, so it takes an epoch between that and
+    the one of the fetch.
+    """
+    follower = cast("str", parameters["follower"])
+    asks = cast("Values", before["fetch"])[follower] == "requested"
+    of_record = cast("int", cast("Values", before["fetch_last_epoch"])[follower])
+    return asks and cast("int", cast("Values", before["fetch_epoch"])[follower]) > of_record + 1
+
+
+def _elects_unclean(kind: str, before: Values, action: str, parameters: Values) -> bool:
+    """PartitionChangeBuilder.electAnyLeader: where nobody else may lead, any replica with a session does.
+
+    In the model nobody leads, until a step of its own.
+    """
+    away = _names(before["fenced"]) | _names(before.get("shutting_down", ())) | _names(before.get("elsewhere", ()))
+    leader, r = before["controller_leader"], cast("str", parameters.get("r", ""))
+    may_lead = _names(before["controller_isr"]) or _names(before["controller_elr"])
+    others = _names(before["replicas"]) - away - {r}
+    match kind, action:
+        case ("missing action", "controller_fences_last_leader"):
+            return leader == r and bool(others)
+        case ("unexpected action", "controller_fences_leader"):
+            return leader == r and parameters["successor"] in others and not may_lead & others
+        case ("missing action", "controller_unfences"):
+            return leader is None and r in _names(before["replicas"]) - may_lead
+        case _:
+            return False
 
 
 def _another_may_lead(before: Values, parameters: Values) -> bool:

@@ -52,6 +52,12 @@ final class ControllerSteps {
         List.of(Steps::everyMinimum),
         (w, p) -> setsMinimum(w, p.number("value")));
     steps.add(
+        "controller_switches_unclean_election", List.of(), (w, p) -> switchesUnclean(w));
+    steps.add(
+        "controller_elects_unclean_since_switched",
+        List.of("leader"),
+        (w, p) -> electsUncleanInTime(w, p.broker("leader")));
+    steps.add(
         "controller_starts_reassignment",
         List.of("target"),
         List.of(Steps::everySet),
@@ -169,6 +175,12 @@ final class ControllerSteps {
     }
     world.history.minimumChanges++;
     least(world);
+  }
+
+  private static void switchesUnclean(World world) {
+    within(world.history.uncleanSwitches < world.settings.uncleanSwitches());
+    world.history.uncleanSwitches++;
+    world.decides().setUnclean(!world.controller().unclean());
   }
 
   /** What the controller has for the partition before somebody asks for other replicas. */
@@ -365,15 +377,29 @@ final class ControllerSteps {
 
   private static void electsUnclean(World world, int leader) {
     PartitionRegistration before = world.controller().partition();
-    if (!world.settings.unclean() || before.leader >= 0) {
+    if (!world.settings.unclean() || !world.unclean() || before.leader >= 0) {
       throw Refused.because("nobody wants an unclean election");
     }
     HeldController controller = world.decides();
     controller.prefer(leader);
-    if (!controller.elect(true)
-        || controller.partition().leader != leader
-        || clean(before, leader)) {
+    elected(controller.elect(true), controller, leader, before);
+  }
+
+  private static void elected(
+      boolean changed, HeldController controller, int leader, PartitionRegistration before) {
+    if (!changed || controller.partition().leader != leader || clean(before, leader)) {
       throw Refused.because("it is not elected so");
     }
+  }
+
+  /** Unclean elections were switched on while nobody leads: the controller looks now and then. */
+  private static void electsUncleanInTime(World world, int leader) {
+    PartitionRegistration before = world.controller().partition();
+    if (world.settings.unclean() || before.leader >= 0) {
+      throw Refused.because("nothing was switched on, or somebody leads");
+    }
+    HeldController controller = world.decides();
+    controller.prefer(leader);
+    elected(controller.electUncleanLeaders(), controller, leader, before);
   }
 }

@@ -16,6 +16,7 @@ final class History {
   int shutdowns;
   int reassignments;
   int minimumChanges;
+  int uncleanSwitches;
   int disksReplaced;
   int directoriesRemoved;
   int copies;
@@ -39,6 +40,7 @@ final class History {
     made.shutdowns = shutdowns;
     made.reassignments = reassignments;
     made.minimumChanges = minimumChanges;
+    made.uncleanSwitches = uncleanSwitches;
     made.disksReplaced = disksReplaced;
     made.directoriesRemoved = directoriesRemoved;
     made.copies = copies;

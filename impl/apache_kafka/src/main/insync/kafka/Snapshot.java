@@ -218,8 +218,8 @@ final class Snapshot {
       state.put("minimum_changes", told.minimumChanges);
       state.put("disks_replaced", told.disksReplaced);
       state.put("directories_removed", told.directoriesRemoved);
-      state.put("unclean_switches", 0); // not driven: Kafka elects in the step that loses the leader
-      state.put("unclean_enabled", world.settings.unclean());
+      state.put("unclean_switches", told.uncleanSwitches);
+      state.put("unclean_enabled", world.unclean());
       state.put("copies", told.copies);
       state.put("late_news", told.lateNews);
       state.put("least", told.least);

@@ -65,6 +65,9 @@ final class World {
             settings.minInsync(),
             settings.flushAlways(),
             Steering.ELIGIBLE_REPLICAS);
+    if (switched()) {
+      made.setUnclean(settings.unclean());
+    }
     controller = new Slot<>(made);
     machines = none(settings.replicas());
     own = new boolean[settings.replicas()];
@@ -107,6 +110,16 @@ final class World {
 
   int size() {
     return machines.length;
+  }
+
+  /** Whether the topic has the setting: without a budget to switch it, an operator elects. */
+  private boolean switched() {
+    return settings.uncleanSwitches() > 0;
+  }
+
+  /** Whether a replica that is not eligible may be elected. */
+  boolean unclean() {
+    return switched() ? controller.part.unclean() : settings.unclean();
   }
 
   /** A broker's machine, to look at. */

@@ -77,6 +77,7 @@ public final class HeldController {
 
   private static final long FIRST_EPOCH = 1000;
   private static final String MINIMUM = "min.insync.replicas";
+  private static final String UNCLEAN = "unclean.leader.election.enable";
   private static final ConfigResource TOPIC_RESOURCE =
       new ConfigResource(ConfigResource.Type.TOPIC, TOPIC);
   private static final ConfigResource EVERY_BROKER =
@@ -187,12 +188,36 @@ public final class HeldController {
    */
   public void setMinimum(int replicas) {
     ConfigResource of = minimum() == replicas ? EVERY_BROKER : TOPIC_RESOURCE;
+    set(of, MINIMUM, Integer.toString(replicas));
+  }
+
+  /** unclean.leader.election.enable of the topic, or of all brokers. */
+  public boolean unclean() {
+    return configs.uncleanLeaderElectionEnabledForTopic(TOPIC);
+  }
+
+  /** Somebody sets unclean.leader.election.enable of the topic: nobody is elected with that. */
+  public void setUnclean(boolean enabled) {
+    set(TOPIC_RESOURCE, UNCLEAN, Boolean.toString(enabled));
+  }
+
+  /**
+   * What happens each unclean.leader.election.interval.ms:
+   * ReplicationControlManager.maybeElectUncleanLeaders.
+   */
+  public boolean electUncleanLeaders() {
+    ControllerResult<Boolean> result = replication.maybeElectUncleanLeaders();
+    replay(result.records());
+    return !result.records().isEmpty();
+  }
+
+  /** ConfigurationControlManager.incrementalAlterConfigs. */
+  private void set(ConfigResource of, String name, String setting) {
     Map.Entry<AlterConfigOp.OpType, String> value =
-        Map.entry(AlterConfigOp.OpType.SET, Integer.toString(replicas));
+        Map.entry(AlterConfigOp.OpType.SET, setting);
     ControllerResult<?> result =
         (ControllerResult<?>)
-            Wiring.call(
-                configs, "incrementalAlterConfigs", Map.of(of, Map.of(MINIMUM, value)), false);
+            Wiring.call(configs, "incrementalAlterConfigs", Map.of(of, Map.of(name, value)), false);
     if (((ApiError) ((Map<?, ?>) result.response()).get(of)).isFailure()) {
       throw new IllegalStateException(result.response().toString());
     }
@@ -327,19 +352,24 @@ public final class HeldController {
     return log;
   }
 
-  /** How many records there are up to the last that sets a configuration. */
+  /** Whether a record sets what brokers go by: unclean elections are the controller's. */
+  private static boolean configuresBrokers(ApiMessage message) {
+    return message instanceof ConfigRecord record && !record.name().equals(UNCLEAN);
+  }
+
+  /** How many records there are up to the last that sets a configuration of brokers. */
   public int configuredBy() {
     int last = log.size();
-    while (!(log.get(last - 1) instanceof ConfigRecord)) {
+    while (!configuresBrokers(log.get(last - 1))) {
       last--;
     }
     int record = last;
     return ends.stream().filter(end -> end >= record).findFirst().orElseThrow();
   }
 
-  /** Whether a configuration is set after the first so many records, and up to others. */
+  /** Whether a configuration of brokers is set after the first so many records, and up to others. */
   public boolean configures(int from, int to) {
-    return log.subList(from, Math.max(from, to)).stream().anyMatch(ConfigRecord.class::isInstance);
+    return log.subList(from, Math.max(from, to)).stream().anyMatch(HeldController::configuresBrokers);
   }
 
   /** The batches after the first so many records: the records of one decision are one batch. */
