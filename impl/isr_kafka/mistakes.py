@@ -46,6 +46,7 @@ AT_WORK: Final = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes":
 SETTINGS_CHANGE: Final = {**AT_WORK, "reassignments": 0, "minimum_changes": 1}
 SOMEBODY_REASSIGNS: Final = {**AT_WORK, "reassignments": 1, "min_insync": 1}
 REQUEST_COPIED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "copies": 1}
+UNCLEAN_SWITCHED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "unclean_switches": 1}
 DISK_REPLACED: Final = {**AT_WORK, "isr_changes": 3}
 
 MISTAKES: Final = (
@@ -264,6 +265,15 @@ MISTAKES: Final = (
         "a replica leads from a directory that its broker does not have, as far as the controller knows (KIP-858)",
         {**DISK_REPLACED, "isr_changes": 4},
         "kafka-4.4-new-directory",
+    ),
+    Mistake(
+        "never-unclean",
+        f"{CONTROLLER}.ConfigurationControlManager",
+        "uncleanLeaderElectionEnabledForTopic",
+        "false",
+        "nobody is elected where unclean.leader.election.enable was switched on while nobody led",
+        UNCLEAN_SWITCHED,
+        "kafka-4.4",
     ),
 )
 

@@ -7,6 +7,9 @@ from isr_kafka.known_differences import Place, explain
 BEFORE: dict[str, object] = {
     "follower_end": {"r1": {"r1": None, "r2": 1}, "r2": {"r1": None, "r2": None}},
     "fetch_offset": {"r1": 0, "r2": 1},
+    "fetch": {"r1": "none", "r2": "requested"},
+    "fetch_epoch": {"r1": 0, "r2": 1},
+    "fetch_last_epoch": {"r1": 0, "r2": 0},
     "high_watermark": {"r1": 0, "r2": 0},
     "acked": [],
     "committed": [],
@@ -267,6 +270,64 @@ def test_a_broker_that_is_struck_twice_is_difference_n(
     before: dict[str, object], places: list[Place], known: bool
 ) -> None:
     assert explain(KIND, before, "broker_restarts", {"r": "r3"}, places).startswith("N:") == known
+
+
+LATER = {"fetch_epoch": {"r1": 0, "r2": 2}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "before", "known"),
+    [
+        ("missing action", ACTION, BEFORE | LATER, True),
+        ("unexpected action", "leader_answers_diverging", BEFORE | LATER, True),
+        ("missing action", ACTION, BEFORE, False),
+        ("unexpected action", ACTION, BEFORE | LATER, False),
+        ("missing action", "leader_answers_diverging", BEFORE | LATER, False),
+        ("missing action", ACTION, BEFORE | LATER | {"fetch": {"r2": "answered"}}, False),
+        ("missing action", ACTION, BEFORE | LATER | {"fetch_last_epoch": {"r2": 1}}, False),
+    ],
+)
+def test_an_epoch_between_the_last_record_and_the_fetch_is_difference_o(
+    kind: str, action: str, before: dict[str, object], known: bool
+) -> None:
+    assert explain(kind, before, action, GIVEN, []).startswith("O:") == known
+
+
+ENABLED: dict[str, object] = {
+    "unclean_enabled": True,
+    "replicas": ["r1", "r2"],
+    "fenced": [],
+    "controller_leader": "r1",
+    "controller_isr": ["r1"],
+    "controller_elr": [],
+    "last_known_leader": None,
+}
+LED_BY_NOBODY = ENABLED | {"controller_leader": None, "fenced": ["r1", "r2"]}
+FENCES: dict[str, object] = {"r": "r1"}
+SUCCEEDS = FENCES | {"successor": "r2"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "before", "given", "known"),
+    [
+        ("missing action", "controller_fences_last_leader", ENABLED, FENCES, True),
+        ("unexpected action", "controller_fences_leader", ENABLED, SUCCEEDS, True),
+        ("missing action", "controller_unfences", LED_BY_NOBODY, {"r": "r2"}, True),
+        ("missing action", "controller_fences_last_leader", ENABLED | {"unclean_enabled": False}, FENCES, False),
+        ("missing action", "controller_fences_last_leader", ENABLED | {"fenced": ["r2"]}, FENCES, False),
+        ("missing action", "controller_fences_last_leader", ENABLED | {"replicas": ["r1"]}, FENCES, False),
+        ("missing action", "controller_fences_leader", ENABLED, SUCCEEDS, False),
+        ("unexpected action", "controller_fences_leader", ENABLED | {"controller_isr": ["r1", "r2"]}, SUCCEEDS, False),
+        ("unexpected action", "controller_fences_leader", ENABLED | {"fenced": ["r2"]}, SUCCEEDS, False),
+        ("unexpected action", "controller_fences_leader", ENABLED | {"unclean_enabled": False}, SUCCEEDS, False),
+        ("missing action", "controller_unfences", LED_BY_NOBODY, {"r": "r1"}, False),
+        ("missing action", "controller_unfences", ENABLED, {"r": "r2"}, False),
+    ],
+)
+def test_an_election_in_the_step_that_leaves_nobody_else_is_difference_p(
+    kind: str, action: str, before: dict[str, object], given: dict[str, object], known: bool
+) -> None:
+    assert explain(kind, before, action, given, []).startswith("P:") == known
 
 
 HEARS = "leader_hears_known_version"
