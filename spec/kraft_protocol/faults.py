@@ -22,6 +22,7 @@ from kraft_protocol.state import (
     log_end,
 )
 from kraft_protocol.voter import (
+    VoterState,
     becomes,
     candidate,
     commits_alone,
@@ -112,19 +113,14 @@ def is_former_leader(s: State, r: Voter) -> Bool:
     return s.leader[r] == r
 
 
-@action
-def voter_starts(old: State, new: State, r: Voter) -> Step:
-    """A process starts with what is on its disk: who stood for election still stands, who followed still follows.
-
-    Who followed somebody that is not in its voter set does not know where that is, and an only voter leads at once.
-    QuorumState.initialize, KafkaRaftClient.initialize.
-    """
+def starts(old: State, new: State, r: Voter, former_leader: VoterState) -> Step:
+    """A process starts with what is on its disk; who led its epoch, as this says."""
     leader, alone = old.leader[r], is_only_voter(old, r)
     is_reachable = ~DYNAMIC | exists(leader == q for q in electors(old, r))
     n = first_of(
         unchanged(old, r),
         (alone, new_leader(old, r, old.epoch[r] + 1)),
-        (is_former_leader(old, r), resigned(old, r)),
+        (is_former_leader(old, r), former_leader),
         ((old.vote[r] == r) & (leader == NONE), candidate(old, r, old.epoch[r])),
         ((leader != NONE) & is_reachable, follower(old, r, old.epoch[r], leader)),
     )
@@ -135,3 +131,13 @@ def voter_starts(old: State, new: State, r: Voter) -> Step:
         *becomes(old, new, r, n),
         *commits_alone(old, new, r, n),
     )
+
+
+@action
+def voter_starts(old: State, new: State, r: Voter) -> Step:
+    """A process starts with what is on its disk: who stood for election still stands, who followed still follows.
+
+    Who followed somebody that is not in its voter set does not know where that is, and an only voter leads at once.
+    QuorumState.initialize, KafkaRaftClient.initialize.
+    """
+    return starts(old, new, r, resigned(old, r))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import Bool, Step, action, define, forall, step, when
+from isr_lang import Bool, Step, action, always, define, forall, step, when
 from kraft_model import KRAFT
 from kraft_protocol.designs.noted_end import (
     NotedEnd,
@@ -14,6 +14,7 @@ from kraft_protocol.designs.noted_end import (
     voter_notes_end,
 )
 from kraft_protocol.elections import up_to_date
+from kraft_protocol.faults import is_former_leader, starts
 from kraft_protocol.leadership import hears_who_leads, with_news_of_leader
 from kraft_protocol.messages import arrives
 from kraft_protocol.promises import (
@@ -23,8 +24,8 @@ from kraft_protocol.promises import (
     watermark_is_committed,
     watermark_within_log,
 )
-from kraft_protocol.state import RESTARTS, Answer, Offset, Request, Role, State, Voter, log_end
-from kraft_protocol.voter import becomes, stopped
+from kraft_protocol.state import LOG, RESTARTS, Answer, Offset, Request, Role, State, Voter, leads, log_end
+from kraft_protocol.voter import becomes, new_leader, stopped
 
 # A disk is lost
 
@@ -71,6 +72,27 @@ def unflushed_records_are_lost(old: State, new: State, r: Voter, survivors: Offs
     )
 
 
+@action
+def former_leader_leads(old: State, new: State, r: Voter) -> Step:
+    """A process starts with what is on its disk. Who led its epoch leads it once more, and appends a LeaderChange."""
+    room = ~is_former_leader(old, r) | (log_end(old, r) < LOG)
+    return (room, *starts(old, new, r, new_leader(old, r, old.epoch[r])))
+
+
+@always
+def leader_has_its_epoch(s: State) -> Bool:
+    """Where anybody has a record of an epoch, its leader has one.
+
+    So a record is known by its epoch and offset, for a leader only appends (Raft, 5.3).
+    """
+    return forall(
+        (leads(s, r) & (o < log_end(s, q)) & (s.log[q][o] == s.epoch[r])).implies(o < log_end(s, r))
+        for r in Voter.all()
+        for q in Voter.all()
+        for o in Offset.all()
+    )
+
+
 NOT_FLUSHED = (
     KRAFT.replacing(
         "kafka-10533",
@@ -78,10 +100,23 @@ NOT_FLUSHED = (
         because="appends were not flushed (KAFKA-10533).",
         voter_crashes=unflushed_records_are_lost,
     )
+    .promising(leader_has_its_epoch)
     .with_defaults(restarts=1)
     .failing(
         "what a majority had is then on fewer disks.", leaders_complete, watermark_is_committed, committed_only_grows
     )
+)
+LEADS_AGAIN = NOT_FLUSHED.replacing(
+    "kafka-10527",
+    "KRaft where a leader that starts again leads the same epoch, without what had not reached its disk",
+    because="a voter started in the role that it had (KAFKA-10527); today it has resigned.",
+    voter_starts=former_leader_leads,
+).failing(
+    "others have records of its epoch that it lacks, and it writes others there.",
+    leader_has_its_epoch,
+    leaders_complete,
+    watermark_is_committed,
+    committed_only_grows,
 )
 
 # The rule of the own epoch, off by one
@@ -171,4 +206,4 @@ NOTED_END = (
     .extending(voter_starts=memory_is_lost)
 )
 
-DESIGNS = (LOST_DISK, TRUNCATES_BELOW, NOT_FLUSHED, OFF_BY_ONE, RESIGNED_LEADER, CLEARED_FETCH, NOTED_END)
+DESIGNS = (LOST_DISK, TRUNCATES_BELOW, NOT_FLUSHED, LEADS_AGAIN, OFF_BY_ONE, RESIGNED_LEADER, CLEARED_FETCH, NOTED_END)
