@@ -61,7 +61,7 @@ def explain(kind: str, before: Values, action: str, parameters: Values, places: 
         return "L: a session that comes back has the controller elect another broker that may lead"
     if (kind, action) in EMPTY_EPOCH and _may_have_led_without_a_record(before, parameters):
         return "O: who led an epoch without a record in it is told once more where the logs part"
-    if before.get("unclean_enabled") and _elects_unclean(kind, before, action, parameters):
+    if before.get("unclean_enabled") and _elects_unclean(kind, before, action, parameters, places):
         return "P: with unclean.leader.election.enable somebody is elected in the step that leaves nobody else"
     tells = (kind, action) == ("unexpected action", "controller_learns_directory") and _is_due(before)
     if tells or (kind == "inconsistent state" and action in CHANGES and _completes(before, places)):
@@ -94,25 +94,34 @@ def _names(value: object) -> set[str]:
     return set(cast("Sequence[str]", value))
 
 
+def _away(before: Values) -> set[str]:
+    """Who may not lead: without a session, about to stop, or in a directory that the controller does not know of."""
+    return _names(before["fenced"]) | _names(before.get("shutting_down", ())) | _names(before.get("elsewhere", ()))
+
+
 def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
     """PartitionChangeBuilder.electLeader looks at each change whether the leader may lead, and one that is shutting
     down may not (ReplicationControlManager.LeaderAcceptor).
 
-    So a member that is available leads, in the next epoch, or nobody. In the model the leader stays, so another action
-    is taken there, or none.
+    So a member that is available leads, in the next epoch, or with unclean elections another replica, or nobody. In
+    the model the leader stays, so another action is taken there, or none.
     """
     leader = cast("str | None", before.get("controller_leader"))
     if leader is None or leader not in _names(before.get("shutting_down", ())):
         return False
     other = cast("str", parameters.get("r", leader))
-    away = _names(before["fenced"]) | _names(before["shutting_down"]) | _names(before.get("elsewhere", ()))
-    available = _names(before["controller_isr"]) - away
+    available = _names(before["controller_isr"]) - _away(before)
+    unclean = bool(before.get("unclean_enabled")) and not available
+    if unclean:
+        available = _names(before["replicas"]) - _away(before)
     if kind == "missing action":
         reassigns = action in ("controller_reassigns_at_once", "controller_cancels_reassignment")
         stays = reassigns and parameters["leader"] == leader
         return not places and (stays or (action == "controller_fences_follower" and other != leader))
     if kind == "unexpected action":
         return _elects_another(action, parameters, leader, other, available)
+    if unclean and available:
+        return action in CHANGES and _one_leads(before, available, places)
     by_place = {place: (model, kafka) for place, model, kafka in places}
     elected = by_place.get("controller_leader", (leader, leader))[1]
     expected_values: dict[str, Sequence[object]] = {
@@ -243,24 +252,42 @@ def _may_have_led_without_a_record(before: Values, parameters: Values) -> bool:
     return asks and cast("int", cast("Values", before["fetch_epoch"])[follower]) > of_record + 1
 
 
-def _elects_unclean(kind: str, before: Values, action: str, parameters: Values) -> bool:
+def _elects_unclean(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
     """PartitionChangeBuilder.electAnyLeader: where nobody else may lead, any replica with a session does.
 
     In the model nobody leads, until a step of its own.
     """
-    away = _names(before["fenced"]) | _names(before.get("shutting_down", ())) | _names(before.get("elsewhere", ()))
     leader, r = before["controller_leader"], cast("str", parameters.get("r", ""))
-    may_lead = _names(before["controller_isr"]) or _names(before["controller_elr"])
-    others = _names(before["replicas"]) - away - {r}
+    eligible = _names(before["controller_isr"]) or _names(before["controller_elr"])
+    others = _names(before["replicas"]) - _away(before) - {r}
     match kind, action:
         case ("missing action", "controller_fences_last_leader"):
             return leader == r and bool(others)
         case ("unexpected action", "controller_fences_leader"):
-            return leader == r and parameters["successor"] in others and not may_lead & others
+            return leader == r and parameters["successor"] in others and not eligible & others
         case ("missing action", "controller_unfences"):
-            return leader is None and r in _names(before["replicas"]) - may_lead
+            return leader is None and bool(others | (_names(before["replicas"]) & {r}) - eligible)
+        case ("inconsistent state", "broker_restarts"):
+            return leader is None and _one_leads(before, others - eligible, places)
         case _:
             return False
+
+
+def _one_leads(before: Values, candidates: set[str], places: Sequence[Place]) -> bool:
+    """Whether one of these leads, alone in the ISR, in the next epoch and version, and nothing else differs."""
+    by_place = {place: kafka for place, _, kafka in places}
+    elected = by_place.get("controller_leader")
+    expected_values: dict[str, Sequence[object]] = {
+        "controller_leader": [elected],
+        "controller_isr": [[elected]],
+        "controller_elr": [[]],
+        "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
+        "controller_partition_epoch": [cast("int", before["controller_partition_epoch"]) + 1],
+        "last_known_leader": [None],
+    }
+    return elected in candidates and all(
+        place in expected_values and kafka in expected_values[place] for place, kafka in by_place.items()
+    )
 
 
 def _another_may_lead(before: Values, parameters: Values) -> bool:
@@ -270,11 +297,10 @@ def _another_may_lead(before: Values, parameters: Values) -> bool:
     """
     if before["controller_leader"] is not None:
         return False
-    away = _names(before["fenced"]) | _names(before.get("shutting_down", ())) | _names(before.get("elsewhere", ()))
     isr, elr = _names(before["controller_isr"]), _names(before["controller_elr"])
     last = before["last_known_leader"]
     may_lead = isr or elr or ({cast("str", last)} if last is not None else set[str]())
-    return bool(may_lead - away - {cast("str", parameters["r"])})
+    return bool(may_lead - _away(before) - {cast("str", parameters["r"])})
 
 
 def _is_last_member(before: Values, parameters: Values) -> bool:

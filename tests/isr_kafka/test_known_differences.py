@@ -330,6 +330,41 @@ def test_an_election_in_the_step_that_leaves_nobody_else_is_difference_p(
     assert explain(kind, before, action, given, []).startswith("P:") == known
 
 
+STRUCK = ENABLED | {
+    "replicas": ["r1", "r2", "r3"],
+    "fenced": ["r1"],
+    "controller_leader": None,
+    "controller_epoch": 1,
+    "controller_partition_epoch": 4,
+}
+ONE_LEADS: list[Place] = [
+    ("controller_leader", None, "r2"),
+    ("controller_isr", [], ["r2"]),
+    ("controller_epoch", 1, 2),
+    ("last_known_leader", "r1", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "places", "letter"),
+    [
+        (STRUCK, ONE_LEADS, "P"),
+        (STRUCK | {"shutting_down": ["r3"], "controller_leader": "r3", "controller_isr": ["r3"]}, ONE_LEADS[:3], "F"),
+        (STRUCK | {"unclean_enabled": False}, ONE_LEADS, ""),
+        (STRUCK | {"fenced": ["r1", "r2"]}, ONE_LEADS, ""),
+        (STRUCK | {"controller_leader": "r3"}, ONE_LEADS, ""),
+        (STRUCK, ONE_LEADS[1:], ""),
+        (STRUCK, [*ONE_LEADS[:2], ("controller_epoch", 1, 3)], ""),
+        (STRUCK, [ONE_LEADS[0], ("controller_isr", [], ["r2", "r3"])], ""),
+        (STRUCK, [*ONE_LEADS, ("committed", [0], [])], ""),
+    ],
+)
+def test_a_registration_that_strikes_the_last_brings_an_unclean_leader(
+    before: dict[str, object], places: list[Place], letter: str
+) -> None:
+    assert explain(KIND, before, "broker_restarts", FENCES, places)[:1] == letter
+
+
 HEARS = "leader_hears_known_version"
 SET: dict[str, object] = {"minimum": 2, "own_minimum": {"r1": 1, "r2": 1}}
 OWN: list[Place] = [("own_minimum[r1]", 1, 2)]

@@ -47,7 +47,7 @@ MISTAKES = (
     Mistake("kraft-any-fetch", "logs-match", 14, {**THREE, "epochs": 2}),
     Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft", {"lost_disks": 0}),
     Mistake("kafka-10533", "leaders-complete", 18, {"voters": 2, "epochs": 2, "restarts": 1}),
-    Mistake("kafka-10527", "leader-has-its-epoch", 13, {"voters": 2, "epochs": 1, "restarts": 1}, "kafka-10533"),
+    Mistake("kafka-10527", "leader-has-its-epoch", 13, {"voters": 2, "epochs": 2, "restarts": 1}, "kafka-10533"),
     Mistake("kafka-20895", OBSTACLE, 15, THREE, "kraft-notes-end"),
     Mistake("kraft-end-clears-fetch", OBSTACLE, 15, THREE, "kraft-notes-end"),
     Mistake("kafka-16530", "committed-by-majority", 10, {"voters": 2, "epochs": 1, "log": 2}, "kraft-853"),

@@ -341,9 +341,10 @@ final class ControllerSteps {
       returns(world, r);
     }
     PartitionRegistration before = world.controller().partition();
-    String is =
-        clean(before, r) ? "controller_elects_returned" : "controller_elects_last_known_leader";
-    if (before.leader >= 0) {
+    boolean clean = clean(before, r);
+    String is = clean ? "controller_elects_returned" : "controller_elects_last_known_leader";
+    boolean last = before.isr.length + before.elr.length == 0 && contains(before.lastKnownElr, r);
+    if (before.leader >= 0 || world.electsUnclean() && !clean && !last) {
       throw Refused.because("it is not elected so");
     }
     HeldController controller = world.decides();

@@ -65,7 +65,7 @@ final class World {
             settings.minInsync(),
             settings.flushAlways(),
             Steering.ELIGIBLE_REPLICAS);
-    if (switched()) {
+    if (hasSetting()) {
       made.setUnclean(settings.unclean());
     }
     controller = new Slot<>(made);
@@ -113,13 +113,18 @@ final class World {
   }
 
   /** Whether the topic has the setting: without a budget to switch it, an operator elects. */
-  private boolean switched() {
+  private boolean hasSetting() {
     return settings.uncleanSwitches() > 0;
+  }
+
+  /** Whether Kafka itself elects a replica that is not eligible, in the step that leaves no other. */
+  boolean electsUnclean() {
+    return hasSetting() && controller.part.unclean();
   }
 
   /** Whether a replica that is not eligible may be elected. */
   boolean unclean() {
-    return switched() ? controller.part.unclean() : settings.unclean();
+    return hasSetting() ? controller.part.unclean() : settings.unclean();
   }
 
   /** A broker's machine, to look at. */
