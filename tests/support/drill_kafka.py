@@ -473,6 +473,10 @@ class KafkaTrial:
         away = {b for b in case.replicas if b not in self.kafka.running or b in self.paused}
         self.wait(lambda: away.isdisjoint(self.alive()))
         self.wait(lambda: away.isdisjoint(self.partition(topic).isr) or len(away) == len(case.replicas), 15)
+        seen, acked = self.partition(topic), len(writer.acked)
+        if away and seen.leader is not None and len(seen.isr) >= case.minimum:
+            # What was acknowledged before the past is on the disks of those that are away, too.
+            self.wait(lambda: len(writer.acked) > acked, 15)
         return topic, writer
 
     def steps(self, case: KafkaCase, topic: str, text: str, quorum: Voters = NOBODY_TOLD) -> tuple[RunbookStep, ...]:
