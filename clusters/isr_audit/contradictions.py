@@ -16,6 +16,8 @@ SINCE_FEATURE: Final[Release] = (4, 0)
 """The first release with the feature (EligibleLeaderReplicasVersion: 3.9.0-rc2 has none)."""
 SINCE_COLUMN: Final[Release] = (3, 8)
 """The first release whose brokers tell Elr (docs/audit.md)."""
+SINCE_KRAFT: Final[Release] = (3, 3)
+"""The first release with KRaft for production (KIP-833)."""
 WITHOUT_ZOOKEEPER: Final[Release] = (4, 0)
 
 
@@ -37,18 +39,27 @@ def eligibility_contradictions(
         yield f"--kafka {release_text(release)}, but {column}"
 
 
-def zookeeper_contradictions(cluster: Cluster, elr: bool | None, exact: Release | None) -> Iterator[str]:
-    """Of a broker that has ZooKeeper, where something else tells that there is none."""
+def zookeeper_contradictions(
+    cluster: Cluster, elr: bool | None, kraft: bool | None, exact: Release | None
+) -> Iterator[str]:
+    """Of ZooKeeper, where something else tells that there is none. `kraft` is of the command line, too."""
     brokers = [b for b, c in cluster.brokers.items() if _is_set(c.get("zookeeper.connect")) and not _has_role(c)]
+    with_zookeeper = [
+        *(["--kraft off"] if kraft is False else []),
+        *(f"{b} has zookeeper.connect without process.roles" for b in brokers),
+    ]
     without = [
+        *(["--kraft on"] if kraft else []),
         *([f"{METADATA_FEATURE} was told, which there is with KRaft only"] * (METADATA_FEATURE in cluster.features)),
         *filter(None, [_column(cluster)]),
         *_on(cluster, elr),
         *([f"the release is {release_text(exact)}"] if exact is not None and exact >= WITHOUT_ZOOKEEPER else []),
         *(f"{b} has process.roles" for b, c in cluster.brokers.items() if _has_role(c)),
     ]
-    if brokers and without:
-        yield f"{brokers[0]} has zookeeper.connect without process.roles, but {without[0]}"
+    if with_zookeeper and without:
+        yield f"{with_zookeeper[0]}, but {without[0]}"
+    if kraft and exact is not None and exact[:2] < SINCE_KRAFT:
+        yield f"--kraft on, but the release is {release_text(exact)}, and KRaft is for production from 3.3 on"
 
 
 def _on(cluster: Cluster, elr: bool | None) -> Iterator[str]:

@@ -10,6 +10,7 @@ import attrs
 
 from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, Release, ids_text, release_text
 from isr_audit.contradictions import (
+    SINCE_KRAFT,
     WITHOUT_ZOOKEEPER,
     eligibility_contradictions,
     zookeeper_contradictions,
@@ -109,23 +110,25 @@ def release_of_level(level: int) -> Release:
     return max(release for first, release in LEVELS.items() if first <= max(level, 1))
 
 
-def running(cluster: Cluster, release: Release | None = None, elr: bool | None = None) -> Running:
-    """What runs, by what was said on the command line, else by what the cluster tells.
+def running(
+    cluster: Cluster, release: Release | None = None, elr: bool | None = None, kraft: bool | None = None
+) -> Running:
+    """What runs, by what was said on the command line, else by what the cluster tells. `kraft`: False is ZooKeeper.
 
     Where it is not told whether eligible leader replicas are on, both may be: `Running.also` is the design with them.
     What contradicts itself is a note, and a doubt.
     """
     exact = release if release is not None else _release_of_cluster(cluster)
     on = elr if elr is not None else _elr(cluster)
-    kraft = _kraft(cluster, exact)
+    has_kraft = _kraft(cluster, exact) if kraft is None else kraft
     notes, doubt = _unknown_release(cluster, on) if exact is None else _release_of_some(cluster, release)
     newest = max(LEVELS.values())
     if exact is not None and exact[:2] > newest:
         says = f"the release is {release_text(exact)}, and {release_text(newest)} is the newest whose design is known"
         notes, doubt = [*notes, f"{says}, so what survives is UNKNOWN"], doubt or says
-    runs = _without_contradictions(cluster, exact, on, kraft)
+    runs = _without_contradictions(cluster, exact, on, has_kraft)
     runs = attrs.evolve(runs, notes=(*notes, *runs.notes), doubt=doubt)
-    return _with_contradictions(runs, cluster, release, elr)
+    return _with_contradictions(runs, cluster, release, elr, kraft)
 
 
 def _without_contradictions(cluster: Cluster, exact: Release | None, on: bool | None, kraft: bool | None) -> Running:
@@ -137,7 +140,7 @@ def _without_contradictions(cluster: Cluster, exact: Release | None, on: bool | 
     notes: list[str] = []
     if kraft is None:
         kraft = False
-        notes.append("whether there is ZooKeeper was not told, and is taken so (give a server.properties)")
+        notes.append("whether there is ZooKeeper was not told, and is taken so (--kraft on or off tells it)")
     if on is None and exact is not None and exact[:2] >= ELR_BY_DEFAULT:
         notes.append(
             "whether eligible leader replicas are on was not told, so what depends on them is UNKNOWN "
@@ -165,11 +168,13 @@ def _open_designs(cluster: Cluster, exact: Release | None, on: bool | None, kraf
     )
 
 
-def _with_contradictions(runs: Running, cluster: Cluster, release: Release | None, elr: bool | None) -> Running:
+def _with_contradictions(
+    runs: Running, cluster: Cluster, release: Release | None, elr: bool | None, kraft: bool | None
+) -> Running:
     """The same with what contradicts itself: the designs of both sides may run, and nothing is said to survive."""
     text = _release_of_cluster(cluster)
     of_elr = list(eligibility_contradictions(cluster, release, elr, runs.release))
-    of_zookeeper = list(zookeeper_contradictions(cluster, elr, runs.release))
+    of_zookeeper = list(zookeeper_contradictions(cluster, elr, kraft, runs.release))
     of_release: list[str] = []
     others: list[str] = []
     is_zookeeper = runs.design in [design for _, design in ZOOKEEPER]
@@ -275,7 +280,7 @@ def _kraft(cluster: Cluster, release: Release | None) -> bool | None:
     }
     if METADATA_FEATURE in cluster.features or settings.get("process.roles") or cluster.has_quorum:
         return True
-    if release is not None and (release >= WITHOUT_ZOOKEEPER or release < (3, 3)):
+    if release is not None and (release >= WITHOUT_ZOOKEEPER or release < SINCE_KRAFT):
         return release >= WITHOUT_ZOOKEEPER
     if any(p.elr is not None for p in cluster.partitions):
         return True

@@ -164,19 +164,21 @@ def audit(
     topics: Names = (),
     kafka: str | None = None,
     elr: bool | None = None,
+    kraft: bool | None = None,
     seconds: float | None = None,
 ) -> AuditAnswer:
     """What a cluster can lose, as `insync audit` says, from files, from the cluster, or from both.
 
     `describe`: files with what Kafka's tools print, or with settings of a broker. `bootstrap`: HOST:PORT of a cluster
     that is asked as an admin client. `client`: a client.properties for that. `topics`: these only. `kafka`: the
-    release, where it is not told. `elr`: whether there are eligible leader replicas, likewise. `seconds`: explore what
-    is not stored for so long each. Exit codes: 0 fine, 1 at risk, 2 a partition has no leader or refuses writes, 20 not
-    decided. Raises: InsyncError. Source: docs/audit.md.
+    release, where it is not told. `elr`: whether there are eligible leader replicas, likewise. `kraft`: whether there
+    is KRaft, likewise; False is ZooKeeper. `seconds`: explore what is not stored for so long each. Exit codes: 0 fine,
+    1 at risk, 2 a partition has no leader or refuses writes, 20 not decided. Raises: InsyncError. Source:
+    docs/audit.md.
     """
     options = {
         **{"describe": describe, "bootstrap": bootstrap, "client": client, "topic": topics, "kafka": kafka},
-        **{"elr": elr, "seconds": seconds},
+        **{"elr": elr, "kraft": kraft, "seconds": seconds},
     }
     with as_errors():
         import attrs
@@ -206,20 +208,21 @@ def drill(
     topics: Names = (),
     kafka: str | None = None,
     elr: bool | None = None,
+    kraft: bool | None = None,
     seconds: float | None = None,
 ) -> DrillAnswer:
     """What is lost by these steps, from the state that a cluster is in now, as `insync drill` says.
 
     `steps`: such as "stop 3" or "destroy 3 7; start 3 7", several of these, or a file of them. `describe`: files with
     what kafka-topics.sh --describe prints, and its like. `bootstrap`, `client`: a cluster that is asked, as of `audit`.
-    `racks`: a file of brokers and their racks. `topics`: these only. `kafka`, `elr`: the release and eligible leader
-    replicas, where they are not told. `seconds`: explore each class of partitions for so long at most. Exit codes: 0
-    safe, 1 a partition may have no leader or refuse writes, 12 records may be lost, 20 unknown. Raises: InsyncError.
-    Source: docs/drill.md.
+    `racks`: a file of brokers and their racks. `topics`: these only. `kafka`, `elr`, `kraft`: the release, eligible
+    leader replicas and KRaft, where they are not told. `seconds`: explore each class of partitions for so long at most.
+    Exit codes: 0 safe, 1 a partition may have no leader or refuse writes, 12 records may be lost, 20 unknown. Raises:
+    InsyncError. Source: docs/drill.md.
     """
     options = {
         **{"describe": describe, "bootstrap": bootstrap, "client": client, "racks": racks, "topic": topics},
-        **{"kafka": kafka, "elr": elr, "seconds": seconds},
+        **{"kafka": kafka, "elr": elr, "kraft": kraft, "seconds": seconds},
     }
     with as_errors():
         import attrs

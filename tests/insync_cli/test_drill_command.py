@@ -72,6 +72,18 @@ def test_who_has_no_leader_until_a_session_ends_is_said_everywhere(
     assert waiting == (["t-0"] if code or is_said else [])
 
 
+@pytest.mark.parametrize(("more", "code"), [((), 20), (("--kraft", "on"), 0), (("--kraft", "off"), 20)])
+def test_who_has_kraft_can_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], code: int
+) -> None:
+    """Without a server.properties it was always UNKNOWN: ZooKeeper is taken, which is not carried."""
+    file = tmp_path / "topics.txt"
+    file.write_text(TOPICS.replace("\tElr: \tLastKnownElr:\x20", ""), encoding="utf-8")
+    asked = ["--describe", str(file), "--kafka", "3.7", "--elr", "off", "--plain", *more, "stop 13"]
+    assert main(["drill", *asked]) == code
+    assert ("--kraft on or off tells it" in capsys.readouterr().out) == (not more)
+
+
 def test_a_gap_is_said_beside_what_stands_still(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = TOPICS + TOPICS.replace("Topic: t\t", "Topic: u\t").replace("TopicId: x", "TopicId: y").replace(
         "Leader: 11\tReplicas: 11,12,13\tIsr: 11,12,13", "Leader: 11\tReplicas: 11,12,13\tIsr: 11,12"

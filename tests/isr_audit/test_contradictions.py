@@ -102,6 +102,29 @@ def test_what_may_be_so_is_no_contradiction(text: str, release: str | None, elr:
     assert "contradicts" not in " ".join(runs.notes)
 
 
+@pytest.mark.parametrize(
+    ("text", "release", "elr", "kraft", "says"),
+    [
+        (PLAIN, "4.1", False, False, "--kraft off, but the release is 4.1"),
+        (WELL, "3.9", None, False, "--kraft off, but Elr was told of t-0"),
+        (PLAIN, "3.9", True, False, "--kraft off, but --elr on"),
+        (PLAIN + ZOOKEEPER, "3.9", False, True, "1 has zookeeper.connect without process.roles, but --kraft on"),
+        (PLAIN, "2.8", None, True, "--kraft on, but the release is 2.8, and KRaft is for production from 3.3 on"),
+        (PLAIN, "3.7", False, True, ""),
+        (PLAIN + ZOOKEEPER, "3.7", None, False, ""),
+        (PLAIN, "2.8", None, False, ""),
+    ],
+)
+def test_who_says_whether_there_is_kraft_is_believed_and_contradicted(
+    text: str, release: str, elr: bool | None, kraft: bool, says: str
+) -> None:
+    runs = running(read(text), release_of(release), elr, kraft)
+    assert any(says in note and note.endswith("what survives is UNKNOWN") for note in runs.notes) == bool(says)
+    assert bool(runs.doubt) == bool(says)
+    assert "whether there is ZooKeeper was not told" not in " ".join(runs.notes)
+    assert says or runs.design == ("kraft-3.5" if kraft else "kip-497")
+
+
 def test_what_only_one_side_loses_is_not_said_to_be_lost() -> None:
     """One power loss loses without eligible leader replicas, and not with them; two lose either way."""
     cluster = read(features("4.1-IV1", "0") + ELIGIBLE)

@@ -55,6 +55,7 @@ class Options:
     topics: tuple[str, ...] = repeated_option("T", "only this topic", str, name="topic")
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
+    kraft: bool | None = switch("KRaft, where it is not told; off is ZooKeeper")
     commands: bool = flag("what to type for each change, in which order, and when not")
     details: bool = flag("each way to a loss, every note, and every run")
     brokers: bool = flag("which brokers may be restarted now, and what the next failure of each does")
@@ -133,7 +134,7 @@ def looked_at(invocation: Options, before: Ends | None = None) -> Audit:
     cluster = cluster_with_topics(
         described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
     )
-    runs = running(cluster, invocation.kafka, invocation.elr)
+    runs = running(cluster, invocation.kafka, invocation.elr, invocation.kraft)
     return audit_now(cluster, runs, before, invocation.bootstrap or "")
 
 

@@ -53,6 +53,7 @@ class Options:
     topics: tuple[str, ...] = repeated_option("T", "only this topic", str, name="topic")
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
+    kraft: bool | None = switch("KRaft, where it is not told; off is ZooKeeper")
     seconds: float = option("S", "explore each class of partitions for S seconds at most", seconds, SECONDS)
     commands: bool = flag("what to type for each step, of the better runbook where there is one")
     markdown: Path | None = option("FILE", "the same for a ticket", Path)
@@ -106,7 +107,7 @@ def answer_of(invocation: Options) -> drill_text.Answer:
         cluster = with_racks(cluster, invocation.racks)
     steps = runbook_of(invocation.steps, cluster)
     cluster = with_moved_partitions(cluster, steps)
-    runs = running(cluster, invocation.kafka, invocation.elr)
+    runs = running(cluster, invocation.kafka, invocation.elr, invocation.kraft)
     with invocation.output.ticker() as ticker, ticker.meanwhile("classes of partitions") as tell:
         explorations = Explorations(invocation.seconds, lambda done, total: tell("classes of partitions", done, total))
         whole = drill(cluster, runs, steps, explorations)
