@@ -71,8 +71,12 @@ class Unreachable(Exception):
     """The cluster does not answer, or does not tell: one sentence says why."""
 
 
+class NoClient(Exception):
+    """There is no client to ask with, or it does not take its settings: one sentence says why."""
+
+
 def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
-    """What the cluster tells of its topics; Unreachable where it does not.
+    """What the cluster tells of its topics; Unreachable where it does not, NoClient where it cannot be asked.
 
     A broker that has just died is not asked. A topic tells the values that hold for it at the broker that answers
     (Kafka's ConfigHelper.createTopicConfigEntry); those that are not its own may be others elsewhere.
@@ -81,10 +85,13 @@ def read_cluster(bootstrap: str, client: Mapping[str, str]) -> Cluster:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
     except ImportError:
-        raise Unreachable("confluent-kafka is not installed (pip install 'insync[audit]')") from None
+        raise NoClient("confluent-kafka is not installed (pip install 'insync[audit]')") from None
     silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
     try:
         admin = cast("Admin", AdminClient({**client, "bootstrap.servers": bootstrap}, logger=silent))
+    except KafkaException as problem:
+        raise NoClient(_reason(problem)) from None
+    try:
         metadata = admin.list_topics(timeout=PATIENCE_S)
         try:
             configs = dict(_topic_configs(admin, sorted(metadata.topics)))

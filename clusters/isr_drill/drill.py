@@ -45,6 +45,7 @@ class Service(IntEnum):
 STOPPED: Final = (Service.LEADERLESS, Service.REFUSES)
 """A partition that takes no write with acks=all."""
 AWAITS_SESSION: Final = "waits-for-session"
+FEWER_STATES: Final = "a wait between its moves, fewer moves at once, or more --seconds may decide"
 BEYOND: Final = "leaves-the-model"
 BEYOND_THE_MODEL: Final = (
     "a reassignment may be asked for while nobody leads, or in place of another in a way that is not carried; "
@@ -249,8 +250,8 @@ def outcome_of(
     because = ""
     if s.gap_step is not None and step >= s.gap_step:
         because = s.gap
-    elif not (restless.complete and calm.complete):
-        because = f"more than {restless.states + calm.states:,} states; --seconds gives it more time"
+    elif phases.stop > min(restless.whole_phases, calm.whole_phases):
+        because = f"more than {restless.states + calm.states:,} states; {FEWER_STATES}"
     elif any(BEYOND in e.phases[p].witnessed for e in (restless, calm) for p in range(phases.stop)):
         because = BEYOND_THE_MODEL
     elif any(not calm.phases[p].states for p in range(phases.stop)):

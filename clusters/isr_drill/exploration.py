@@ -80,12 +80,17 @@ class Sightings:
 
 @attrs.frozen
 class Exploration:
-    """By phase what was seen, from "no phase has begun" on. `complete`: every reachable state was seen, but what
-    follows where the record is gone."""
+    """By phase what was seen, from "no phase has begun" on. `whole_phases`: of so many, from the first on, every
+    reachable state was seen, but what follows where the record is gone."""
 
     phases: tuple[Sightings, ...]
-    complete: bool
+    whole_phases: int
     states: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether that is so of all."""
+        return self.whole_phases == len(self.phases)
 
 
 Class = tuple[Setting, tuple[State, ...], int]
@@ -116,8 +121,32 @@ def explore(
 ) -> Exploration:
     """Every state that is reached from the first ones, breadth first. `phases`: how many the runbook has.
 
-    Where the record is gone, nothing follows: it stays so.
+    Where the record is gone, nothing follows: it stays so. Where there are too many states, those before the first
+    phase are explored alone, so that what is so now is known.
     """
+
+    first = tuple(starts)
+
+    def of(last: int) -> Exploration:
+        return _explore(setting, first, phases, last, restless, most_seconds, most_states)
+
+    found = of(phases)
+    if found.whole_phases:
+        return found
+    now = of(0)
+    return attrs.evolve(found, phases=(now.phases[0], *found.phases[1:]), whole_phases=min(now.whole_phases, 1))
+
+
+def _explore(
+    setting: Setting,
+    starts: Iterable[State],
+    phases: int,
+    last: int,
+    restless: bool,
+    most_seconds: float | None,
+    most_states: int,
+) -> Exploration:
+    """The states of all phases up to the last one that is given."""
     steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless, setting.cuts and not restless)
     place = [v.name for v in steps.instance.variables].index("phase")
     tests = [
@@ -128,7 +157,8 @@ def explore(
     queue, deadline = list(parents), time.monotonic() + (most_seconds or float("inf"))
     for count, state in enumerate(queue):
         if len(queue) > most_states or (count % 1000 == 999 and time.monotonic() > deadline):
-            return Exploration(sightings, False, len(queue))
+            # Phases only begin: what is not explored yet leads to no phase before its own.
+            return Exploration(sightings, min(cast("int", s[place]) for s in queue[count:]), len(queue))
         sighting, is_gone = sightings[cast("int", state[place])], False
         sighting.states += 1
         for name, seek, test in tests:
@@ -139,10 +169,10 @@ def explore(
                 elif sighting.loss is None:
                     sighting.loss = way_to(steps, parents, state)
         for action, parameters, successor in () if is_gone else steps.successors(state):
-            if successor not in parents:
+            if successor not in parents and cast("int", successor[place]) <= last:
                 parents[successor] = (state, action, parameters)
                 queue.append(successor)
-    return Exploration(sightings, True, len(queue))
+    return Exploration(sightings, phases + 1, len(queue))
 
 
 def way_to(steps: Evaluator, parents: dict[State, tuple[State, int, Parameters] | None], state: State) -> Way:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 class InsyncError(Exception):
     """There is no answer, and `str` of this says why, in the sentence that the command prints.
 
-    `exit_code`: the command's. 64: wrong usage. 65: a bad file. 20: too little was explored for any answer. 21: an
-    answer would be true of nothing. What is violated, at risk or undecided is no error: it has an answer. Source:
-    `insync --help`.
+    `exit_code`: the command's. 2: the cluster does not answer. 64: wrong usage. 65: a bad file. 20: too little was
+    explored for any answer. 21: an answer would be true of nothing. What is violated, at risk or undecided is no error:
+    it has an answer. Source: `insync --help`.
     """
 
     def __init__(self, sentence: str, exit_code: int) -> None:

@@ -33,7 +33,7 @@ MEANING = {
     Exit.HOLDS: "holds",
     Exit.AT_RISK: "audit: at risk: one failure may lose a record, or a partition lacks replicas; "
     "drill: a partition may have no leader, or refuse writes",
-    Exit.UNAVAILABLE: "audit: a partition has no leader, or refuses writes",
+    Exit.UNAVAILABLE: "audit: a partition has no leader, or refuses writes; audit, drill: the cluster does not answer",
     Exit.ASSUMPTION: "an assumption of the design does not hold: it has no initial state",
     Exit.DEADLOCK: "deadlock",
     Exit.SAFETY: "a safety property is violated; drill: an acknowledged record may be lost",
@@ -62,6 +62,12 @@ class UsageError(Problem):
     """The command cannot be carried out as given: exit 64."""
 
     exit = Exit.USAGE
+
+
+class Unavailable(Problem):
+    """The cluster that is asked does not answer: exit 2."""
+
+    exit = Exit.UNAVAILABLE
 
 
 class InputError(Problem):

@@ -220,7 +220,16 @@ def test_nobody_there_and_settings_that_are_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "PATIENCE_S", 1.0)
-    assert main(["audit", "--bootstrap", "127.0.0.1:1"]) == 64
+    for verb in (["audit"], ["drill", "stop 3"]):
+        assert main([*verb, "--bootstrap", "127.0.0.1:1"]) == 2
+        assert capsys.readouterr().err.startswith("insync: no answer from the cluster: 127.0.0.1:1: ")
+    file = tmp_path / "topics.txt"
+    file.write_text("Topic: t\tPartitionCount: 0\tReplicationFactor: 3\tConfigs: \n", encoding="utf-8")
+    assert main(["drill", "stop 3", "--describe", str(file), "--bootstrap", "127.0.0.1:1"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("; without --bootstrap the files alone are asked about\n")
+    assert said.count("\n") == 1
+    assert main(["audit", "--bootstrap", "127.0.0.1:1"]) == 2
     assert "no answer from the cluster: 127.0.0.1:1: " in capsys.readouterr().err
     (tmp_path / "client.properties").write_text("no.such.setting=1\n", encoding="utf-8")
     assert main(["audit", "--bootstrap", "127.0.0.1:1", "--client", str(tmp_path / "client.properties")]) == 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import attrs
 import pytest
@@ -13,6 +14,7 @@ from isr_audit.descriptions import read_description
 from isr_audit.releases import running
 from isr_check import explorer
 from isr_drill import changes, exploration
+from isr_drill import drill as drills
 from isr_drill.drill import Drill, Explorations, Records, Service, TopicSetting, drill, mend, with_settings
 from isr_drill.exploration import Setting
 from isr_drill.quorum import quorum_of
@@ -502,6 +504,17 @@ def test_the_projection_refuses_what_it_cannot_say() -> None:
 
     with pytest.raises(TypeError, match="computes holders of wounds"):
         projection(adopts, Less)
+
+
+@pytest.mark.parametrize(("most", "whole"), [(30, 0), (60, 1), (1_000, 1), (200_000, 3)])
+def test_the_steps_before_there_are_too_many_states_are_answered(
+    monkeypatch: pytest.MonkeyPatch, most: int, whole: int
+) -> None:
+    """It was UNKNOWN "now", too, where a runbook has too many states later on."""
+    monkeypatch.setattr(drills, "explore", partial(exploration.explore, most_states=most))
+    found = drilled(with_spares(cluster_of(), 4), "reassign move; reassign back", release=(4, 3)).partitions[0]
+    assert [o.records for o in found.outcomes] == [SAFE] * whole + [UNKNOWN] * (3 - whole)
+    assert all("states; a wait between its moves" in o.because for o in found.outcomes[whole:])
 
 
 def test_an_engine_of_the_contract_sees_the_same_states() -> None:

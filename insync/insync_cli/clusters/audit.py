@@ -14,7 +14,7 @@ from insync_cli.clusters import audit_brokers, audit_metrics, audit_short, audit
 from insync_cli.clusters.audit_server import Board, address, http_server
 from insync_cli.clusters.audit_short import exit_code
 from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release
-from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.exits import Exit, InputError, Unavailable, UsageError
 from insync_cli.options import Usage, flag, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
 from isr_audit.answers import Answer, explored, read_table
@@ -39,7 +39,7 @@ insync audit --bootstrap broker:9093 --client client.properties --topic orders -
 USAGE = Usage(
     "audit",
     "What your cluster can lose, which settings prevent it, and how its partitions are now. Exit code 0: fine; 1: at "
-    "risk; 2: a partition has no leader or refuses writes; 20: not decided.",
+    "risk; 2: a partition has no leader or refuses writes, or the cluster does not answer; 20: not decided.",
     EXAMPLE,
 )
 SECONDS = 20.0
@@ -177,7 +177,7 @@ def look_again(invocation: Options, every: float, board: Board) -> int:
                 lines, code = audit_text.brief(report), exit_code(report)
                 if invocation.serve is not None:
                     board.publish(report)
-            except (UsageError, InputError) as problem:  # it may be there again the next time
+            except (UsageError, InputError, Unavailable) as problem:  # it may be there again the next time
                 lines, code = [str(problem)], Exit.UNAVAILABLE
                 board.fail(str(problem), code)
                 if invocation.metrics is not None:

@@ -10,11 +10,11 @@ import attrs
 
 from insync_cli import terminal
 from insync_cli.clusters.metadata_source import UnreadableMetadata, described_by_metadata, is_metadata
-from insync_cli.exits import InputError, UsageError, did_you_mean
+from insync_cli.exits import InputError, Unavailable, UsageError, did_you_mean
 from isr_audit.cluster import Cluster, Contradiction, Release, merge_clusters
 from isr_audit.deployments import Unreadable
 from isr_audit.descriptions import read_description
-from isr_audit.live import Unreachable, client_settings, read_cluster
+from isr_audit.live import NoClient, Unreachable, client_settings, read_cluster
 from isr_audit.live_replicas import with_replicas
 from isr_audit.releases import release_of
 
@@ -31,14 +31,18 @@ def described_cluster(bootstrap: str | None, client_file: Path | None, describe:
     """What the cluster, or the files, tell; files add to what the cluster tells.
 
     A file that cannot be read does not stop the rest, where there is any: it is a gap, for it may tell of partitions.
+    Unavailable where the cluster does not answer, whatever files there are.
     """
-    parts: list[Cluster] = []
+    parts, describe = list[Cluster](), tuple(describe)
     if bootstrap is not None:
         try:
             client = client_settings(text_of(client_file)) if client_file is not None else {}
             parts.append(with_replicas(read_cluster(bootstrap, client), bootstrap, client))
+        except NoClient as problem:
+            raise UsageError(f"the cluster cannot be asked: {problem}") from None
         except Unreachable as problem:
-            raise UsageError(f"no answer from the cluster: {problem}") from None
+            alone = "; without --bootstrap the files alone are asked about" if describe else ""
+            raise Unavailable(f"no answer from the cluster: {problem}{alone}") from None
         except ValueError as problem:
             raise InputError(f"{client_file}: {problem}") from None
     problems: list[str] = []

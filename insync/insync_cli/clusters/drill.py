@@ -33,7 +33,7 @@ USAGE = Usage(
     "drill",
     "What acknowledged records may be lost by these steps, from the state that a cluster is in now. Exit code 0: none, "
     "and all partitions have a leader and take writes, but until a session ends; 1: one may not; 12: records may be "
-    "lost; 20: UNKNOWN.",
+    "lost; 20: UNKNOWN; 2: the cluster does not answer.",
     EXAMPLE,
 )
 SECONDS = 20.0
