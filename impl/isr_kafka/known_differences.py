@@ -110,10 +110,11 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     if leader is None or leader not in _names(before.get("shutting_down", ())):
         return False
     other = cast("str", parameters.get("r", leader))
-    available = _names(before["controller_isr"]) - _away(before)
+    away = _away(before) | ({other} if action == "controller_fences_leader" and other != leader else set())
+    available = _names(before["controller_isr"]) - away
     unclean = bool(before.get("unclean_enabled")) and not available
     if unclean:
-        available = _names(before["replicas"]) - _away(before)
+        available = _names(before["replicas"]) - away
     if kind == "missing action":
         reassigns = action in ("controller_reassigns_at_once", "controller_cancels_reassignment")
         stays = reassigns and parameters["leader"] == leader

@@ -317,6 +317,7 @@ SUCCEEDS = FENCES | {"successor": "r2"}
         ("missing action", "controller_fences_last_leader", ENABLED | {"fenced": ["r2"]}, FENCES, False),
         ("missing action", "controller_fences_last_leader", ENABLED | {"replicas": ["r1"]}, FENCES, False),
         ("missing action", "controller_fences_leader", ENABLED, SUCCEEDS, False),
+        ("unexpected action", "controller_fences_leader", ENABLED | {"controller_leader": "r3"}, SUCCEEDS, False),
         ("unexpected action", "controller_fences_leader", ENABLED | {"controller_isr": ["r1", "r2"]}, SUCCEEDS, False),
         ("unexpected action", "controller_fences_leader", ENABLED | {"fenced": ["r2"]}, SUCCEEDS, False),
         ("unexpected action", "controller_fences_leader", ENABLED | {"unclean_enabled": False}, SUCCEEDS, False),
@@ -328,6 +329,14 @@ def test_an_election_in_the_step_that_leaves_nobody_else_is_difference_p(
     kind: str, action: str, before: dict[str, object], given: dict[str, object], known: bool
 ) -> None:
     assert explain(kind, before, action, given, []).startswith("P:") == known
+
+
+def test_a_leader_that_is_relieved_as_the_last_other_member_goes_has_an_unclean_successor() -> None:
+    leaving = ENABLED | {"replicas": ["r1", "r2", "r3"], "controller_leader": "r3", "shutting_down": ["r3"]}
+    two = leaving | {"controller_isr": ["r1", "r3"]}
+    assert explain("unexpected action", two, "controller_fences_leader", SUCCEEDS, []).startswith("F:")
+    for other in ({"unclean_enabled": False}, {"controller_isr": ["r1", "r3"], "fenced": ["r2"]}, {"replicas": ["r1"]}):
+        assert not explain("unexpected action", two | other, "controller_fences_leader", SUCCEEDS, [])
 
 
 STRUCK = ENABLED | {
