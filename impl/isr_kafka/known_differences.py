@@ -12,6 +12,10 @@ from typing import Final, TypeAlias, cast
 CHANGES: Final = ("controller_starts_reassignment", "broker_restarts", "controller_learns_directory")
 """Changes of a partition that relieve its leader, too, as difference F is known."""
 
+ELECT_UNCLEAN: Final = ("broker_restarts", "controller_fences_leader", "controller_cancels_reassignment")
+"""Of the changes that relieve a leader those that ask whether unclean elections are enabled:
+ReplicationControlManager.generateLeaderAndIsrUpdates and cancelPartitionReassignment, and no other."""
+
 LAST_MEMBER: Final = (
     ("missing action", "controller_fences_follower"),
     ("unexpected action", "controller_fences_outsider"),
@@ -112,9 +116,9 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     other = cast("str", parameters.get("r", leader))
     away = _away(before) | ({other} if action == "controller_fences_leader" and other != leader else set())
     available = _names(before["controller_isr"]) - away
-    unclean = bool(before.get("unclean_enabled")) and not available
+    unclean = bool(before.get("unclean_enabled")) and not available and action in ELECT_UNCLEAN
     if unclean:
-        available = _names(before["replicas"]) - away
+        available = _names(_complete(before)["replicas"] if _is_due(before) else before["replicas"]) - away
     if kind == "missing action":
         reassigns = action in ("controller_reassigns_at_once", "controller_cancels_reassignment")
         stays = reassigns and parameters["leader"] == leader
@@ -131,6 +135,8 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
         "controller_partition_epoch": [cast("int", before.get("controller_partition_epoch", 0)) + 1],
         "last_known_leader": [None if available else leader],
     }
+    if _is_due(before):
+        expected_values |= {place: [value] for place, value in _complete(before).items()}
     return (
         action in CHANGES
         and elected != leader
@@ -215,6 +221,12 @@ def _is_due(before: Values) -> bool:
     return bool(members) and adding <= members
 
 
+def _complete(before: Values) -> dict[str, object]:
+    """The replicas once the reassignment is complete."""
+    others = _names(before["replicas"]) - _names(before["removing"])
+    return {"replicas": sorted(others), "adding": [], "removing": []}
+
+
 def _completes(before: Values, places: Sequence[Place]) -> bool:
     """PartitionChangeBuilder.completeReassignmentIfNeeded comes with each change; in the model with proposals only.
 
@@ -225,10 +237,8 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
     adding, removing = _names(before["adding"]), _names(before["removing"])
     others = _names(before["replicas"]) - removing
     epoch, version = cast("int", before["controller_epoch"]), cast("int", before["controller_partition_epoch"])
-    expected_values: dict[str, object] = {
-        "replicas": sorted(others),
-        "adding": [],
-        "removing": [],
+    expected_values = {
+        **_complete(before),
         "controller_epoch": epoch + 1 if removing else epoch,
         "controller_partition_epoch": version + 1,
     }
@@ -265,7 +275,10 @@ def _elects_unclean(kind: str, before: Values, action: str, parameters: Values, 
         case ("missing action", "controller_fences_last_leader"):
             return leader == r and bool(others)
         case ("unexpected action", "controller_fences_leader"):
-            return leader == r and parameters["successor"] in others and not eligible & others
+            goes = leader == r or (leader is None and eligible == {r})
+            return goes and parameters["successor"] in others and not eligible & others
+        case ("missing action", "broker_shuts_down"):
+            return leader is None and eligible == {r} and bool(others)
         case ("missing action", "controller_unfences"):
             return leader is None and bool(others | (_names(before["replicas"]) & {r}) - eligible)
         case ("inconsistent state", "broker_restarts"):

@@ -270,7 +270,7 @@ MISTAKES: Final = (
         "never-unclean",
         f"{CONTROLLER}.ConfigurationControlManager",
         "uncleanLeaderElectionEnabledForTopic",
-        "false",
+        "nothing",
         "nobody is elected where unclean.leader.election.enable was switched on while nobody led",
         UNCLEAN_SWITCHED,
         "kafka-4.4",

@@ -323,12 +323,48 @@ SUCCEEDS = FENCES | {"successor": "r2"}
         ("unexpected action", "controller_fences_leader", ENABLED | {"unclean_enabled": False}, SUCCEEDS, False),
         ("missing action", "controller_unfences", LED_BY_NOBODY, {"r": "r1"}, False),
         ("missing action", "controller_unfences", ENABLED, {"r": "r2"}, False),
+        ("missing action", "broker_shuts_down", ENABLED | {"controller_leader": None}, FENCES, True),
+        ("missing action", "broker_shuts_down", ENABLED, FENCES, False),
+        ("missing action", "broker_shuts_down", LED_BY_NOBODY, FENCES, False),
+        ("unexpected action", "controller_fences_leader", ENABLED | {"controller_leader": None}, SUCCEEDS, True),
     ],
 )
 def test_an_election_in_the_step_that_leaves_nobody_else_is_difference_p(
     kind: str, action: str, before: dict[str, object], given: dict[str, object], known: bool
 ) -> None:
     assert explain(kind, before, action, given, []).startswith("P:") == known
+
+
+RELIEVED: list[Place] = [("controller_leader", "r1", None), ("controller_epoch", 1, 2)]
+DUE = ENABLED | {
+    "replicas": ["r1", "r2", "r3"],
+    "shutting_down": ["r1"],
+    "adding": ["r1"],
+    "removing": ["r3"],
+    "controller_epoch": 1,
+    "controller_partition_epoch": 4,
+}
+WITH_IT: list[Place] = [
+    ("adding", ["r1"], []),
+    ("removing", ["r3"], []),
+    ("replicas", ["r1", "r2", "r3"], ["r1", "r2"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "action", "places", "known"),
+    [
+        (DUE | {"adding": [], "removing": []}, "controller_starts_reassignment", RELIEVED, True),
+        (DUE | {"adding": [], "removing": []}, "controller_learns_directory", RELIEVED, True),
+        (DUE | {"adding": [], "removing": []}, "broker_restarts", RELIEVED, False),
+        (DUE, "controller_learns_directory", [*RELIEVED, *WITH_IT], True),
+        (DUE | {"adding": ["r2"]}, "controller_learns_directory", [*RELIEVED, *WITH_IT], False),
+    ],
+)
+def test_only_a_registration_and_a_session_ask_whether_elections_may_be_unclean(
+    before: dict[str, object], action: str, places: list[Place], known: bool
+) -> None:
+    assert explain(KIND, before, action, {"r": "r2"}, places).startswith("F:") == known
 
 
 def test_a_leader_that_is_relieved_as_the_last_other_member_goes_has_an_unclean_successor() -> None:
