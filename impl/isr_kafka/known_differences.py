@@ -118,7 +118,8 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     available = _names(before["controller_isr"]) - away
     unclean = bool(before.get("unclean_enabled")) and not available and action in ELECT_UNCLEAN
     if unclean:
-        available = _names(_complete(before)["replicas"] if _is_due(before) else before["replicas"]) - away
+        completes = _is_due(before) and action != "controller_cancels_reassignment"
+        available = _names(_complete(before)["replicas"] if completes else before["replicas"]) - away
     if kind == "missing action":
         reassigns = action in ("controller_reassigns_at_once", "controller_cancels_reassignment")
         stays = reassigns and parameters["leader"] == leader

@@ -367,6 +367,12 @@ def test_only_a_registration_and_a_session_ask_whether_elections_may_be_unclean(
     assert explain(KIND, before, action, {"r": "r2"}, places).startswith("F:") == known
 
 
+def test_a_reassignment_that_is_cancelled_and_could_be_complete_has_an_unclean_leader() -> None:
+    cancels, before = "controller_cancels_reassignment", DUE | {"fenced": ["r2"]}
+    assert explain("unexpected action", before, cancels, {"leader": "r3"}, []).startswith("F:")
+    assert not explain("unexpected action", before | {"unclean_enabled": False}, cancels, {"leader": "r3"}, [])
+
+
 def test_a_leader_that_is_relieved_as_the_last_other_member_goes_has_an_unclean_successor() -> None:
     leaving = ENABLED | {"replicas": ["r1", "r2", "r3"], "controller_leader": "r3", "shutting_down": ["r3"]}
     two = leaving | {"controller_isr": ["r1", "r3"]}
