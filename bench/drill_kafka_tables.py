@@ -12,9 +12,8 @@ import attrs
 from bench.bounds import put_on_page
 from tests.support.drill_kafka import RACKS, USUAL, KafkaCase, KafkaJudgement, random_kafka_case
 
-from isr_drill.course import LEAVES
 from isr_drill.drill import Records
-from isr_drill.runbook import Surroundings, read_runbook
+from isr_drill.runbook import LEAVES, Surroundings, read_runbook
 
 MEASUREMENTS: Final = Path(__file__).resolve().parent.parent / "docs" / "measurements"
 RESULTS: Final = MEASUREMENTS / "drill-kafka.jsonl"

@@ -16,16 +16,12 @@ from isr_audit.cluster import MIN_INSYNC, UNCLEAN, Cluster, Partition, Topic
 from isr_drill.runbook import (
     ALL_TOPICS,
     CANCEL,
-    DESTROY,
     DRAIN,
     ELECT,
-    KILL,
-    PAUSE,
-    POWER_LOSS,
+    LEAVES,
     REASSIGN,
     SET,
     START,
-    STOP,
     WAIT_REASSIGNED,
     RunbookStep,
     Stage,
@@ -34,7 +30,6 @@ from isr_drill.runbook import (
 MOST_BROKERS: Final = 6
 """Brokers that have a replica at some time."""
 MOST_COURSES: Final = 8
-LEAVES: Final = (STOP, KILL, POWER_LOSS, DESTROY, PAUSE)
 
 
 @attrs.frozen

@@ -20,7 +20,17 @@ from isr_audit.releases import TODAY, Running
 from isr_drill.course import brokers_of
 from isr_drill.exploration import Class, Exploration, Explored, Way, explore
 from isr_drill.quorum import quorum_of
-from isr_drill.runbook import DESTROY, IN_SYNC, RunbookStep, backwards, one_by_one, with_gaps, with_waits
+from isr_drill.runbook import (
+    DESTROY,
+    IN_SYNC,
+    RunbookStep,
+    backwards,
+    missing_returns,
+    one_by_one,
+    with_gaps,
+    with_returns,
+    with_waits,
+)
 from isr_drill.situation import Protocol, Shape, Shapes, Situation, situations_of
 
 
@@ -194,7 +204,7 @@ def drill(cluster: Cluster, runs: Running, steps: Sequence[RunbookStep], explora
     explorations.explore_all(s for by_design in situations.values() for several in by_design for s in several)
 
     def answer_of(by_design: Iterable[Sequence[Situation]]) -> PartitionDrill:
-        several = [worst([of_partition(s, explorations) for s in situations]) for situations in by_design]
+        several = [worst([of_partition(s, explorations, steps) for s in situations]) for situations in by_design]
         return with_directories(common(several, runs.doubt), steps, runs)
 
     def exactly(p: Partition) -> PartitionDrill:
@@ -226,7 +236,7 @@ def like(answer: PartitionDrill, p: Partition, shapes: Shapes) -> PartitionDrill
     return attrs.evolve(answer, situation=situation)
 
 
-def of_partition(s: Situation, explorations: Explorations) -> PartitionDrill:
+def of_partition(s: Situation, explorations: Explorations, runbook: Sequence[RunbookStep]) -> PartitionDrill:
     """One partition under one protocol."""
     steps = len(s.ends)
     if not s.starts:
@@ -239,14 +249,15 @@ def of_partition(s: Situation, explorations: Explorations) -> PartitionDrill:
         phases = range(first, s.ends[step] + 1)
         found = next((w for p in phases if (w := restless.phases[p].loss)), None)
         way = way or found
-        outcomes.append(outcome_of(s, step, phases, restless, calm, is_lost=way is not None))
+        returns = missing_returns(runbook[:step])
+        outcomes.append(outcome_of(s, step, phases, restless, calm, returns, is_lost=way is not None))
     return PartitionDrill(s, tuple(outcomes), way)
 
 
 def outcome_of(
-    s: Situation, step: int, phases: range, restless: Exploration, calm: Exploration, *, is_lost: bool
+    s: Situation, step: int, phases: range, restless: Exploration, calm: Exploration, returns: str, *, is_lost: bool
 ) -> Outcome:
-    """What is said of one step, whose phases are these."""
+    """What is said of one step, whose phases are these. `returns`: the steps that are missing before its waits."""
     because = ""
     if s.gap_step is not None and step >= s.gap_step:
         because = s.gap
@@ -255,7 +266,8 @@ def outcome_of(
     elif any(BEYOND in e.phases[p].witnessed for e in (restless, calm) for p in range(phases.stop)):
         because = BEYOND_THE_MODEL
     elif any(not calm.phases[p].states for p in range(phases.stop)):
-        because = "the runbook never gets so far: a wait before it does not end, for a replica stays away"
+        missing = f"without {returns} before it" if returns else "for a replica stays away"
+        because = f"the runbook never gets so far: a wait does not end, {missing}"
     if because:
         return Outcome(Records.MAY_BE_LOST if is_lost else Records.UNKNOWN, Service.UNKNOWN, because)
     service = next(
@@ -345,6 +357,10 @@ def other_runbooks(steps: Sequence[RunbookStep]) -> Iterable[tuple[str, tuple[Ru
     yield "wait until all replicas are in sync after each start", waits
     yield "the other way round", reverse
     yield "the other way round, and wait after each start", with_waits(reverse)
+    returns = with_returns(steps)
+    if returns != tuple(steps):
+        yield "bring back who is away before a wait, and wait after each start", with_waits(returns)
+        yield "bring back who is away before a wait", returns
     if steps and steps[0].stages != IN_SYNC.stages:
         yield "wait until all replicas are in sync first", (IN_SYNC, *steps)
         yield "wait until all replicas are in sync first, and after each start", (IN_SYNC, *waits)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 import attrs
@@ -28,6 +28,8 @@ SET, REASSIGN, WAIT_REASSIGNED, RESUME, CANCEL = "SET", "REASSIGN", "WAIT_REASSI
 """The names of `record_fate.Happening`."""
 DRAIN: Final = "DRAIN"
 """A reassignment of which only the brokers that leave are named (`isr_drill.course`)."""
+LEAVES: Final = (STOP, KILL, POWER_LOSS, DESTROY, PAUSE)
+"""What takes a broker away."""
 CHANGES: Final = (SET, REASSIGN, DRAIN, CANCEL)
 """What changes replicas or the minimum."""
 
@@ -351,6 +353,48 @@ def with_waits(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
         if wait is not None and (later is None or later.stages != wait.stages):
             waiting.append(wait)
     return tuple(waiting)
+
+
+@attrs.frozen
+class Absence:
+    """Whom the steps until now took away, and whom they cut off, and nobody brought back."""
+
+    down: tuple[int, ...] = ()
+    cut: tuple[int, ...] = ()
+
+    def after(self, stage: Stage, *, cuts: bool) -> Absence:
+        """The same after one more stage."""
+        if stage.kind in (START, RESUME):
+            return Absence(*(tuple(b for b in some if b not in stage.brokers) for some in (self.down, self.cut)))
+        if stage.kind not in LEAVES:
+            return self
+        gone = tuple(dict.fromkeys((*(self.cut if cuts else self.down), *stage.brokers)))
+        return attrs.evolve(self, cut=gone) if cuts else attrs.evolve(self, down=gone)
+
+    def returns(self) -> list[RunbookStep]:
+        """The steps that bring them back."""
+        verbs = (("start", START, self.down), ("heal", RESUME, self.cut))
+        return [RunbookStep(f"{v} {' '.join(map(str, some))}", (Stage(kind, some),)) for v, kind, some in verbs if some]
+
+
+def with_returns(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...]:
+    """The runbook with `start` or `heal` of whoever is away before each step that waits for them in vain."""
+    whole, away = list[RunbookStep](), Absence()
+    for step in steps:
+        then = away
+        for stage in step.stages:
+            if stage.kind == WAIT and then != Absence():
+                whole += then.returns()
+                away = then = Absence()
+            then = then.after(stage, cuts=step.cuts)
+        whole.append(step)
+        away = then
+    return tuple(whole)
+
+
+def missing_returns(steps: Sequence[RunbookStep]) -> str:
+    """Those steps that are missing, in words; "" where none is."""
+    return ", ".join(f"'{step.text}'" for step in with_returns(steps) if step not in steps)
 
 
 def one_by_one(steps: Iterable[RunbookStep]) -> tuple[RunbookStep, ...] | None:

@@ -19,7 +19,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "controller_elects_last_known_leader": "nobody is eligible, so the controller elects {0}, which led last",
     "controller_elects_unclean": "nobody eligible is there, so the controller elects {0}, uncleanly",
     "controller_elects_by_order": "the controller elects {0}, uncleanly, as it was ordered",
-    "controller_moves_leadership": "leadership moves to {0}",
+    "controller_moves_leadership": "leadership may move to {0}",
     "broker_asks_to_shut_down": "{0} asks to shut down",
     "broker_shuts_down": "{0} is down, in order",
     "broker_restarts": "{0} starts with what is on its disk",
@@ -29,9 +29,9 @@ SENTENCES: Final[Mapping[str, str]] = {
     "broker_is_cut_off": "{0} is cut off from all others",
     "disk_is_destroyed": "{0} is gone with its disk",
     "isr_grows": "{0} joins the ISR",
-    "isr_shrinks": "out of the ISR for lagging: {0}",
-    "record_is_acknowledged": "a record is acknowledged, which is surely on the disk of {0} only",
-    "record_is_copied": "{0} fetches it",
+    "isr_shrinks": "{0} may lag, and be out of the ISR",
+    "record_is_acknowledged": "a record may be acknowledged, which is surely on the disk of {0} only",
+    "record_is_copied": "{0} may fetch it",
     "isr_grows_and_completes": "{0} joins the ISR, which completes the reassignment, and {1} leads",
     "controller_starts_reassignment": "the replicas are to be {0}",
     "controller_reassigns_at_once": "the replicas are {0} at once, and {1} leads",
@@ -46,8 +46,8 @@ SETS: Final = (
 )
 """Actions whose first parameter is a set of replicas."""
 SENTENCES_OF_POWER: Final = (
-    "{0} loses its power, and what it had is flushed",
-    "{0} loses its power, and what was not flushed",
+    "{0} loses its power, and what it had may be flushed",
+    "{0} loses its power, and may lose what was not flushed",
 )
 
 

@@ -15,6 +15,7 @@ from isr_drill.runbook import (
     no_file,
     one_by_one,
     read_runbook,
+    with_returns,
     with_waits,
 )
 
@@ -188,3 +189,21 @@ def test_other_orders_of_the_same_steps() -> None:
     (rolled,) = with_waits(read_runbook("roll 1 2", AROUND))
     assert rolled.text == "roll 1 2 wait in-sync"
     assert rolled.stages.count(Stage("WAIT")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("lose-rack a; roll 2 wait in-sync", "lose-rack a; start 1 3; roll 2 wait in-sync"),
+        ("lose-rack a; start 1 3; roll 2 wait in-sync", "lose-rack a; start 1 3; roll 2 wait in-sync"),
+        ("destroy 1 2; start 2; wait in-sync; stop 3", "destroy 1 2; start 2; start 1; wait in-sync; stop 3"),
+        ("partition 1; stop 2; wait in-sync", "partition 1; stop 2; start 2; heal 1; wait in-sync"),
+        ("stop 1; wait in-sync; stop 2; wait in-sync", "stop 1; start 1; wait in-sync; stop 2; start 2; wait in-sync"),
+        ("kill 1; roll 1 2 wait in-sync", "kill 1; roll 1 2 wait in-sync"),
+        ("kill 2; roll 1 2 wait in-sync", "kill 2; start 2; roll 1 2 wait in-sync"),
+        ("replace 1; wait in-sync", "replace 1; wait in-sync"),
+        ("stop 1; wait reassigned", "stop 1; wait reassigned"),
+    ],
+)
+def test_who_is_waited_for_is_brought_back(text: str, expected: str) -> None:
+    assert texts(with_returns(read_runbook(text, AROUND))) == expected

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 insync drill --describe topics.txt stop 3
-insync drill --describe topics.txt --racks racks.txt "lose-rack a; roll 4 5 6 wait in-sync"
+insync drill --describe topics.txt --racks racks.txt "lose-rack a; start 1 2; wait in-sync; stop 3"
 insync drill --bootstrap 127.0.0.1:9092 zone-drill.toml --json drill.json"""
 USAGE = Usage(
     "drill",

@@ -53,7 +53,9 @@ def page_of(answer: Answer) -> str:
     ]
     if worst is not None and worst.way is not None:
         lines = "".join(f"<li>{escape(line)}</li>" for line in story(worst.situation, worst.way, whole.steps))
-        parts.append(f'<h2>How {escape(worst.partition.name)} loses a record</h2><section class="way"><ol>{lines}</ol>')
+        parts.append(
+            f'<h2>How {escape(worst.partition.name)} may lose a record</h2><section class="way"><ol>{lines}</ol>'
+        )
         parts.append("</section>")
     if answer.code and (better := drill_text.better_order(answer)):
         parts.append(f'<h2>The same steps, mended</h2><p class="advice">{escape(better)}</p>')

@@ -86,7 +86,12 @@ def decision_for_topics(answer: Answer) -> str:
     if unknown:
         return f"UNKNOWN: {len(unknown):,} {of} cannot be decided: {names(unknown)}"
     if not whole.in_reach:
-        return "YES: the steps touch no partition that was described"
+        what = (
+            "touch no partition that was described"
+            if any(s.stages for s in whole.steps)
+            else "do nothing to any broker"
+        )
+        return f"YES: the steps {what}"
     stops = whole.with_service(*STOPPED)
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
@@ -190,7 +195,7 @@ def show(out: Console, answer: Answer) -> None:
         out.print(f"  {count(left_out, 'step')} before the last are not shown; --json has them", style="dim")
     worst = whole.worst
     if worst is not None and worst.way is not None:
-        out.print(f"\nHow {worst.partition.name} loses a record", style="bold")
+        out.print(f"\nHow {worst.partition.name} may lose a record", style="bold")
         for line in without_middle(story(worst.situation, worst.way, whole.steps)):
             terminal.print_wrapped(out, line, 2)
     lines = notes(answer)
@@ -268,7 +273,7 @@ def markdown(answer: Answer) -> str:
     lines += [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
     lines += [f"| {' | '.join(row(whole, step))} |" for step in range(len(whole.steps) + 1)]
     if worst is not None and worst.way is not None:
-        lines += ["", f"## How {worst.partition.name} loses a record", ""]
+        lines += ["", f"## How {worst.partition.name} may lose a record", ""]
         lines += [f"{n}. {line}" for n, line in enumerate(story(worst.situation, worst.way, whole.steps), 1)]
     for title, rows in (("topic", by_topic(whole)), ("broker", by_broker(whole))):
         lines += ["", f"## By {title}", "", f"| {' | '.join((title, *COUNTS))} |", "|---" * (len(COUNTS) + 1) + "|"]
