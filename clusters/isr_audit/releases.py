@@ -45,6 +45,12 @@ LEVELS: Final[Mapping[int, Release]] = {
     **{22: (4, 0), 26: (4, 1), 28: (4, 2), 30: (4, 3), 31: (4, 4)},
 }
 """The first level of metadata.version of each release (MetadataVersion of 4.4.0)."""
+BEFORE_LEVELS: Final[tuple[Release, ...]] = (
+    *((0, n) for n in range(8, 12)),
+    *((1, n) for n in range(2)),
+    *((2, n) for n in range(9)),
+)
+"""The releases before metadata.version, from the oldest with a design on."""
 ELR_BY_DEFAULT: Final[Release] = (4, 1)
 UNCLEAN_BY_DEFAULT: Final[Release] = (0, 11)
 """Before it, unclean election was on by default."""
@@ -103,6 +109,13 @@ def release_of(text: str) -> Release | None:
     """The numbers of `4.1.1`, `3.9-IV0` or `2.8`; None where it does not begin so."""
     match = re.match(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?!\d)", text, re.ASCII)
     return tuple(int(n) for n in match.groups() if n is not None) if match is not None else None
+
+
+def nearest_release(release: Release) -> Release | None:
+    """The release of Kafka that is nearest to one that is not known, which is the last before it; None where it is
+    known. Only the first two numbers count."""
+    known = (*BEFORE_LEVELS, *LEVELS.values())
+    return None if release[:2] in known else max((r for r in known if r < release), default=min(known))
 
 
 def release_of_level(level: int) -> Release:

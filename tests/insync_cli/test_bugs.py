@@ -57,6 +57,29 @@ def test_what_has_to_run_is_said_where_not_all_has_the_bug(capsys: pytest.Captur
     assert listed["kept-positions"]["evidence"].startswith("by reading from 0.9.0.0 on, run on ")
 
 
+@pytest.mark.parametrize(
+    ("release", "nearest"),
+    [
+        ("9.9.9", "4.4"),
+        ("3.10.1", "3.9"),
+        ("2.9", "2.8"),
+        ("1.7.0", "1.1"),
+        ("4.4.0", ""),
+        ("3.9.1", ""),
+        ("0.11.0", ""),
+    ],
+)
+def test_a_release_that_is_not_known_is_said(release: str, nearest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was listed without a word."""
+    assert main(["bugs", "--kafka", release, "--json", "-"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    says = f"Kafka {release} is not known, and {nearest} is the nearest that is: the list has what was not mended there"
+    assert notes == ([says] if nearest else [])
+    assert main(["bugs", "--kafka", release, "--plain"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (f"note: {says}" in said) == (f"of Kafka {release}, which is not known;" in said) == bool(nearest)
+
+
 PLAIN = (
     "Topic: t\tTopicId: a\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: \n"
     "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"

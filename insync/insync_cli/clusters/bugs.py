@@ -16,7 +16,7 @@ from insync_cli.tracefiles import cases_of_ticket, tickets
 from isr_audit.bugs import Bug, bugs, elsewhere, listing_of, worlds_text
 from isr_audit.cluster import Release, release_text
 from isr_audit.contradictions import SINCE_ELR
-from isr_audit.releases import Running, may_run
+from isr_audit.releases import Running, may_run, nearest_release
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,8 @@ insync bugs --kafka 3.7.0
 insync bugs KAFKA-16234"""
 USAGE = Usage(
     "bugs",
-    "Known ways in which released Kafka loses acknowledged records. Exit code 0, however many there are.",
+    "Known ways in which released Kafka loses acknowledged records. Exit code 0, however many there are; a release "
+    "that is not known is a note.",
     EXAMPLE,
 )
 NOT_LISTED = "not in the list"
@@ -79,11 +80,29 @@ def run(argv: Sequence[str]) -> int:
     report = {
         "schema": "insync/bugs/1",
         "kafka": release_text(invocation.kafka) if invocation.kafka is not None else None,
+        "notes": notes_on(invocation.kafka),
         "bugs": lines,
         "not_listed": omissions,
     }
-    invocation.output.answer(report, lambda out: show(out, lines, omissions), result_line(invocation, lines, omissions))
+
+    def words(out: Console) -> None:
+        show(out, lines, omissions)
+        for note in notes_on(invocation.kafka):
+            terminal.print_wrapped(out, f"note: {note}", 0)
+
+    invocation.output.answer(report, words, result_line(invocation, lines, omissions))
     return Exit.HOLDS
+
+
+def notes_on(release: Release | None) -> list[str]:
+    """That a release is not known, and which is the nearest."""
+    nearest = nearest_release(release) if release is not None else None
+    if release is None or nearest is None:
+        return []
+    return [
+        f"Kafka {release_text(release)} is not known, and {release_text(nearest)} is the nearest that is: the list has "
+        "what was not mended there"
+    ]
 
 
 def candidates(release: Release, elr: bool | None) -> tuple[Running, ...]:
@@ -147,6 +166,7 @@ def show_name(out: Console, line: BugLine | OmissionLine) -> None:
 
 def result_line(invocation: Options, lines: Sequence[BugLine], omissions: Sequence[OmissionLine]) -> str:
     of = f" of Kafka {release_text(invocation.kafka)}" if invocation.kafka is not None else " of released Kafka"
+    of += ", which is not known" if notes_on(invocation.kafka) else ""
     ways = terminal.count(len(lines), "known way")
     more = f"; {terminal.count(len(omissions), 'case')} {NOT_LISTED}" if omissions else ""
     return f"insync bugs: {ways} to lose an acknowledged record{of}{more}; what is not known is not in it"
