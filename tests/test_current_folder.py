@@ -86,6 +86,28 @@ def test_the_traps_are_sprung_where_nothing_is_done_against_them(tmp_path: Path)
         assert done.returncode == code
 
 
+TOPICS = """\
+Topic: t\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2
+\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \tLastKnownElr:
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.long
+def test_nothing_is_left_in_the_folder_of_who_only_asks(tmp_path: Path) -> None:
+    """It was a folder `.hypothesis`: the codec imports hypothesis where it is installed."""
+    topics, folder = tmp_path / "topics.txt", tmp_path / "empty"
+    topics.write_text(TOPICS, encoding="utf-8")
+    folder.mkdir()
+    asked = ["--describe", str(topics), "--kafka", "4.4", "--elr", "on"]
+    for words in (["drill", *asked, "stop 1"], ["audit", *asked, "--brokers"], ["topics", "--help"]):
+        command = [*program(tmp_path, "insync_cli.main"), *words]
+        subprocess.run(command, cwd=folder, env=environment(), capture_output=True, check=True)
+        assert list(folder.iterdir()) == []
+    subprocess.run([sys.executable, "-c", "import kio.static.primitive"], cwd=folder, env=environment(), check=True)
+    assert [path.name for path in folder.iterdir()] == [".hypothesis"]
+
+
 @pytest.mark.processes
 @pytest.mark.sockets
 @pytest.mark.long

@@ -11,8 +11,6 @@ from types import TracebackType
 from typing import Final, TypeAlias
 
 import attrs
-from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
 
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame, Cursor, entity, tagged_fields
@@ -45,8 +43,7 @@ class PartitionSeen:
 
 def error_name(code: int) -> str:
     """Kafka's name of an error, or its number."""
-    known = {int(error.value): error.name.upper() for error in ErrorCode}
-    return known.get(code, f"error {code}")
+    return protocol.ERROR_NAMES.get(code, f"error {code}")
 
 
 def _check(answer: Fields, what: str) -> None:
@@ -85,7 +82,7 @@ class Admin:
             self._socket.sendall(protocol.ask(key, version, self._correlation_id, "insync", fields))
             (size,) = struct.unpack(">i", self._read(4))
             cursor = Cursor(self._read(int(size)), 4)
-            schema = load_response_schema(key, version)
+            schema = protocol.response_schema(key, version)
             if schema.__header_schema__.__flexible__:
                 tagged_fields(cursor)
             return Fields(entity(cursor, schema))

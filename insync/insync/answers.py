@@ -251,13 +251,39 @@ class KnownBug:
     show: str
 
 
+@attrs.frozen(kw_only=True)
+class BrokerDeed:
+    """What a deed at one broker does to partitions, TOPIC-N each. Source: `restart` and `failure` of the audit's JSON.
+
+    `loses`: may lose a record. `stops`: may have no leader, or refuse writes. `unknown`: cannot be decided, and
+    `because` says why. `already`: those of `stops` that are no better now. `is_partial`: not every partition was told.
+    """
+
+    loses: tuple[str, ...]
+    stops: tuple[str, ...]
+    unknown: tuple[str, ...]
+    because: str
+    already: tuple[str, ...]
+    is_partial: bool
+
+
+@attrs.frozen(kw_only=True)
+class BrokerOutlook:
+    """A broker that runs. `broker`: its id. `restart`: a restart in order, now. `failure`: it is gone with its disk.
+    Source: `brokers` of the audit's JSON."""
+
+    broker: int
+    restart: BrokerDeed
+    failure: BrokerDeed
+
+
 @attrs.frozen(kw_only=True, repr=False, eq=False)
 class AuditAnswer(Answer):
     """What a cluster can lose, and how it is now. Source: the audit's JSON (docs/audit.md).
 
     `release`: the Kafka that runs, in words. `design`: the model that is asked. `now`: partitions in trouble, worst
     first. `rows`: topics that lose alike. `bugs`: known ones of the release. `notes`: what was assumed. `gaps`: what
-    was not told.
+    was not told. `brokers`: which may be restarted now, where that was asked; else None.
     """
 
     release: str
@@ -267,6 +293,7 @@ class AuditAnswer(Answer):
     bugs: tuple[KnownBug, ...]
     notes: tuple[str, ...]
     gaps: tuple[str, ...]
+    brokers: tuple[BrokerOutlook, ...] | None = None
 
 
 # Of drill

@@ -165,6 +165,7 @@ def audit(
     kafka: str | None = None,
     elr: bool | None = None,
     kraft: bool | None = None,
+    brokers: bool = False,
     seconds: float | None = None,
 ) -> AuditAnswer:
     """What a cluster can lose, as `insync audit` says, from files, from the cluster, or from both.
@@ -172,8 +173,9 @@ def audit(
     `describe`: files with what Kafka's tools print, or with settings of a broker. `bootstrap`: HOST:PORT of a cluster
     that is asked as an admin client. `client`: a client.properties for that. `topics`: these only. `kafka`: the
     release, where it is not told. `elr`: whether there are eligible leader replicas, likewise. `kraft`: whether there
-    is KRaft, likewise; False is ZooKeeper. `seconds`: explore what is not stored for so long each. Exit codes: 0 fine,
-    1 at risk, 2 a partition has no leader or refuses writes, 20 not decided. Raises: InsyncError. Source:
+    is KRaft, likewise; False is ZooKeeper. `brokers`: also which of them may be restarted now. `seconds`: explore what
+    is not stored for so long each. Exit codes: 0 fine, 1 at risk, 2 a partition has no leader or refuses writes, or the
+    cluster does not answer, 20 not decided. Raises: InsyncError. Source:
     docs/audit.md.
     """
     options = {
@@ -188,14 +190,16 @@ def audit(
         from insync_cli.clusters import audit as verb
         from insync_cli.clusters.audit_page import page_of
         from insync_cli.clusters.audit_short import exit_code
-        from insync_cli.clusters.audit_text import document
         from insync_cli.options import read_options
 
-        words = words_of([], options, {})
-        report = verb.answer_of(attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT))
-        view = _view(document(report), lambda out: verb.show(out, report), lambda: page_of(report))
+        words = words_of([], options, {"brokers": brokers})
+        invocation = attrs.evolve(read_options(verb.Options, verb.USAGE, words), output=SILENT)
+        report = verb.answer_of(invocation)
+        whose = tuple(verb.outlooks_of(report, invocation)) if brokers else None
+        told = verb.document(report, whose)
+        view = _view(told, lambda out: verb.show(out, report, whose), lambda: page_of(report, whose))
         more: dict[str, object] = {"exit_code": int(exit_code(report)), "command": command_of(verb.USAGE, words)}
-        return answer_from(AuditAnswer, document(report), **more, view=view)
+        return answer_from(AuditAnswer, told, **more, view=view)
 
 
 def drill(

@@ -150,6 +150,19 @@ def test_audit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Walk through it" in page
 
 
+def test_audit_of_brokers(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = answer_like_its_command(lambda: insync.audit(FILES, brokers=True), capsys)
+    assert isinstance(answer, insync.AuditAnswer)
+    assert answer.brokers is not None
+    assert [o.broker for o in answer.brokers] == [1, 2, 3]
+    first = answer.brokers[0]
+    assert isinstance(first, insync.BrokerOutlook)
+    assert isinstance(first.restart, insync.BrokerDeed)
+    assert "orders-1" in first.restart.stops
+    assert "Which brokers may be restarted now" in answer.page()
+    assert insync.audit(FILES).brokers is None
+
+
 def test_drill(capsys: pytest.CaptureFixture[str]) -> None:
     answer = answer_like_its_command(lambda: insync.drill(["stop 2", "start 2"], describe=TOPICS), capsys)
     assert isinstance(answer, insync.DrillAnswer)

@@ -57,6 +57,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*asked, "--brokers", "--json", str(tmp_path / "audit.json")]) == 1
     brokers = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))["brokers"]
     assert [(b["broker"], b["restart"]["stops"]) for b in brokers] == [(1, ["t-0"]), (2, ["t-0"])]
+    files = [tmp_path / name for name in ("audit.md", "audit.html")]
+    words = [w for name, f in zip(("--markdown", "--html"), files, strict=True) for w in (name, str(f))]
+    for more in (["--brokers"], []):
+        assert main([*asked, *more, *words]) == 1
+        texts = [f.read_text(encoding="utf-8") for f in files]
+        assert [("in sync again: none; not: 1 2" in text) for text in texts] == [bool(more)] * 2
+        assert [("stops 1: t-0" in text) for text in texts] == [bool(more)] * 2
     capsys.readouterr()
     assert main(asked) == 1
     assert "May be restarted" not in capsys.readouterr().out

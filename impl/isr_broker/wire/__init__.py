@@ -12,3 +12,29 @@ Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and 
   `turns`.
 - What a broker asks: `fetcher` (of a leader), `controller_channels` (of the controller).
 """
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import cast
+
+
+def _import_codec() -> None:
+    """Import the codec's types without hypothesis, which they bring along wherever it is installed.
+
+    It is slow to import, and its tables of characters would become a folder `.hypothesis` where somebody stands.
+    Whoever has imported it himself keeps it.
+    """
+    modules = cast("dict[str, ModuleType | None]", sys.modules)
+    if "hypothesis" in modules:
+        return
+    modules["hypothesis"] = None
+    try:
+        importlib.import_module("kio.static.primitive")
+    finally:
+        del modules["hypothesis"]
+
+
+_import_codec()

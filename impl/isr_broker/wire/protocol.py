@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, cast
 
 import attrs
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
 
 from isr_broker.wire.decoder import MOST_ITEMS, BadFrame, Cursor, Plain, entity, tagged_fields
@@ -100,6 +101,8 @@ ADVERTISED: Final = {**SERVED_VERSIONS, PRODUCE: (0, 12)}
 """What ApiVersions says. With Produce from 3 on, older librdkafka would turn compression off (KAFKA-18659)."""
 
 UNSUPPORTED_VERSION: Final = 35
+ERROR_NAMES: Final = {int(error.value): error.name.upper() for error in ErrorCode}
+"""Kafka's names of errors, by their codes."""
 
 
 @attrs.frozen
@@ -193,7 +196,8 @@ class UnsupportedRequest:
 _HEAD: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
 _request_schema = cache(load_request_schema)
-_response_schema = cache(load_response_schema)
+response_schema = cache(load_response_schema)
+"""The codec's form of an answer, by API key and version."""
 
 
 def parse(frame: bytes) -> Request | UnsupportedRequest:
@@ -215,7 +219,7 @@ def parse(frame: bytes) -> Request | UnsupportedRequest:
 
 def parse_answer(key: int, version: int, frame: bytes) -> Response:
     """The frame of an answer without its length; BadFrame if it cannot be read."""
-    schema, cursor = _response_schema(key, version), Cursor(frame)
+    schema, cursor = response_schema(key, version), Cursor(frame)
     correlation = int.from_bytes(cursor.take(4), "big", signed=True)
     tags = _tags(cursor, schema.__header_schema__)
     return Response(correlation, Fields(entity(cursor, schema)), tags)
@@ -234,7 +238,7 @@ class UnwritableAnswer(ValueError):
 
 def answer(key: int, version: int, correlation: int, fields: Answer) -> bytes:
     """The frame of an answer, with its length; UnwritableAnswer where a field has no place in it."""
-    schema = _response_schema(key, version)
+    schema = response_schema(key, version)
     try:
         return _frame(_LENGTH.pack(correlation), schema.__header_schema__, schema, fields)
     except (struct.error, UnicodeEncodeError, OverflowError) as error:

@@ -138,18 +138,24 @@ def looked_at(invocation: Options, before: Ends | None = None) -> Audit:
     return audit_now(cluster, runs, before, invocation.bootstrap or "")
 
 
+def document(report: Audit, whose: Sequence[Outlook] | None) -> dict[str, object]:
+    """Everything for programs; `whose`: of brokers, where these were asked about."""
+    of_brokers = {} if whose is None else {"brokers": audit_brokers.document(whose)}
+    return {**audit_text.document(report), **of_brokers}
+
+
 def tell(report: Audit, invocation: Options, whose: Sequence[Outlook] | None = None) -> None:
     """Write what files were asked for."""
-    of_brokers = {} if whose is None else {"brokers": audit_brokers.document(whose)}
-    invocation.output.write({**audit_text.document(report), **of_brokers})
+    invocation.output.write(document(report, whose))
     if invocation.markdown is not None:
-        terminal.write_text(invocation.markdown, audit_text.markdown(report))
+        ticket = "" if whose is None else audit_brokers.markdown(whose, len(report.cluster.omissions))
+        terminal.write_text(invocation.markdown, audit_text.markdown(report) + ticket)
     if invocation.metrics is not None:
         audit_metrics.write_metrics(invocation.metrics, audit_metrics.metrics(report, exit_code(report)))
     if invocation.html is not None:
         from insync_cli.clusters.audit_page import write_page
 
-        write_page(report, invocation.html)
+        write_page(report, invocation.html, whose)
 
 
 def watch_cluster(invocation: Options, every: float) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isr_drill.outlook import Deed, Outlook
 
 HEADER: Final = ("broker", "restarted in order", "gone with its disk")
+TITLE: Final = "Which brokers may be restarted now"
 MOST_NAMES: Final = 2
 STILL: Final = "stop only what stands still already"
 
@@ -47,7 +48,7 @@ def footnotes(outlooks: Iterable[Outlook]) -> list[str]:
 def verdict(outlooks: Sequence[Outlook], omissions: int = 0) -> str:
     """Which brokers may be restarted now, each alone; a drill of each that may says YES."""
     if not outlooks:
-        return "Which brokers may be restarted now: it was not told which run"
+        return f"{TITLE}: it was not told which run"
     may = [o.broker for o in outlooks if o.restart.is_harmless]
     no_worse = [o.broker for o in outlooks if o.restart.is_no_worse]
     may_not = [o.broker for o in outlooks if (o.restart.loses or o.restart.stops) and o.broker not in no_worse]
@@ -57,6 +58,13 @@ def verdict(outlooks: Sequence[Outlook], omissions: int = 0) -> str:
     whole = "May be restarted now, one at a time and each once all are in sync again"
     left = omissions_text((omissions, "other topic", ", of which they may have partitions"))
     return "; ".join(filter(None, [f"{whole}: {numbers(may) or 'none'}", *parts, left]))
+
+
+def markdown(outlooks: Sequence[Outlook], omissions: int = 0) -> str:
+    """The same for a ticket."""
+    table = [HEADER, ("---",) * len(HEADER), *rows(outlooks)] if outlooks else []
+    lines = ["", f"## {TITLE}", "", verdict(outlooks, omissions), "", *(f"| {' | '.join(row)} |" for row in table), ""]
+    return "\n".join([*lines, *(f"- {line}" for line in footnotes(outlooks)), ""])
 
 
 def numbers(brokers: Sequence[int]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from insync_cli.clusters import audit_short, audit_text
+from insync_cli.clusters import audit_brokers, audit_short, audit_text
 from insync_cli.clusters.audit_text import losses, title
 from insync_cli.terminal import write_text
 from insync_cli.view.pages import roomier
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from isr_audit.answers import Answer
     from isr_audit.audit import Change, Line
     from isr_audit.report import Audit
+    from isr_drill.outlook import Outlook
     from isr_visual.document import Document
 
 TIME_MARK: Final = "<!-- when this was seen -->"
@@ -32,13 +33,13 @@ KINDS: Final = {SURVIVES: "survives", MAY_BE_LOST: "lost"}
 """How an answer is shown; any other is open."""
 
 
-def write_page(audit: Audit, file: Path) -> None:
-    """The page as a file; UsageError where it cannot be written."""
-    write_text(file, page_of(audit))
+def write_page(audit: Audit, file: Path, whose: Sequence[Outlook] | None = None) -> None:
+    """The page as a file; UsageError where it cannot be written. `whose`: of brokers, where these were asked about."""
+    write_text(file, page_of(audit, whose))
 
 
-def page_of(audit: Audit) -> str:
-    """One page with every row, and every loss of every row once."""
+def page_of(audit: Audit, whose: Sequence[Outlook] | None = None) -> str:
+    """One page with every row, and every loss of every row once, and what the next deed at each broker does."""
     lost = [(line.answer, f"{title(row)}: {line.fault.says}") for row in audit.rows for line, _ in losses(row)]
     documents: dict[str, tuple[Document, str]] = {}
     for answer, name in lost:
@@ -48,7 +49,7 @@ def page_of(audit: Audit) -> str:
         command: f"#t={document['story']['breaks'] or 0}&trace={document['digest']}"
         for command, (document, _) in documents.items()
     }
-    return page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links))
+    return page(list(documents.values()), "insync audit: what this cluster can lose", _overview(audit, links, whose))
 
 
 def _document_of(answer: Answer, name: str) -> tuple[Document, str]:
@@ -66,7 +67,7 @@ def _document_of(answer: Answer, name: str) -> tuple[Document, str]:
 # What stands above the traces
 
 
-def _overview(audit: Audit, links: dict[str, str]) -> str:
+def _overview(audit: Audit, links: dict[str, str], whose: Sequence[Outlook] | None) -> str:
     parts = [
         "<h1>What can this cluster lose?</h1>",
         TIME_MARK,
@@ -76,6 +77,7 @@ def _overview(audit: Audit, links: dict[str, str]) -> str:
         f'<p class="quiet">{escape(audit_text.LEGEND)} Not judged: {audit_text.NOT_JUDGED}.</p>',
         "<h2>Now</h2>",
         items(audit_text.now_lines(audit)),
+        *([] if whose is None else _brokers(audit, whose)),
         *(_plan(*plan) for plan in audit_text.plans(audit)),
         items(f"note: {note}" for note in audit_text.notes(audit)),
         *(_row(row, n, links) for n, row in enumerate(audit.rows)),
@@ -83,6 +85,15 @@ def _overview(audit: Audit, links: dict[str, str]) -> str:
     known = list(audit_text.bug_lines(audit))
     parts += [f"<h2>{audit_text.BUGS}</h2>", items(known)] if known else []
     return "\n".join(parts)
+
+
+def _brokers(audit: Audit, whose: Sequence[Outlook]) -> Iterator[str]:
+    """Which may be restarted now, and a line for each broker."""
+    yield f"<h2>{audit_brokers.TITLE}</h2>"
+    yield f"<p>{escape(audit_brokers.verdict(whose, len(audit.cluster.omissions)))}</p>"
+    if whose:
+        yield table(audit_brokers.HEADER, ([*map(escape, row)] for row in audit_brokers.rows(whose)))
+    yield items(audit_brokers.footnotes(whose))
 
 
 def _plan(topics: str, change: Change, steps: Sequence[AdviceStep]) -> str:
