@@ -161,6 +161,7 @@ def audit(
     *,
     bootstrap: str | None = None,
     client: str | Path | None = None,
+    racks: str | Path | None = None,
     topics: Names = (),
     kafka: str | None = None,
     elr: bool | None = None,
@@ -171,16 +172,16 @@ def audit(
     """What a cluster can lose, as `insync audit` says, from files, from the cluster, or from both.
 
     `describe`: files with what Kafka's tools print, or with settings of a broker. `bootstrap`: HOST:PORT of a cluster
-    that is asked as an admin client. `client`: a client.properties for that. `topics`: these only. `kafka`: the
-    release, where it is not told. `elr`: whether there are eligible leader replicas, likewise. `kraft`: whether there
-    is KRaft, likewise; False is ZooKeeper. `brokers`: also which of them may be restarted now. `seconds`: explore what
-    is not stored for so long each. Exit codes: 0 fine, 1 at risk, 2 a partition has no leader or refuses writes, or the
-    cluster does not answer, 20 not decided. Raises: InsyncError. Source:
-    docs/audit.md.
+    that is asked as an admin client. `client`: a client.properties for that. `racks`: a file of brokers and their
+    racks, where they are not told. `topics`: these only. `kafka`: the release, where it is not told. `elr`: whether
+    there are eligible leader replicas, likewise. `kraft`: whether there is KRaft, likewise; False is ZooKeeper.
+    `brokers`: also which of them may be restarted now. `seconds`: explore what is not stored for so long each. Exit
+    codes: 0 fine, 1 at risk, 2 a partition has no leader or refuses writes, or the cluster does not answer, 20 not
+    decided. Raises: InsyncError. Source: docs/audit.md.
     """
     options = {
-        **{"describe": describe, "bootstrap": bootstrap, "client": client, "topic": topics, "kafka": kafka},
-        **{"elr": elr, "kraft": kraft, "seconds": seconds},
+        **{"describe": describe, "bootstrap": bootstrap, "client": client, "racks": racks, "topic": topics},
+        **{"kafka": kafka, "elr": elr, "kraft": kraft, "seconds": seconds},
     }
     with as_errors():
         import attrs

@@ -285,3 +285,23 @@ def until(bootstrap: str, capsys: pytest.CaptureFixture[str], code: int, trouble
             return seen
         assert time.monotonic() < end, seen["now"]
         time.sleep(0.3)
+
+
+def test_racks_are_told_by_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only `insync drill` read one, so an audit of `kafka-topics.sh --describe` alone never judged racks."""
+    topics, racks = tmp_path / "topics.txt", tmp_path / "racks.txt"
+    topics.write_text(
+        "Topic: t\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2\n"
+        "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \tLastKnownElr: \n",
+        encoding="utf-8",
+    )
+    racks.write_text("1 a\n2: a  # the same\n3=b\n", encoding="utf-8")
+    asked = ["audit", "--describe", str(topics), "--kafka", "4.1", "--elr", "on", "--plain", "--details"]
+    main(asked)
+    assert "the loss of a rack is not judged" in " ".join(capsys.readouterr().out.split())
+    main([*asked, "--racks", str(racks)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the loss of a rack is not judged" not in said
+    assert "If rack a is lost, " in said
+    assert main([*asked, "--racks", str(racks), "--html", str(racks)]) == 64
+    assert "is read, and would be replaced" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from insync_cli import options, terminal
 from insync_cli.clusters import audit_brokers, audit_metrics, audit_short, audit_text
 from insync_cli.clusters.audit_server import Board, address, http_server
 from insync_cli.clusters.audit_short import exit_code
-from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release
+from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release, with_racks
 from insync_cli.exits import Exit, InputError, Unavailable, UsageError
 from insync_cli.options import Usage, flag, group, option, repeated_option, seconds, several, switch
 from insync_cli.terminal import Output
@@ -52,6 +52,7 @@ class Options:
     )
     bootstrap: str | None = option("HOST:PORT", "ask this cluster, as an admin client", str)
     client: Path | None = option("FILE", "client.properties with security settings, for --bootstrap", Path)
+    racks: Path | None = option("FILE", "lines of a broker and its rack, where they are not told otherwise", Path)
     topics: tuple[str, ...] = repeated_option("T", "only this topic", str, name="topic")
     kafka: Release | None = option("VERSION", "the release that runs, where it is not told", kafka_release)
     elr: bool | None = switch("eligible leader replicas, where it is not told")
@@ -134,6 +135,7 @@ def looked_at(invocation: Options, before: Ends | None = None) -> Audit:
     cluster = cluster_with_topics(
         described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
     )
+    cluster = with_racks(cluster, invocation.racks)
     runs = running(cluster, invocation.kafka, invocation.elr, invocation.kraft)
     return audit_now(cluster, runs, before, invocation.bootstrap or "")
 
@@ -209,12 +211,13 @@ def check(invocation: Options) -> None:
         raise UsageError("--brokers looks once; leave out --watch")
     if invocation.serve is not None and invocation.watch is None:
         raise UsageError("--serve goes with --watch S, which says how often to look")
+    sources = (*invocation.describe, *([invocation.racks] if invocation.racks is not None else []))
     for file in (invocation.markdown, invocation.html, invocation.metrics):
         if file is not None:
-            terminal.check_apart(file, invocation.describe)
+            terminal.check_apart(file, sources)
             terminal.check_writable(file)
     if invocation.output.json is not None:
-        terminal.check_apart(invocation.output.json, invocation.describe)
+        terminal.check_apart(invocation.output.json, sources)
 
 
 def stored_answers(seconds: float | None) -> list[Answer]:

@@ -77,7 +77,7 @@ def _overview(audit: Audit, links: dict[str, str], whose: Sequence[Outlook] | No
         f'<p class="quiet">{escape(audit_text.LEGEND)} Not judged: {audit_text.NOT_JUDGED}.</p>',
         "<h2>Now</h2>",
         items(audit_text.now_lines(audit)),
-        *([] if whose is None else _brokers(audit, whose)),
+        *_brokers(audit, whose),
         *(_plan(*plan) for plan in audit_text.plans(audit)),
         items(f"note: {note}" for note in audit_text.notes(audit)),
         *(_row(row, n, links) for n, row in enumerate(audit.rows)),
@@ -87,8 +87,10 @@ def _overview(audit: Audit, links: dict[str, str], whose: Sequence[Outlook] | No
     return "\n".join(parts)
 
 
-def _brokers(audit: Audit, whose: Sequence[Outlook]) -> Iterator[str]:
-    """Which may be restarted now, and a line for each broker."""
+def _brokers(audit: Audit, whose: Sequence[Outlook] | None) -> Iterator[str]:
+    """Which may be restarted now, and a line for each broker; nothing where nobody asked."""
+    if whose is None:
+        return
     yield f"<h2>{audit_brokers.TITLE}</h2>"
     yield f"<p>{escape(audit_brokers.verdict(whose, len(audit.cluster.omissions)))}</p>"
     if whose:

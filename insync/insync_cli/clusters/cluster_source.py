@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -115,3 +116,31 @@ def cluster_with_topics(cluster: Cluster, names: Sequence[str]) -> Cluster:
         raise InputError(f"no topic is described with its replicas; {what_to_describe(cluster)}")
     left = tuple(name for name in topic_names if names and name not in names)
     return attrs.evolve(cluster, topics=topics, missing=whole.gaps, omissions=left)
+
+
+def with_racks(cluster: Cluster, file: Path | None) -> Cluster:
+    """The cluster with the racks in a file, where there is one; InputError where it was told otherwise."""
+    if file is None:
+        return cluster
+    racks = racks_in(file)
+    other = next((b for b, rack in racks.items() if cluster.racks.get(b, rack) != rack), None)
+    if other is not None:
+        before = cluster.racks[other]
+        raise InputError(f"{file}: broker {other} is in rack {racks[other]}, and was told to be in {before}")
+    return attrs.evolve(cluster, racks={**cluster.racks, **racks})
+
+
+def racks_in(file: Path) -> Mapping[int, str]:
+    """Racks by broker: lines such as `3 a`, `3: a` or `3=a`."""
+    racks: dict[int, str] = {}
+    for number, line in enumerate(text_of(file).splitlines(), 1):
+        text = line.split("#", 1)[0].strip()
+        if not text:
+            continue
+        match = re.fullmatch(r"(\d{1,9})\s*[\s:=,]\s*(\S+)", text, re.ASCII)
+        if match is None:
+            raise InputError(f"{file}, line {number}: a line has a broker and its rack (example: 3 a), not '{text}'")
+        broker, rack = int(match[1]), match[2]
+        if racks.setdefault(broker, rack) != rack:
+            raise InputError(f"{file}, line {number}: broker {broker} was in rack {racks[broker]} before")
+    return racks

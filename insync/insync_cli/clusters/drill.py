@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,13 @@ import attrs
 
 from insync_cli import options, terminal
 from insync_cli.clusters import drill_commands, drill_text
-from insync_cli.clusters.cluster_source import cluster_with_topics, described_cluster, kafka_release, text_of
+from insync_cli.clusters.cluster_source import (
+    cluster_with_topics,
+    described_cluster,
+    kafka_release,
+    text_of,
+    with_racks,
+)
 from insync_cli.exits import Exit, InputError, UsageError
 from insync_cli.options import Usage, arguments, flag, group, option, repeated_option, seconds, switch
 from insync_cli.terminal import Output
@@ -103,8 +108,7 @@ def answer_of(invocation: Options) -> drill_text.Answer:
     cluster = cluster_with_topics(
         described_cluster(invocation.bootstrap, invocation.client, invocation.describe), invocation.topics
     )
-    if invocation.racks is not None:
-        cluster = with_racks(cluster, invocation.racks)
+    cluster = with_racks(cluster, invocation.racks)
     steps = runbook_of(invocation.steps, cluster)
     cluster = with_moved_partitions(cluster, steps)
     runs = running(cluster, invocation.kafka, invocation.elr, invocation.kraft)
@@ -172,29 +176,3 @@ def with_moved_partitions(cluster: Cluster, steps: Sequence[RunbookStep]) -> Clu
             why = "of a topic that was not asked about" if is_left_out else "of which nothing was described"
             gaps.append(f"{step.text}: it moves {names[0]}{more}, {why}")
     return attrs.evolve(cluster, missing=(*cluster.missing, *gaps))
-
-
-def with_racks(cluster: Cluster, file: Path) -> Cluster:
-    """The cluster with the racks in a file; InputError where it was told otherwise."""
-    racks = racks_in(file)
-    other = next((b for b, rack in racks.items() if cluster.racks.get(b, rack) != rack), None)
-    if other is not None:
-        before = cluster.racks[other]
-        raise InputError(f"{file}: broker {other} is in rack {racks[other]}, and was told to be in {before}")
-    return attrs.evolve(cluster, racks={**cluster.racks, **racks})
-
-
-def racks_in(file: Path) -> Mapping[int, str]:
-    """Racks by broker: lines such as `3 a`, `3: a` or `3=a`."""
-    racks: dict[int, str] = {}
-    for number, line in enumerate(text_of(file).splitlines(), 1):
-        text = line.split("#", 1)[0].strip()
-        if not text:
-            continue
-        match = re.fullmatch(r"(\d{1,9})\s*[\s:=,]\s*(\S+)", text, re.ASCII)
-        if match is None:
-            raise InputError(f"{file}, line {number}: a line has a broker and its rack (example: 3 a), not '{text}'")
-        broker, rack = int(match[1]), match[2]
-        if racks.setdefault(broker, rack) != rack:
-            raise InputError(f"{file}, line {number}: broker {broker} was in rack {racks[broker]} before")
-    return racks
