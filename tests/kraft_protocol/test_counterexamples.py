@@ -48,6 +48,8 @@ MISTAKES = (
     Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft", {"lost_disks": 0}),
     Mistake("kafka-10533", "leaders-complete", 18, {"voters": 2, "epochs": 2, "restarts": 1}),
     Mistake("kafka-10527", "leader-has-its-epoch", 13, {"voters": 2, "epochs": 2, "restarts": 1}, "kafka-10533"),
+    Mistake("kafka-12460", "watermark-within-log", 19, {**THREE, "epochs": 2, "lost_disks": 1}),
+    Mistake("kafka-12619", "leaders-complete", 26, {**THREE, "epochs": 4}),
     Mistake("kafka-20895", OBSTACLE, 15, THREE, "kraft-notes-end"),
     Mistake("kraft-end-clears-fetch", OBSTACLE, 15, THREE, "kraft-notes-end"),
     Mistake("kafka-16530", "committed-by-majority", 10, {"voters": 2, "epochs": 1, "log": 2}, "kraft-853"),
@@ -58,7 +60,7 @@ MISTAKES = (
     Mistake("kafka-19850", STAYS_OUT, 11, TWO_CHANGES, "kraft-joins-once"),
     Mistake("kraft-joins-once", STAYS_OUT, 12, {**TWO_CHANGES, "snapshots": 1}, "kraft-joins-once", {"snapshots": 0}),
 )
-MISTAKE_CASES = [pytest.param(m, id=m.design) for m in MISTAKES]
+MISTAKE_CASES = [pytest.param(m, id=m.design, marks=pytest.mark.slow if m.steps > 18 else ()) for m in MISTAKES]
 
 
 def explored_to(design: Design, promise: str, bounds: Bounds, steps: int) -> Exploration:
