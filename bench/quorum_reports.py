@@ -83,26 +83,26 @@ def answers() -> Iterator[Answer]:
             yield Answer(report, asked["verdict"], asked["depth"] or 0, seconds, used)
 
 
-def table(found: list[Answer]) -> str:
+def table(rows: list[Answer]) -> str:
     head = "| KAFKA- | command | verdict | steps | seconds | of processor |\n|---|---|---|---|---|---|"
-    rows = (
+    lines = (
         f"| {a.report.numbers} | `insync {' '.join(a.report.command())}` | {a.verdict} | {a.steps} |"
         f" {a.seconds:.1f} | {a.processor:.1f} |"
-        for a in found
+        for a in rows
     )
-    return "\n".join((head, *rows))
+    return "\n".join((head, *lines))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the table into docs/kraft.md")
     options = parser.parse_args()
-    found = list(answers())
-    print(table(found))
+    rows = list(answers())
+    print(table(rows))
     if options.write:
         before, rest = DOCS.read_text(encoding="utf-8").split(BEGIN)
-        DOCS.write_text(f"{before}{BEGIN}\n{table(found)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
-    return int(any(a.verdict != "VIOLATED" for a in found))
+        DOCS.write_text(f"{before}{BEGIN}\n{table(rows)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    return int(any(a.verdict != "VIOLATED" for a in rows))
 
 
 if __name__ == "__main__":
