@@ -91,7 +91,7 @@ def deed(
     around = Surroundings({broker}, cluster.racks, [t.name for t in cluster.topics], quorum=quorum_of(cluster))
     whole = drill(cluster, runs, read_runbook(form.format(broker), around), explorations)
     loses, stopped = whole.with_records(Records.MAY_BE_LOST), whole.with_service(*STOPPED)
-    unsure = [p for p in whole.with_records(Records.UNKNOWN) if p not in loses]
+    unsure = whole.with_records(Records.UNKNOWN)
     reasons = (o.because for p in unsure for o in p.outcomes if o.because)
     because = next(reasons, "")
     if gaps:
