@@ -223,9 +223,10 @@ def _is_due(before: Values) -> bool:
 
 
 def _complete(before: Values) -> dict[str, object]:
-    """The replicas once the reassignment is complete."""
+    """The replicas once the reassignment is complete, and who of them is in a directory that nobody was told of."""
     others = _names(before["replicas"]) - _names(before["removing"])
-    return {"replicas": sorted(others), "adding": [], "removing": []}
+    elsewhere = sorted(_names(before.get("elsewhere", ())) & others)
+    return {"replicas": sorted(others), "adding": [], "removing": [], "elsewhere": elsewhere}
 
 
 def _completes(before: Values, places: Sequence[Place]) -> bool:

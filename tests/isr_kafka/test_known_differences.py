@@ -179,6 +179,11 @@ IS_COMPLETE: list[Place] = [
 def test_a_reassignment_that_another_change_completes_is_difference_k() -> None:
     assert explain(KIND, WAITS, "broker_restarts", {"r": "r3"}, IS_COMPLETE).startswith("K:")
     assert explain("unexpected action", WAITS, TELLS, {"r": "r1"}, []).startswith("K:")
+    elsewhere = ("elsewhere", WAITS["removing"], NOTHING)
+    away = WAITS | {"elsewhere": WAITS["removing"]}
+    assert explain(KIND, away, "broker_restarts", {"r": "r3"}, [*IS_COMPLETE, elsewhere]).startswith("K:")
+    kept = ("elsewhere", NOTHING, WAITS["removing"])
+    assert not explain(KIND, away, "broker_restarts", {"r": "r3"}, [*IS_COMPLETE, kept])
     added = WAITS | {"removing": NOTHING, "replicas": ["r1", "r3"]}
     assert explain(KIND, added, "broker_restarts", {"r": "r3"}, [IS_COMPLETE[1]]).startswith("K:")
 
