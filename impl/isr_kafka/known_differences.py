@@ -290,7 +290,10 @@ def _elects_unclean(kind: str, before: Values, action: str, parameters: Values, 
 
 
 def _one_leads(before: Values, candidates: set[str], places: Sequence[Place]) -> bool:
-    """Whether one of these leads, alone in the ISR, in the next epoch and version, and nothing else differs."""
+    """Whether one of these leads, alone in the ISR, in the next epoch and version, and nothing else differs.
+
+    But for a reassignment, which is complete with any version, once the ISR is such.
+    """
     by_place = {place: kafka for place, _, kafka in places}
     elected = by_place.get("controller_leader")
     expected_values: dict[str, Sequence[object]] = {
@@ -301,6 +304,8 @@ def _one_leads(before: Values, candidates: set[str], places: Sequence[Place]) ->
         "controller_partition_epoch": [cast("int", before["controller_partition_epoch"]) + 1],
         "last_known_leader": [None],
     }
+    if _is_due(before):
+        expected_values |= {place: [value] for place, value in _complete(before).items()}
     return elected in candidates and all(
         place in expected_values and kafka in expected_values[place] for place, kafka in by_place.items()
     )

@@ -378,6 +378,19 @@ def test_a_reassignment_that_is_cancelled_and_could_be_complete_has_an_unclean_l
     assert not explain("unexpected action", before | {"unclean_enabled": False}, cancels, {"leader": "r3"}, [])
 
 
+def test_an_unclean_leader_comes_with_a_reassignment_that_is_complete() -> None:
+    due = DUE | {"controller_isr": ["r1"], "controller_elr": ["r2"], "removing": []}
+    places: list[Place] = [
+        ("controller_leader", "r1", "r2"),
+        ("controller_epoch", 1, 2),
+        ("controller_isr", ["r1"], ["r2"]),
+        ("controller_elr", ["r2"], []),
+        ("adding", ["r1"], []),
+    ]
+    assert explain(KIND, due, "broker_restarts", {"r": "r3"}, places).startswith("F:")
+    assert not explain(KIND, due | {"adding": ["r3"]}, "broker_restarts", {"r": "r3"}, places)
+
+
 def test_a_leader_that_is_relieved_as_the_last_other_member_goes_has_an_unclean_successor() -> None:
     leaving = ENABLED | {"replicas": ["r1", "r2", "r3"], "controller_leader": "r3", "shutting_down": ["r3"]}
     two = leaving | {"controller_isr": ["r1", "r3"]}
