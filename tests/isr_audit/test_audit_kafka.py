@@ -103,7 +103,7 @@ def test_three_topics_of_apache_kafka(calm: KafkaProcesses, capsys: pytest.Captu
     assert (code, report["release"], report["design"]) == (1, "4.4", "kip-966"), "features are told by the cluster"
     assert report["notes"] == []
     rows = {row["topics"][0]: row for row in report["rows"]}
-    assert {name: row["at_risk"] for name, row in rows.items()} == {"payments": False, "clicks": True, "scratch": False}
+    assert {name: row["at_risk"] for name, row in rows.items()} == {"payments": False, "clicks": True, "scratch": True}
     assert rows["payments"]["settings"]["in_rack"] == 2
     assert rows["payments"]["racks"] == [{"rack": "b", "without_leader": 0, "below_minimum": 1}]
     assert rows["scratch"]["settings"]["flushed"]
