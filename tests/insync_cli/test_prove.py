@@ -423,3 +423,9 @@ def test_a_mistake_is_one_clear_sentence(
     assert says in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+
+
+def test_a_budget_that_is_counted_with_cannot_be_left_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--replicas 2 --disks-replaced any --action disk_is_replaced --look 0 --quiet --out"
+    assert main(["prove", "kafka-4.4-mended", *words.split(), str(tmp_path)]) == 64
+    assert "how many DisksReplaced there are in a set cannot be counted without a bound" in capsys.readouterr().err

@@ -163,6 +163,33 @@ def test_the_proof_of_a_broken_design_fails_at_the_culprit(
         assert "every obligation that was asked is proved" in capsys.readouterr().out
 
 
+OPERATED = "--reassignments any --minimum-changes any --late-news any --copies any"
+"""What people and the network do, as often as they like."""
+
+
+def ask_of_any_number(design: str, conjunct: str, action: str, folder: Path) -> int:
+    words = f"--replicas any {OPERATED} --only {conjunct} --action {action} --look 0 --workers 1 --quiet --out {folder}"
+    return main(["prove", design, "--seconds", "20", *words.split()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("conjunct", "action", "broken"),
+    [
+        ("members-are-replicas", "controller_reassigns_at_once", "kafka-4.4"),
+        ("somebody-may-be-elected", "controller_sets_minimum", "kafka-4.4"),
+        ("newest-version-has-newest-minimum", "controller_sets_minimum", "kafka-4.4"),
+    ],
+)
+def test_of_any_number_of_replicas_the_proof_of_a_broken_design_fails_at_the_culprit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], conjunct: str, action: str, broken: str
+) -> None:
+    assert ask_of_any_number(broken, conjunct, action, tmp_path) == 14
+    assert f"{conjunct} / {action}" in capsys.readouterr().out
+    assert ask_of_any_number("kafka-4.4-mended", conjunct, action, tmp_path) == 20
+    assert "every obligation that was asked is proved" in capsys.readouterr().out
+
+
 def test_every_design_with_a_known_bug_has_its_row() -> None:
     broken = {name for name, design in DESIGNS.items() if design.expected}
     assert broken == {design for design, *_ in FAILS_AT}

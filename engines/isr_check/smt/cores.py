@@ -16,7 +16,7 @@ from typing import cast
 import attrs
 
 SCHEMA = "insync/cores/1"
-MOST_CORES = 3
+MOST_CORES = 4
 """The most cores of one part of a goal; designs that differ can need different ones."""
 
 GUARDS = "@guards"

@@ -55,7 +55,8 @@ class _Selection:
 
     `strict`: no lemmas about other sequences of the goal's families. `others`: which lemmas about elements without a
     name (NONE, SMALL, ALL). `with_sizes`: with axioms about the sizes of sets. `first`: tried in the first round
-    already. `witnessed`: also tried with each witness that the lemmas give.
+    already. `witnessed`: also tried with each witness that the lemmas give. `only_named`: no lemma that the conjunct
+    does not name, which are few, so that it takes no time to see that they do not suffice.
     """
 
     strict: bool
@@ -63,10 +64,12 @@ class _Selection:
     with_sizes: bool
     first: bool
     witnessed: bool = False
+    only_named: bool = False
 
 
 SELECTIONS = (_Selection(True, ALL, True, True), _Selection(False, ALL, True, False))
 SELECTIONS_OF_MANY = (
+    _Selection(False, ALL, True, True, only_named=True),
     _Selection(True, NONE, False, True, witnessed=True),
     _Selection(False, NONE, False, True, witnessed=True),
     _Selection(False, SMALL, False, True),
@@ -205,23 +208,30 @@ class Strategy:
         return sum(self.cores.missing(self.question(obligation, q), n) for q, n in asked), sum(parts)
 
     def _answer_from_core(self, obligation: Obligation, query: Query, number: int, with_core: bool) -> Answer | None:
-        """The answer to one part by what refuted it before: just that, then all that is said under the same names."""
-        for stored_core in self.cores.of(self.question(obligation, query), number):
-            for wider, limit in ((False, SECOND), (True, FIRST)):
-                assertions = self.core_assertions(obligation, query, stored_core, wider)
-                answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[stored_core.way])
+        """The answer to one part by what refuted it before: that, the same with all guards, all of the same names.
+
+        Guards change places where a design has one more than that of which the core was learnt. What costs least is
+        tried first of all cores, for each may be of another design.
+        """
+        stored_cores = self.cores.of(self.question(obligation, query), number)
+        guarded = [self._with_all_guards(c, obligation, query) for c in stored_cores]
+        for cores, wider, limit in (
+            (stored_cores, False, SECOND),
+            (guarded, False, SECOND),
+            (stored_cores, True, FIRST),
+        ):
+            for core in cores:
+                assertions = self.core_assertions(obligation, query, core, wider)
+                answer = Answer("unknown", 0.0) if assertions is None else ask(assertions, limit, WAYS[core.way])
                 if assertions is not None and answer.status == "unsat":
-                    named_by = stored_core.some[0] if stored_core.some else ()
-                    return _refuted(
-                        query,
-                        assertions,
-                        WAYS[stored_core.way],
-                        answer,
-                        with_core,
-                        None if wider else stored_core,
-                        named_by,
-                    )
+                    named_by = core.some[0] if core.some else ()
+                    known = None if wider else core
+                    return _refuted(query, assertions, WAYS[core.way], answer, with_core, known, named_by)
         return None
+
+    def _with_all_guards(self, core: Core, obligation: Obligation, query: Query) -> Core:
+        every = tuple(range(len(self.formulas(obligation, query, GUARDS))))
+        return attrs.evolve(core, uses=(*((n, places) for n, places in core.uses if n != GUARDS), (GUARDS, every)))
 
     def core_assertions(
         self, obligation: Obligation, query: Query, core: Core, wider: bool = False
@@ -318,7 +328,10 @@ class Strategy:
                 (x.name, x.term)
                 for x in (() if obligation.kind == INITIAL else self.lemmas)
                 if (not x.others or way.others == ALL or (way.others == SMALL and x.small))
-                and (x.small or (x.name in chosen_names and not (way.strict and _elsewhere(x.about, about, families))))
+                and (
+                    (x.small and not way.only_named)
+                    or (x.name in chosen_names and not (way.strict and _elsewhere(x.about, about, families)))
+                )
             ),
             *guards,
             *((n, x) for n, x in after if way.others == ALL or not logic.about_others(x)),

@@ -123,22 +123,26 @@ def replaced_leaders_are_behind(s: State) -> Bool:
     )
 
 
+Lemmas = Mapping[str, tuple[str, ...]]
+"""Names of lemmas by action (isr_lang.Conjunct.by)."""
+
+_OF_VERSIONS = ("epochs-are-the-controllers", "requests-of-isr", "one-epoch-one-leader", "blanks")
+_OF_REPLICAS = ("newest-version-has-newest-replicas", "heard-are-replicas", "members-are-replicas")
+
 OF_STATE: Mapping[type[State], tuple[Conjunct, ...]] = {
-    Adjusted: (Conjunct(minimum_is_positive), Conjunct(newest_version_has_newest_minimum)),
-    Reassigned: tuple(
-        map(
-            Conjunct,
-            (
-                members_are_replicas,
-                nobody_in_both,
-                asked_for_are_replicas,
-                newest_version_has_newest_replicas,
-                heard_are_replicas,
-            ),
-        )
+    Adjusted: (
+        Conjunct(minimum_is_positive),
+        Conjunct(newest_version_has_newest_minimum, {"*": _OF_VERSIONS}),
     ),
-    Moving: (Conjunct(moved_are_replicas),),
-    Operating: (Conjunct(heard_have_positions),),
+    Reassigned: (
+        Conjunct(members_are_replicas, {"*": ("asked-for-are-replicas",)}),
+        Conjunct(nobody_in_both),
+        Conjunct(asked_for_are_replicas, {"*": (*_OF_VERSIONS, *_OF_REPLICAS, "own-isr", "heard-have-positions")}),
+        Conjunct(newest_version_has_newest_replicas, {"*": _OF_VERSIONS}),
+        Conjunct(heard_are_replicas, {"*": (*_OF_VERSIONS, *_OF_REPLICAS)}),
+    ),
+    Moving: (Conjunct(moved_are_replicas, {"*": ("members-are-replicas",)}),),
+    Operating: (Conjunct(heard_have_positions, {"*": ("blanks",)}),),
     Calmed: BESIDES,
 }
 """What a state with more variables needs besides."""
@@ -157,10 +161,32 @@ def _of_wider_state(design: Design) -> tuple[Conjunct, ...]:
     if enough is None:
         return INVARIANT
     override = Override({definition_of(may_commit): definition_of(enough)})
-    at_controller = no_elr_beside_enough.name
     return tuple(
-        attrs.evolve(c, promise=override.property(c.promise)) if c.name == at_controller else c for c in INVARIANT
+        attrs.evolve(
+            c,
+            promise=override.property(c.promise) if c.promise is no_elr_beside_enough else c.promise,
+            by=_with_lemmas(c, design),
+        )
+        for c in INVARIANT
     )
+
+
+_OF_ELECTED = ("elected-leader", "members-are-replicas", *_OF_VERSIONS)
+
+LEMMAS_OF_REPLICAS: Mapping[str, Lemmas] = {
+    "one-epoch-one-leader": {"*": ("epochs-are-the-controllers",)},
+    "no-elr-beside-enough": {"*": ("members-are-replicas", "nobody-in-both", "asked-for-are-replicas")},
+    "leaders-count-candidates": {"controller_cancels_reassignment": _OF_ELECTED},
+    "requests-tell-the-truth": {"replica_is_deleted": ("fetches-make-sense", "blanks")},
+    "new-epochs-are-empty": {"replica_is_deleted": _OF_ELECTED},
+}
+"""What the proofs of these conjuncts take besides where not every broker has a replica."""
+
+
+def _with_lemmas(c: Conjunct, design: Design) -> Lemmas:
+    """The lemmas of a conjunct's proof, with those that it takes besides in the design's state."""
+    more = LEMMAS_OF_REPLICAS.get(c.name) if issubclass(design.state, Reassigned) else None
+    return c.by if more is None else {k: (*c.by.get(k, ()), *more.get(k, ())) for k in {**c.by, **more}}
 
 
 FOLLOWS: dict[str, Mapping[str, tuple[str, ...]]] = {**FOLLOWS_TODAY, **FOLLOWS_IN_CALM}

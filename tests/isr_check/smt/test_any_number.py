@@ -33,6 +33,7 @@ from isr_check.smt.terms.logic import (
     any_of,
     at_most,
     implies,
+    less,
     not_,
     or_,
     same_truth,
@@ -246,13 +247,52 @@ def test_what_is_said_of_sizes_is_true_of_small_sets() -> None:
     true_of_small_sets()
 
 
-def test_a_planted_false_axiom_about_sizes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_alike(_: Sizes, a: Size, b: Size) -> list[Term]:
-        return [term(at_most(a.number, b.number))]
+def all_alike(_: Sizes, a: Size, b: Size) -> list[Term]:
+    """No set is larger than another."""
+    return [term(at_most(a.number, b.number))]
 
-    monkeypatch.setattr(Sizes, "_comparison", all_alike)
+
+def every_part_is_smaller(sizes: Sizes, a: Size, b: Size) -> list[Term]:
+    """A part of a set is smaller, also where it is the whole."""
+    other = sizes.shapes.over(a.of, lambda x: and_(a.members.has(x), not_(b.members.has(x))), "x", universal=False)
+    return [term(or_(less(a.number, b.number), other))]
+
+
+def larger_has_all(sizes: Sizes, a: Size, b: Size) -> list[Term]:
+    """A set that is not smaller than another has all of its members, also where it is no part of it."""
+    every = sizes.shapes.over(b.of, lambda x: implies(b.members.has(x), a.members.has(x)), "x")
+    return [term(or_(less(a.number, b.number), every))]
+
+
+@pytest.mark.parametrize("planted", [all_alike, every_part_is_smaller, larger_has_all])
+def test_a_planted_false_axiom_about_sizes_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, planted: Callable[[Sizes, Size, Size], list[Term]]
+) -> None:
+    monkeypatch.setattr(Sizes, "_comparison", planted)
     with pytest.raises(AssertionError):
         true_of_small_sets()
+
+
+def of_part_and_whole(strict: bool) -> str:
+    """Whether z3 refutes that a part as large as the whole (not `strict`: or smaller) lacks a member of it."""
+    t = Translation(KIP_966, {**FIXED_CONSTANTS, **dict.fromkeys(OPEN), "replicas": None})
+    part, whole = (cast("Members", t.shapes.symbol(SetType(REPLICA), name)) for name in ("part", "whole"))
+    within = t.shapes.over(REPLICA, lambda x: implies(part.has(x), whole.has(x)), "x")
+    some = t.shapes.over(REPLICA, lambda x: and_(whole.has(x), not_(part.has(x))), "x", universal=False)
+    a, b = (t.shapes.sizes.of(REPLICA, x) for x in (part, whole))
+    return status(t, [within, some, same_whole(a, b) if strict else at_most(a, b)])
+
+
+def nothing_said(*_: object) -> bool:
+    """Of the sizes of a part and of the whole."""
+    return True
+
+
+def test_a_part_as_large_as_the_whole_is_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_part_and_whole(strict=True) == "unsat"
+    assert of_part_and_whole(strict=False) != "unsat"
+    monkeypatch.setattr(Sizes, "_part_and_whole", nothing_said)
+    assert of_part_and_whole(strict=True) != "unsat"
 
 
 # Proofs.

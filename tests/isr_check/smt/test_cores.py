@@ -18,7 +18,7 @@ from isr_check.smt.learning import Learning
 from isr_check.smt.obligations import Failure, Unknown
 from isr_check.smt.solver import Answer, Proof
 from isr_check.smt.strategy import Strategy
-from isr_check.smt.terms.logic import Term, z3
+from isr_check.smt.terms.logic import Term, conjuncts, z3
 from isr_lang import Instance, Property
 from isr_model import KIP_966
 from isr_protocol.proof.questions import CORES, FIXED_CONSTANTS, OPEN, invariant
@@ -54,7 +54,7 @@ def test_the_cores_learnt_last_come_first_and_few_are_kept(tmp_path: Path) -> No
         cores.learn([("a question", part, Core(((GUARDS, (place,)),))) for part in (0, 2)])
     cores.write(tmp_path / "cores.json")
     read = Cores.read(tmp_path / "cores.json")
-    assert [c.uses[0][1] for c in read.of("a question", 2)] == [(4,), (3,), (2,)][:MOST_CORES]
+    assert [c.uses[0][1] for c in read.of("a question", 2)] == [(4,), (3,), (2,), (1,)][:MOST_CORES]
     assert read.missing("a question", 3) == 1
     assert read.missing("another", 3) == 3
 
@@ -107,6 +107,35 @@ def test_a_proof_begins_with_what_the_last_one_has_learnt(monkeypatch: pytest.Mo
         assert all(p.core is not None for p in answer.proofs)
         assert not Learning(again)(o, q, SECONDS, False).learnt
     assert {again.count_unlearnt(o)[0] for o in some} == {0}
+
+
+def proved_without_guards(asked: Induction, some: list[Obligation], cores: Cores) -> list[bool]:
+    """Of each part whose core takes guards, whether the core still proves it when it has lost them."""
+    found: list[bool] = []
+    for o, q in each(some):
+        for number, goal in enumerate(conjuncts(q.goal)):
+            alone = Strategy(asked, {}, cores=Cores())
+            for core in cores.of(alone.question(o, q), number):
+                kept = tuple((name, places) for name, places in core.uses if name != GUARDS)
+                alone.cores.learn([(alone.question(o, q), 0, attrs.evolve(core, uses=kept))])
+                if kept != core.uses:
+                    found.append(alone.decide(o, attrs.evolve(q, goal=goal), SECONDS).status == "unsat")
+    return found
+
+
+def core_as_it_is(_: Strategy, core: Core, __: Obligation, ___: Query) -> Core:
+    return core
+
+
+def test_a_core_whose_guards_have_moved_is_tried_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, some = of_managers()
+    cores = learnt(asked, some)
+    monkeypatch.setattr(Strategy, "_goal", gives_up)
+    found = proved_without_guards(asked, some, cores)
+    assert found
+    assert all(found)
+    monkeypatch.setattr(Strategy, "_with_all_guards", core_as_it_is)
+    assert not any(proved_without_guards(asked, some, cores))
 
 
 def as_it_is(proof: Proof) -> tuple[Proof, bool]:

@@ -1,9 +1,10 @@
 """The size of a set whose sort has any number of elements: a symbol with a few axioms.
 
-Three axioms say all that a proof may use of a size. They are true of finite sets: a set has a member exactly if its
-size is not 0; it has two members if its size is neither 0 nor 1; and a set is not larger than another unless it has a
-member that the other lacks. (So sets with the same members have the same size.) The size of `when(c, a, b)` is the size
-of a or that of b.
+Four axioms say all that a proof may use of a size. They are true of finite sets: a set has a member exactly if its
+size is not 0; it has two members if its size is neither 0 nor 1; a set is not larger than another unless it has a
+member that the other lacks; and a part of a set is smaller than the set unless it is the whole. (So sets with the same
+members have the same size. Of infinite sets the last is false, and every sort is finite.) The size of `when(c, a, b)`
+is the size of a or that of b.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 import attrs
 
 from isr_check.smt.terms import logic
-from isr_check.smt.terms.logic import Term, Truth, Whole, all_of, and_, at_most, not_, or_
+from isr_check.smt.terms.logic import Term, Truth, Whole, all_of, and_, at_most, less, not_, or_
 from isr_check.smt.terms.values import Members
 from isr_lang.types import Scalar
 
@@ -108,7 +109,12 @@ class Sizes:
             return []
         w = logic.int_symbol(self.shapes.fresh("only_in"))
         only = and_(self.shapes.inside(a.of, w), a.members.has(w), not_(b.members.has(w)))
-        return _parts([or_(at_most(a.number, b.number), only)])
+        return _parts([or_(at_most(a.number, b.number), only), or_(self._part_and_whole(a, b), only)])
+
+    def _part_and_whole(self, a: Size, b: Size) -> Truth:
+        """What is so if `a` is a part of `b`: it is smaller, or it is the whole."""
+        whole = self.shapes.over(b.of, lambda x: logic.implies(b.members.has(x), a.members.has(x)), "x")
+        return or_(less(a.number, b.number), whole)
 
 
 def _parts(truths: Sequence[Truth]) -> list[Term]:
