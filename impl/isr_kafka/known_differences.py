@@ -1,7 +1,8 @@
 """Differences between Kafka and the model that are known, each by the exact state in which it shows.
 
 docs/kafka-classes.md tells them by letter. One that is recognised here is counted apart and is no finding; anything
-that differs in one more place, or by another value, is one.
+that differs in one more place, or by another value, is one. Of an action that Kafka takes in place of another, or does
+not take, only the state before is known here, and not what comes of it.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def test_what_people_do_to_a_cluster_in_both_directions(work: str, newest: Kafka
 
 
 def test_walks_through_all_that_people_do_at_once(newest: Kafka) -> None:
-    """Three replicas and every budget: what differs is known to the last value."""
+    """Three replicas and every budget: what differs is known."""
     once = ("crashes", "sessions_lost", "shutdowns", "disks_replaced", "minimum_changes", "late_news", "copies")
     budgets = dict.fromkeys(once, 1) | {"reassignments": 2, "spares": 1, "replicas": 3, "epochs": 3, "isr_changes": 8}
     some = Limits(walks=60, walk_length=60, seed=1)

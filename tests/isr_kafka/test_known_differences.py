@@ -1,4 +1,4 @@
-"""A difference is known only if it is that one to the last value."""
+"""A difference is known by the state before it, and where there is one by the state after it, to the last value."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def run(argv: Sequence[str]) -> int:
         try:
             result = conform(
                 instance,
-                command(invocation.sut, invocation.kafka_home),
+                command(invocation.sut, invocation.kafka_home, design),
                 limits(invocation.drive, schedule, brake),
                 patience=invocation.patience,
                 progress=lambda what, done, of: ticker.count(done, of, what),
@@ -104,20 +104,29 @@ def save_difference(result: ConformanceResult, instance: Instance, file: Path) -
     tracefiles.write(trace, file)
 
 
-def command(sut: str, home: Path | None) -> str:
-    """What starts the system under test: the command as it stands, or Apache Kafka's classes by name."""
+def command(sut: str, home: Path | None, design: Design) -> str:
+    """What starts the system under test: the command as it stands, or Apache Kafka's classes by name.
+
+    Those have eligible leader replicas where the design has them.
+    """
     from isr_kafka import Unavailable
     from isr_kafka.system import kafka_from_word
 
     try:
         kafka = kafka_from_word(sut, home)
         if kafka is not None:
-            return kafka.command()
+            return kafka.command(properties={} if elects_last_known_leader(design) else {"insync.no-elr": "true"})
     except Unavailable as problem:
         raise InputError(str(problem)) from None
     if home is not None:
         raise UsageError("--kafka-home goes with --sut kafka")
     return sut
+
+
+def elects_last_known_leader(design: Design) -> bool:
+    """Whether a design has what comes with eligible leader replicas only (KIP-966), or has no such elections at all."""
+    names = {action.name for action in design.actions}
+    return "controller_elects_last_known_leader" in names or "controller_elects_returned" not in names
 
 
 def design_of_system(argv: Sequence[str]) -> list[str]:
