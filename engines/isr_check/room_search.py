@@ -17,6 +17,8 @@ from isr_lang import Design, Instance, Property, Value
 
 MOST_EXPANSIONS = 30_000
 """The most states that the best-first search expands, which takes seconds; usual bounds need a few hundred."""
+MOST_STATES = 60_000_000
+"""The most states that are explored for room where that search finds none; some 3 GB."""
 
 
 @attrs.frozen
@@ -33,6 +35,11 @@ class Room:
     cut: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     complete: bool = False
+
+
+def room_limits(limits: Limits, distinct: int) -> Limits:
+    """The limits of a search for room beside an exploration of so many states: it may take longer, and has an end."""
+    return attrs.evolve(limits, max_states=min(4 * distinct + 100_000, MOST_STATES))
 
 
 def find_room(

@@ -115,7 +115,7 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
     if leader is None or leader not in _names(before.get("shutting_down", ())):
         return False
     other = cast("str", parameters.get("r", leader))
-    away = _away(before) | ({other} if action == "controller_fences_leader" and other != leader else set())
+    away = _away(before) | ({other} if action == "controller_fences_leader" and other != leader else set[str]())
     available = _names(before["controller_isr"]) - away
     unclean = bool(before.get("unclean_enabled")) and not available and action in ELECT_UNCLEAN
     if unclean:

@@ -49,7 +49,7 @@ class Quorum(Family):
         progress: Callable[[Progress], None] = silent,
         search_progress: SearchProgress = lambda expanded, most: None,
     ) -> Worth:
-        from isr_check.room_search import find_room
+        from isr_check.room_search import find_room, room_limits
         from isr_check.worth import PROMISES, judge_findings, promises_without_encounter, without_premises
         from kraft_protocol.promises import PREMISES
         from kraft_protocol.room import MILESTONES, larger, observed
@@ -58,7 +58,7 @@ class Quorum(Family):
         nonvacuous = without_premises(exploration, names, PREMISES)
         if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in nonvacuous.findings):
             return Worth(nonvacuous, without_encounter=without_encounter)
-        constants, most = instance.constants, attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
+        constants, most = instance.constants, room_limits(limits, exploration.distinct)
         answer = find_room(
             observed(instance.design),
             MILESTONES,

@@ -414,20 +414,20 @@ ONE_LEADS: list[Place] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("before", "places", "letter"),
-    [
-        (STRUCK, ONE_LEADS, "P"),
-        (STRUCK | {"shutting_down": ["r3"], "controller_leader": "r3", "controller_isr": ["r3"]}, ONE_LEADS[:3], "F"),
-        (STRUCK | {"unclean_enabled": False}, ONE_LEADS, ""),
-        (STRUCK | {"fenced": ["r1", "r2"]}, ONE_LEADS, ""),
-        (STRUCK | {"controller_leader": "r3"}, ONE_LEADS, ""),
-        (STRUCK, ONE_LEADS[1:], ""),
-        (STRUCK, [*ONE_LEADS[:2], ("controller_epoch", 1, 3)], ""),
-        (STRUCK, [ONE_LEADS[0], ("controller_isr", [], ["r2", "r3"])], ""),
-        (STRUCK, [*ONE_LEADS, ("committed", [0], [])], ""),
-    ],
-)
+STRIKES: list[tuple[dict[str, object], list[Place], str]] = [
+    (STRUCK, ONE_LEADS, "P"),
+    (STRUCK | {"shutting_down": ["r3"], "controller_leader": "r3", "controller_isr": ["r3"]}, ONE_LEADS[:3], "F"),
+    (STRUCK | {"unclean_enabled": False}, ONE_LEADS, ""),
+    (STRUCK | {"fenced": ["r1", "r2"]}, ONE_LEADS, ""),
+    (STRUCK | {"controller_leader": "r3"}, ONE_LEADS, ""),
+    (STRUCK, ONE_LEADS[1:], ""),
+    (STRUCK, [*ONE_LEADS[:2], ("controller_epoch", 1, 3)], ""),
+    (STRUCK, [ONE_LEADS[0], ("controller_isr", [], ["r2", "r3"])], ""),
+    (STRUCK, [*ONE_LEADS, ("committed", [0], [])], ""),
+]
+
+
+@pytest.mark.parametrize(("before", "places", "letter"), STRIKES)
 def test_a_registration_that_strikes_the_last_brings_an_unclean_leader(
     before: dict[str, object], places: list[Place], letter: str
 ) -> None:

@@ -9,12 +9,16 @@ from itertools import product
 import pytest
 from tests.support.sample import sample
 
+from insync_cli import registry
+from insync_cli.model import check
+from insync_cli.model.exploration import engine_for_room
+from insync_cli.options import read_options
 from isr_check.best_first import best_first
 from isr_check.engine import Limits, Verdict, silent
 from isr_check.explorer import explore
 from isr_check.native import explore as native
 from isr_check.reference import Evaluator
-from isr_check.room_search import find_room
+from isr_check.room_search import MOST_STATES, find_room, room_limits
 from isr_experiment.catalogue import EXPERIMENTS
 from isr_lang import Instance, Value
 from isr_protocol.by_name import DESIGNS
@@ -268,3 +272,19 @@ def test_every_question_of_the_experiment_has_room_for_its_faults() -> None:
     for command, q in asked.items():
         instance = Instance(observed(DESIGNS[q.design]), dict(q.constants))
         assert best_first(instance, MILESTONES, 30_000).milestones_passed == len(MILESTONES), command
+
+
+def test_a_search_for_room_ends_and_keeps_to_the_memory_that_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it a check of 100 million states could end in a search that takes all memory, after it has its answer."""
+    assert room_limits(Limits(), 1_000).max_states == 104_000
+    assert room_limits(Limits(), 110_000_000).max_states == MOST_STATES
+    given: list[int | None] = []
+
+    def engine(*asked: object, memory: int | None = None) -> None:
+        given.append(memory)
+
+    monkeypatch.setattr(registry, "engine_named", lambda name, workers: (engine, 1))
+    for words in ([], ["--memory", "2G"]):
+        exploring = read_options(check.Options, check.USAGE, ["kip-966", *words]).exploring
+        engine_for_room(exploring, 1)(Instance(KIP_966, {}), (), Limits(), silent)
+    assert given == [None, 2 << 30]

@@ -153,7 +153,7 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     probed = own.promising(*probes)  # the same actions and properties, and the probes
     explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
     result, slack = family.slack(own, without_premises(explored.result, names, of_own), names)
-    engine, _ = registry.engine_named(registry.default_engine(), explored.workers)
+    engine = exploration.engine_for_room(exploring, explored.workers)
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
         worth = family.worth(own, result, names, engine, Limits(), ticker, looked)

@@ -200,6 +200,15 @@ def _stopped_by(result: Exploration, exploring: Exploring, brake: Brake) -> str 
     return reason or (f"--max-seconds {duration:g}" if duration is not None else None)
 
 
+def engine_for_room(exploring: Exploring, workers: int) -> Engine:
+    """The engine that looks for room beside an exploration: within the same memory, if that was limited."""
+    explore, _ = registry.engine_named(registry.default_engine(), workers)
+    memory = exploring.large.memory
+    if memory is None or "memory" not in inspect.signature(explore).parameters:
+        return explore
+    return partial(cast("Callable[..., Exploration]", explore), memory=memory)
+
+
 def _engine(exploring: Exploring, out: Folder) -> tuple[Engine, int, bool]:
     """The engine with its options set, the number of its workers, and whether it heeds a memory limit by itself."""
     walks = exploring.simulation.simulate

@@ -15,7 +15,7 @@ import attrs
 
 from isr_check.engine import TYPE_OK, Engine, Exploration, Limits, Progress, Verdict, silent
 from isr_check.family import Precursor, Worth
-from isr_check.room_search import Room, find_room
+from isr_check.room_search import Room, find_room, room_limits
 from isr_check.worth import (
     PROMISES,
     judge_findings,
@@ -91,7 +91,7 @@ def worth(
     if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in exploration.findings):
         return Worth(exploration, precursor=precursor, without_encounter=without_encounter)
     design, constants = instance.design, instance.constants
-    most = attrs.evolve(limits, max_states=4 * exploration.distinct + 100_000)
+    most = room_limits(limits, exploration.distinct)
     steps = exploration.steps_by_action if exploration.complete else None
     left = room_left(design, constants, engine, most, progress, search_progress, steps)
     judged = attrs.evolve(exploration, findings=judge_findings(exploration.findings, left))
