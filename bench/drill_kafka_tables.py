@@ -211,8 +211,9 @@ def drill_page(text: str, rows: Sequence[Row]) -> str:
 
 
 def kept_rows() -> list[Row]:
-    """All that was kept."""
-    return [Row.of(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
+    """All that was kept; of several runs of a runbook the last."""
+    rows = map(Row.of, RESULTS.read_text(encoding="utf-8").splitlines()) if RESULTS.exists() else ()
+    return list({(r.release, r.list, r.judgement.case.name): r for r in rows}.values())
 
 
 def write_pages(rows: Sequence[Row]) -> None:

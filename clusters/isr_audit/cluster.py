@@ -120,7 +120,7 @@ class Topic:
     `has_heading`: whether whoever described it told its settings that are not Kafka's defaults. `count`: how many
     partitions it has by its heading, None where all are told. `topic_id` is "" where it was not told. `source`: the
     place of its heading, for messages. `resource`: the KafkaTopic that describes it, "" where none does.
-    `has_own_configs`: whether its own settings were told, and with no heading nothing of those that its brokers have.
+    `has_own_configs`: whether its own settings were told apart from those that its brokers have. A heading does not.
     """
 
     name: str

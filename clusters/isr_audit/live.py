@@ -169,7 +169,9 @@ def _topic(name: str, description: DescribedTopic, entries: Mapping[str, Entry])
     inheritance = {n: e for n, e in entries.items() if getattr(e.source, "value", e.source) in OF_BROKERS}
     own = {n: e for n, e in entries.items() if n not in inheritance}
     factor = min((len(p.replicas) for p in partitions), default=0)
-    return Topic(name, factor, partitions, _values(own), inheritance=_values(inheritance))
+    return Topic(
+        name, factor, partitions, _values(own), inheritance=_values(inheritance), has_own_configs=bool(entries)
+    )
 
 
 OF_BROKERS: Final = (2, 3, 4, 5)

@@ -39,6 +39,7 @@ class PartitionInfo(TypedDict):
 
     partition_index: int
     eligible_leader_replicas: list[int] | None
+    last_known_elr: list[int] | None
 
 
 class TopicInfo(TypedDict):
@@ -235,18 +236,21 @@ def _eligible(cluster: Cluster, admin: Admin) -> Cluster:
     topic_names = sorted({p.topic for p in cluster.partitions if not p.whole})
     if not topic_names or cluster.features.get(ELR_FEATURE, "0") == "0":
         return cluster
-    eligible_replicas: dict[Place, tuple[int, ...]] = {}
+    eligible_replicas: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = {}
     cursor: dict[str, object] | None = None
     while True:
         told = admin.describe_topic_partitions(topic_names, AT_A_TIME, cursor)
         for topic in told["topics"]:
             for p in topic["partitions"]:
-                eligible_replicas[topic["name"], p["partition_index"]] = tuple(p["eligible_leader_replicas"] or ())
+                eligible, last = tuple(p["eligible_leader_replicas"] or ()), tuple(p["last_known_elr"] or ())
+                eligible_replicas[topic["name"], p["partition_index"]] = eligible, last
         cursor = told["next_cursor"]
         if cursor is None:
-            return _map_partitions(
-                cluster, lambda p: attrs.evolve(p, elr=eligible_replicas.get((p.topic, p.number), p.elr))
-            )
+            return _map_partitions(cluster, lambda p: _with_eligible(p, eligible_replicas.get((p.topic, p.number))))
+
+
+def _with_eligible(p: Partition, answer: tuple[tuple[int, ...], tuple[int, ...]] | None) -> Partition:
+    return p if answer is None else attrs.evolve(p, elr=answer[0], last_known_elr=answer[1])
 
 
 def _ends(cluster: Cluster, admin: Admin) -> Cluster:

@@ -53,13 +53,16 @@ class Brokers:
 class Course:
     """`steps`: the entries of each step. `replicas`: the target that was asked for last, `origin` what it began with;
     where a reassignment was cancelled, which may have been over, the smaller of both. `brokers`: all that have a
-    replica at some time. `gap`: why the rest is UNKNOWN, from `gap_step` on; then the steps from there have no entries.
+    replica at some time. `is_told_apart`: whether it is known that the minimum is the topic's own, or that it is not;
+    `kafka-topics.sh --describe` has either under Configs. `gap`: why the rest is UNKNOWN, from `gap_step` on; then the
+    steps from there have no entries.
     """
 
     replicas: tuple[int, ...]
     brokers: frozenset[int]
     minimum: int
     has_own_minimum: bool
+    is_told_apart: bool
     origin: tuple[int, ...] = ()
     is_moving: bool = False
     is_cancelled: bool = False
@@ -113,6 +116,7 @@ def courses_of(
             frozenset(p.replicas),
             cluster.min_insync(topic),
             MIN_INSYNC in topic.configs,
+            MIN_INSYNC not in topic.configs or topic.has_own_configs,
             tuple(r for r in p.replicas if r not in p.adding),
             bool(p.adding or p.removing),
         )
@@ -192,11 +196,15 @@ def _with_minimum(course: Course, stage: Stage, place: Place) -> Course:
     if not own and any(MIN_INSYNC in settings for settings in place.cluster.dynamic.values()):
         return attrs.evolve(course, gap=f"a broker has {MIN_INSYNC} of its own, which goes before the default")
     keeps = not own and course.has_own_minimum
+    if keeps and not course.is_told_apart and stage.minimum != course.minimum:
+        why = f"whether {MIN_INSYNC} is the topic's own or comes from the default was not told; set the topic, or ask"
+        return attrs.evolve(course, gap=f"{why} with --bootstrap")
     minimum = course.minimum if keeps else stage.minimum
     least = min(len(course.replicas), len(place.partition.replicas))
     if max(minimum, course.minimum) > least:
         return attrs.evolve(course, gap=_too_few(max(minimum, course.minimum), least))
     changed = attrs.evolve(course, minimum=minimum, has_own_minimum=own or course.has_own_minimum)
+    changed = attrs.evolve(changed, is_told_apart=own or course.is_told_apart)
     return _with(changed, Entry(SET, minimum=minimum))
 
 

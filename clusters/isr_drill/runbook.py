@@ -52,6 +52,8 @@ VERBS: Final = (*OF_BROKERS, *OTHERS)
 CUT: Final = "partition"
 DEEDS: Final = ("stop", "kill", "destroy", "start")
 """What happens to a controller."""
+ENDS_ABRUPTLY: Final = (KILL, POWER_LOSS, DESTROY, PAUSE)
+"""Whoever ends so, or is cut off, stays in its ISRs until somebody misses it, and acks=all waits for it until then."""
 IN_PARTITION: Final = "what a broker that is cut off does when it stops or starts is not carried; heal it before"
 AT_BROKERS: Final = frozenset(kind for kinds in OF_BROKERS.values() for kind in kinds)
 MINIMUM: Final = "min.insync.replicas"

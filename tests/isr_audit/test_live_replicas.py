@@ -40,9 +40,11 @@ class Standing:
 
     def describe_topic_partitions(self, topics: Sequence[str], limit: int, cursor: dict[str, object] | None) -> Any:
         name = "t" if cursor is None else "u"
-        eligible = {"t": None, "u": [2]}[name]
+        eligible, last = {"t": (None, [1]), "u": ([2], None)}[name]
         numbers = {"t": (0, 1), "u": (0,)}[name]
-        partitions = [{"partition_index": n, "eligible_leader_replicas": eligible} for n in numbers]
+        partitions = [
+            {"partition_index": n, "eligible_leader_replicas": eligible, "last_known_elr": last} for n in numbers
+        ]
         following = {"topic_name": "u", "partition_index": 0} if cursor is None else None
         return {"topics": [{"name": name, "partitions": partitions}], "next_cursor": following}
 
@@ -130,6 +132,7 @@ def test_the_logs_of_partitions_with_which_something_is_wrong() -> None:
 def test_eligible_leader_replicas_come_in_pages_and_may_be_none() -> None:
     (_, broken), (offline,) = (t.partitions for t in told(Standing()).topics)
     assert (broken.elr, offline.elr) == ((), (2,))
+    assert (broken.last_known_elr, offline.last_known_elr) == ((1,), ())
     (_, broken), (offline,) = (t.partitions for t in told(Standing(elr=0)).topics)
     assert (broken.elr, offline.elr) == (None, None), "with the feature off there are none to tell of"
 

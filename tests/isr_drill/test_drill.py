@@ -143,11 +143,24 @@ def test_who_leads_and_who_refuses(minimum: int, isr: str, text: str, expected: 
         (3, "set t min.insync.replicas=2; destroy 1; destroy 2", [SAFE, SAFE, LOST]),
         (1, "set t min.insync.replicas=2", [SAFE]),
         (1, "set t min.insync.replicas=2; stop 1", [SAFE, LOST]),  # raised-min-insync
-        (2, "set default min.insync.replicas=1; destroy 1", [SAFE, SAFE]),  # the topic has its own
+        (2, "set default min.insync.replicas=2; destroy 1", [SAFE, SAFE]),
+        (2, "set t min.insync.replicas=2; set default min.insync.replicas=1; destroy 1", [SAFE, SAFE, SAFE]),
     ],
 )
 def test_a_minimum_that_changes(minimum: int, text: str, expected: list[Records]) -> None:
     assert records(drilled(cluster_of(minimum), text)) == expected
+
+
+def test_a_default_for_a_topic_of_which_nobody_told_whether_its_minimum_is_its_own() -> None:
+    """`kafka-topics.sh --describe` has a default under Configs, too, and a topic that goes by it would look safe."""
+    text, described = "set default min.insync.replicas=1; destroy 1", cluster_of(2)
+    assert records(drilled(described, text)) == [UNKNOWN, UNKNOWN]
+    (topic,) = described.topics
+    own = attrs.evolve(described, topics=(attrs.evolve(topic, has_own_configs=True),))
+    assert records(drilled(own, text)) == [SAFE, SAFE]
+    defaults = {"min.insync.replicas": "2"}
+    inherited = attrs.evolve(described, topics=(attrs.evolve(topic, configs={}),), defaults=defaults)
+    assert records(drilled(inherited, text)) == [SAFE, LOST]
 
 
 def test_a_minimum_that_is_raised_without_eligible_leader_replicas() -> None:

@@ -278,13 +278,18 @@ def test_a_search_for_room_ends_and_keeps_to_the_memory_that_was_given(monkeypat
     """Without it a check of 100 million states could end in a search that takes all memory, after it has its answer."""
     assert room_limits(Limits(), 1_000).max_states == 104_000
     assert room_limits(Limits(), 110_000_000).max_states == MOST_STATES
-    given: list[int | None] = []
+    limits: list[int | None] = []
 
-    def engine(*asked: object, memory: int | None = None) -> None:
-        given.append(memory)
+    def engine(*question: object, memory: int | None = None) -> None:
+        assert question
+        limits.append(memory)
 
-    monkeypatch.setattr(registry, "engine_named", lambda name, workers: (engine, 1))
+    def engine_named(name: str, workers: int) -> tuple[object, int]:
+        assert name
+        return engine, workers
+
+    monkeypatch.setattr(registry, "engine_named", engine_named)
     for words in ([], ["--memory", "2G"]):
         exploring = read_options(check.Options, check.USAGE, ["kip-966", *words]).exploring
         engine_for_room(exploring, 1)(Instance(KIP_966, {}), (), Limits(), silent)
-    assert given == [None, 2 << 30]
+    assert limits == [None, 2 << 30]

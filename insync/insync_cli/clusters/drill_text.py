@@ -13,7 +13,7 @@ from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
 from isr_drill.drill import STOPPED, Drill, Mend, PartitionDrill, Records, Service
 from isr_drill.quorum import LEAVES, UNTOLD_VOTERS, voters_of
-from isr_drill.runbook import START
+from isr_drill.runbook import ENDS_ABRUPTLY, START
 from isr_drill.story import story
 
 if TYPE_CHECKING:
@@ -95,9 +95,15 @@ def decision_for_topics(answer: Answer) -> str:
     stops = whole.with_service(*STOPPED)
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
-    kept = f"YES: no acknowledged record of {count(len(whole.in_reach), 'partition')} is lost"
+    verdict = f"YES: no acknowledged record of {count(len(whole.in_reach), 'partition')} is lost"
     gap = until_session_ends(whole)
-    return f"{kept}; {gap}" if gap else f"{kept}, and all take writes throughout"
+    if gap:
+        return f"{verdict}; {gap}"
+    if any(stage.kind in ENDS_ABRUPTLY for step in whole.steps for stage in step.stages):
+        return (
+            f"{verdict}; acks=all may wait until the session of a broker ends ({TIMEOUT}), or until its leader drops it"
+        )
+    return f"{verdict}, and all take writes throughout"
 
 
 def until_session_ends(whole: Drill) -> str:
