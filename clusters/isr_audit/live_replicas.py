@@ -239,12 +239,12 @@ def _eligible(cluster: Cluster, admin: Admin) -> Cluster:
     eligible_replicas: dict[Place, tuple[tuple[int, ...], tuple[int, ...]]] = {}
     cursor: dict[str, object] | None = None
     while True:
-        told = admin.describe_topic_partitions(topic_names, AT_A_TIME, cursor)
-        for topic in told["topics"]:
+        page = admin.describe_topic_partitions(topic_names, AT_A_TIME, cursor)
+        for topic in page["topics"]:
             for p in topic["partitions"]:
                 eligible, last = tuple(p["eligible_leader_replicas"] or ()), tuple(p["last_known_elr"] or ())
                 eligible_replicas[topic["name"], p["partition_index"]] = eligible, last
-        cursor = told["next_cursor"]
+        cursor = page["next_cursor"]
         if cursor is None:
             return _map_partitions(cluster, lambda p: _with_eligible(p, eligible_replicas.get((p.topic, p.number))))
 
