@@ -21,6 +21,7 @@ from isr_drill.course import brokers_of
 from isr_drill.exploration import Class, Exploration, Explored, Way, explore
 from isr_drill.quorum import quorum_of
 from isr_drill.runbook import (
+    BRINGS,
     DESTROY,
     IN_SYNC,
     RunbookStep,
@@ -127,6 +128,17 @@ class Drill:
         return tuple(p for p in self.in_reach if any(o.service in services for o in p.outcomes[1:]))
 
     @property
+    def standstill(self) -> tuple[PartitionDrill, ...]:
+        """The partitions that may have no leader or refuse writes after some step.
+
+        Where the steps only bring brokers back, those do not count that stood still before: to leave them so is no
+        better.
+        """
+        stopped = self.with_service(*STOPPED)
+        brings = all(stage.kind in BRINGS for step in self.steps for stage in step.stages)
+        return tuple(p for p in stopped if not (brings and p.outcomes[0].service in STOPPED))
+
+    @property
     def awaiting_session(self) -> tuple[PartitionDrill, ...]:
         """The partitions that it touches which may have no leader until the session of a broker ends."""
         return tuple(p for p in self.in_reach if any(o.awaits_session for o in p.outcomes[1:]))
@@ -139,7 +151,7 @@ class Drill:
     @property
     def keeps_service(self) -> bool:
         """It is safe, and all that it touches have a leader and take writes, but until a session ends."""
-        return self.is_safe and not self.with_service(Service.UNKNOWN, *STOPPED)
+        return self.is_safe and not (self.with_service(Service.UNKNOWN) or self.standstill)
 
     @property
     def worst(self) -> PartitionDrill | None:

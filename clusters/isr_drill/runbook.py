@@ -30,6 +30,8 @@ DRAIN: Final = "DRAIN"
 """A reassignment of which only the brokers that leave are named (`isr_drill.course`)."""
 LEAVES: Final = (STOP, KILL, POWER_LOSS, DESTROY, PAUSE)
 """What takes a broker away."""
+BRINGS: Final = (START, RESUME, WAIT, WAIT_REASSIGNED)
+"""What takes nobody away, and changes nothing."""
 CHANGES: Final = (SET, REASSIGN, DRAIN, CANCEL)
 """What changes replicas or the minimum."""
 

@@ -321,7 +321,29 @@ def test_racks_are_told_of_everybody_and_once(
 
 def test_what_a_disk_is_taken_to_have_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     down = TOPICS.replace("Leader: 11", "Leader: none").replace("Isr: 11,12,13\tElr: ", "Isr: \tElr: 11")
-    assert drill(tmp_path, "start 11", topics=down) == 1
+    assert drill(tmp_path, "start 11", topics=down) == 0
     assert "its disk is taken to have what it acknowledged" in " ".join(capsys.readouterr().out.split())
     drill(tmp_path, "stop 11; start 11")
     assert "its disk is taken" not in capsys.readouterr().out
+
+
+STANDS_STILL = """Topic: t\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=2
+\tTopic: t\tPartition: 0\tLeader: none\tReplicas: 1,2,3\tIsr: \tElr: 1\tLastKnownElr: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [("start 1", 0), ("start 1 2 3; wait in-sync", 0), ("stop 1; start 1", 1), ("start 1; stop 1", 1)],
+)
+def test_a_broker_may_be_started_where_nobody_leads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: str, code: int
+) -> None:
+    """It was "wait until these are in sync" of the very broker that has to start."""
+    file = tmp_path / "topics.txt"
+    file.write_text(STANDS_STILL, encoding="utf-8")
+    assert main(["drill", "--kafka", "4.4.0", "--elr", "on", "--plain", "--describe", str(file), steps]) == code
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("1 has no leader or cannot take writes already, and may go on so: t-0" in said) == (steps == "start 1")
+    assert ("all take writes in the end" in said) == (steps == "start 1 2 3; wait in-sync")
+    assert ("Wait until these are in sync" in said) == bool(code)

@@ -22,7 +22,7 @@ from insync_cli.options import Usage, arguments, flag, group, option, repeated_o
 from insync_cli.terminal import Output
 from isr_audit.cluster import Cluster, Release
 from isr_audit.releases import running
-from isr_drill.drill import STOPPED, Drill, Explorations, Records, Service, drill, mend
+from isr_drill.drill import Drill, Explorations, Records, Service, drill, mend
 from isr_drill.quorum import quorum_of
 from isr_drill.reassignments import BadAssignment, BadRunbook
 from isr_drill.runbook import RunbookStep, Surroundings, read_runbook
@@ -130,7 +130,7 @@ def exit_code(whole: Drill, cluster: Cluster) -> Exit:
         return Exit.SAFETY
     if cluster.gaps or whole.with_records(Records.UNKNOWN) or whole.with_service(Service.UNKNOWN):
         return Exit.INCONCLUSIVE
-    return Exit.AT_RISK if whole.with_service(*STOPPED) else Exit.HOLDS
+    return Exit.AT_RISK if whole.standstill else Exit.HOLDS
 
 
 def runbook_of(words: Sequence[str], cluster: Cluster) -> tuple[RunbookStep, ...]:

@@ -92,10 +92,18 @@ def decision_for_topics(answer: Answer) -> str:
             else "do nothing to any broker"
         )
         return f"YES: the steps {what}"
-    stops = whole.with_service(*STOPPED)
+    stops = whole.standstill
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
     verdict = f"YES: no acknowledged record of {count(len(whole.in_reach), 'partition')} is lost"
+    stood = whole.with_service(*STOPPED)
+    still = [p for p in stood if p.outcomes[-1].service in STOPPED]
+    if stood and not still:
+        return f"{verdict}, and all take writes in the end"
+    if still:
+        have = "has" if len(still) == 1 else "have"
+        stands = f"{len(still):,} {have} no leader or cannot take writes already, and may go on so"
+        return f"{verdict}; {stands}: {names(still)}"
     gap = until_session_ends(whole)
     if gap:
         return f"{verdict}; {gap}"
@@ -124,7 +132,7 @@ def beside_decision(answer: Answer) -> list[str]:
 
 def what_to_wait_for(answer: Answer) -> str:
     """Who has to be in sync before the first step, of the partitions that stop; "" where all of theirs are."""
-    stops = answer.drill.with_service(*STOPPED)
+    stops = answer.drill.standstill
     lacking = [(p.partition.name, [r for r in p.partition.replicas if r not in p.partition.isr]) for p in stops]
     told = [f"{name} ({' '.join(map(str, away))})" for name, away in lacking if away]
     more = f" and {len(told) - MOST_NAMES:,} more" if len(told) > MOST_NAMES else ""
