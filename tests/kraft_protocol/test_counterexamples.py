@@ -266,7 +266,9 @@ ROW = re.compile(r"^\| `([a-z0-9.-]+)` \|[^|]*\| `([a-z-]+)` \| (\d+)", re.MULTI
 
 def test_the_page_has_these_designs_promises_and_steps() -> None:
     cases = {(case.design, case.promise, case.steps) for case in MISTAKES}
-    cases |= {(case.design, case.promise, len(case.steps)) for case in BEHAVIOURS}
+    fewest = {(design, promise) for design, promise, _ in cases}
+    longer = [case for case in BEHAVIOURS if (case.design, case.promise) not in fewest]
+    cases |= {(case.design, case.promise, len(case.steps)) for case in longer}
     cases |= {("kafka-14077", promise, len(steps)) for promise, steps in LOSSES}
     found = ROW.findall(PAGE.read_text("utf-8"))
     rows = {(design, promise, int(steps)) for design, promise, steps in found if design in DESIGNS}
