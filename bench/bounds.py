@@ -22,7 +22,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import attrs
+from bench.pages import put_on_page
 
 from insync_cli.exits import UsageError
 from insync_cli.registry import constants_that_notice
@@ -227,12 +230,6 @@ def parser_of(description: str | None, results: Path, states: int, seconds: floa
     parser.add_argument("--table", action="store_true", help="print what is known, and run nothing")
     parser.add_argument("--write", action="store_true", help="put the table on its page, too")
     return parser
-
-
-def put_on_page(page: Path, mark: str, text: str) -> None:
-    """Everything after the mark of a page is this text."""
-    before = page.read_text(encoding="utf-8")
-    page.write_text(f"{before[: before.index(mark)]}{mark}{text}\n", encoding="utf-8")
 
 
 def main() -> int:

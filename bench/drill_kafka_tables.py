@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from bench.bounds import put_on_page
+from bench.pages import between, markdown, put_on_page
 from tests.support.drill_kafka import RACKS, USUAL, KafkaCase, KafkaJudgement, random_kafka_case
 
 from isr_drill.drill import Records
@@ -66,18 +66,22 @@ class Row:
     @property
     def fate(self) -> str:
         """What became of the records."""
-        judgement = self.judgement
-        losses = [f"{run}: {loss}" for run, loss in zip(RUNS, judgement.shown, strict=False) if loss]
-        nothing = "not shown" if judgement.verdict is Records.MAY_BE_LOST else "nothing lost"
-        return judgement.mishap or "; ".join(losses) or nothing
+        return self.judgement.mishap or "; ".join(f"{run}: {loss}" for run, loss in self.losses) or self.nothing
 
     @property
     def outcome(self) -> str:
         """The same without numbers."""
-        judgement = self.judgement
-        nothing = "not shown" if judgement.verdict is Records.MAY_BE_LOST else "nothing lost"
-        shown = (run for run, loss in zip(RUNS, judgement.shown, strict=False) if loss)
-        return "failed" if judgement.mishap else next(shown, nothing)
+        return "failed" if self.judgement.mishap else next((run for run, _ in self.losses), self.nothing)
+
+    @property
+    def losses(self) -> tuple[tuple[str, str], ...]:
+        """The runs that showed a loss, and which."""
+        return tuple((run, loss) for run, loss in zip(RUNS, self.judgement.shown, strict=False) if loss)
+
+    @property
+    def nothing(self) -> str:
+        """What it says where none did."""
+        return "not shown" if self.judgement.verdict is Records.MAY_BE_LOST else "nothing lost"
 
     @property
     def seed(self) -> int | None:
@@ -123,11 +127,6 @@ def sums(rows: Sequence[Row]) -> dict[str, int]:
         len(rows) - len(outcomes),
     )
     return dict(zip(SUMS, numbers, strict=True))
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def by_kind(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -182,7 +181,7 @@ def left_out(seeds: Iterable[int]) -> int:
 
 
 def of_usual(rows: Sequence[Row]) -> str:
-    """A line for each usual runbook that was kept, in the order of the list; of several runs the last counts."""
+    """A line for each usual runbook that was kept, in the order of the list."""
     mine = {(r.judgement.case.name, r.release): r for r in rows if r.list == OF_USUAL}
     releases = sorted({release for _, release in mine}, reverse=True)
     lines: list[list[object]] = []
@@ -197,17 +196,11 @@ def of_usual(rows: Sequence[Row]) -> str:
     return markdown(("runbook", "replicas, minimum", "answer", *releases), lines)
 
 
-def between(text: str, begin: str, content: str) -> str:
-    """The text of a page with this content between the mark and the next end."""
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(END)
-    return f"{before}{begin}\n{content}\n\n{END}{after}"
-
-
 def drill_page(text: str, rows: Sequence[Row]) -> str:
     """docs/drill.md with the tables of these rows. Where no usual runbook was kept, that table stays as it is."""
-    text = between(text, BEGIN, f"{overview(rows)}\n\nOf the random ones:\n\n{of_random(rows)}")
-    return between(text, BEGIN_USUAL, of_usual(rows)) if any(r.list == OF_USUAL for r in rows) else text
+    text = between(text, BEGIN, f"\n{overview(rows)}\n\nOf the random ones:\n\n{of_random(rows)}\n\n", END)
+    has_usual = any(r.list == OF_USUAL for r in rows)
+    return between(text, BEGIN_USUAL, f"\n{of_usual(rows)}\n\n", END) if has_usual else text
 
 
 def kept_rows() -> list[Row]:

@@ -30,7 +30,10 @@ from statistics import median
 from typing import Any, cast
 from unittest.mock import patch
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import attrs
+from bench.pages import between
 
 from isr_check import simulation
 from isr_check.engine import Exploration
@@ -499,8 +502,7 @@ def put(part: str, lines: Sequence[str]) -> None:
     """Print what was measured, and replace it on the page, between the part's markers."""
     text, begin, end = "\n".join(lines), f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     print(text)
-    before, rest = PAGE.read_text("utf-8").split(begin)
-    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+    PAGE.write_text(between(PAGE.read_text("utf-8"), begin, f"\n{text}\n", end), encoding="utf-8")
 
 
 if __name__ == "__main__":

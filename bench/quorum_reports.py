@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import shlex
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import attrs
+from bench.engines import INSYNC, ProcessEnd, process
+from bench.pages import between, markdown
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs" / "kraft.md"
 BEGIN: Final = "<!-- Made by bench/quorum_reports.py --write: -->\n"
@@ -59,38 +60,37 @@ REPORTS: Final = (
 
 @attrs.frozen
 class Answer:
-    """What was said of a report's promise, in how many steps, and the seconds that it took, by the clock and of
-    processor."""
+    """What was said of a report's promise, in how many steps, and what its process took."""
 
     report: Report
     verdict: str
     steps: int
-    seconds: float
-    processor: float
+    process: ProcessEnd
 
 
 def answers() -> Iterator[Answer]:
     for report in REPORTS:
         with tempfile.TemporaryDirectory(prefix="insync-reports-") as folder:
-            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-            command = [sys.executable, "-P", "-m", "insync_cli.main", *report.command(), "--quiet", "--json", "-"]
-            said = subprocess.run([*command, "--out", folder], capture_output=True, text=True, check=False)
-            seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-            if not said.stdout.startswith("{"):
-                raise SystemExit(f"{' '.join(command)}\n{said.stderr}")
-            (asked,) = (p for p in json.loads(said.stdout)["properties"] if p["name"] in report.words.split())
-            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            yield Answer(report, asked["verdict"], asked["depth"] or 0, seconds, used)
+            end = process([INSYNC, *report.command(), "--quiet", "--out", f"{folder}/out"], Path(folder))
+            run = Path(folder, "out", "run.json")
+            if not run.exists():
+                raise SystemExit(f"{report.words}: {end.output}")
+            (asked,) = (
+                p for p in json.loads(run.read_text("utf-8"))["properties"] if p["name"] in report.words.split()
+            )
+            yield Answer(report, asked["verdict"], asked["depth"] or 0, end)
 
 
 def table(rows: list[Answer]) -> str:
-    head = "| KAFKA- | command | verdict | steps | seconds | of processor |\n|---|---|---|---|---|---|"
-    lines = (
-        f"| {a.report.numbers} | `insync {' '.join(a.report.command())}` | {a.verdict} | {a.steps} |"
-        f" {a.seconds:.1f} | {a.processor:.1f} |"
+    lines = [
+        (
+            a.report.numbers,
+            f"`insync {' '.join(a.report.command())}`",
+            *(a.verdict, a.steps, f"{a.process.wall:.1f}", f"{a.process.cpu:.1f}"),
+        )
         for a in rows
-    )
-    return "\n".join((head, *lines))
+    ]
+    return markdown(("KAFKA-", "command", "verdict", "steps", "seconds", "of processor"), lines)
 
 
 def main() -> int:
@@ -100,8 +100,7 @@ def main() -> int:
     rows = list(answers())
     print(table(rows))
     if options.write:
-        before, rest = DOCS.read_text(encoding="utf-8").split(BEGIN)
-        DOCS.write_text(f"{before}{BEGIN}\n{table(rows)}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        DOCS.write_text(between(DOCS.read_text("utf-8"), BEGIN, f"\n{table(rows)}\n\n", END), encoding="utf-8")
     return int(any(a.verdict != "VIOLATED" for a in rows))
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import attrs
-from bench.bounds import Answer, Results, check, parser_of, put_on_page, words_of
+from bench.bounds import Answer, Results, check, parser_of, words_of
+from bench.pages import put_on_page
 
 from isr_lang import Design, Value
 from isr_lang.instance import check_constants

@@ -18,6 +18,7 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.pages import between
 from tests.support.mutants import KINDS, Mutant, mutants, verdict
 
 from insync_cli.conformance.validate import lives_of
@@ -241,9 +242,8 @@ def main() -> int:
     text = [*head, *table, *running, "", *filter(None, (outside, by_processes)), "", *log, *changed]
     if options.write:
         page = TOP / "docs/measurements/validate.md"
-        before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        page.write_text("\n".join([f"{before}{BEGIN}", *text, f"{END}{after}"]), encoding="utf-8")
+        content = "\n".join(["", *text, ""])
+        page.write_text(between(page.read_text("utf-8"), BEGIN, content, END), encoding="utf-8")
     return 0
 
 

@@ -203,9 +203,13 @@ def _with_minimum(course: Course, stage: Stage, place: Place) -> Course:
     least = min(len(course.replicas), len(place.partition.replicas))
     if max(minimum, course.minimum) > least:
         return attrs.evolve(course, gap=_too_few(max(minimum, course.minimum), least))
-    changed = attrs.evolve(course, minimum=minimum, has_own_minimum=own or course.has_own_minimum)
-    changed = attrs.evolve(changed, is_told_apart=own or course.is_told_apart)
-    return _with(changed, Entry(SET, minimum=minimum))
+    later = attrs.evolve(
+        course,
+        minimum=minimum,
+        has_own_minimum=own or course.has_own_minimum,
+        is_told_apart=own or course.is_told_apart,
+    )
+    return _with(later, Entry(SET, minimum=minimum))
 
 
 def _too_few(minimum: int, replicas: int) -> str:

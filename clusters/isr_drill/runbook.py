@@ -28,7 +28,9 @@ SET, REASSIGN, WAIT_REASSIGNED, RESUME, CANCEL = "SET", "REASSIGN", "WAIT_REASSI
 """The names of `record_fate.Happening`."""
 DRAIN: Final = "DRAIN"
 """A reassignment of which only the brokers that leave are named (`isr_drill.course`)."""
-LEAVES: Final = (STOP, KILL, POWER_LOSS, DESTROY, PAUSE)
+ENDS_ABRUPTLY: Final = (KILL, POWER_LOSS, DESTROY, PAUSE)
+"""Whoever ends so, or is cut off, stays in its ISRs until somebody misses it, and acks=all waits for it until then."""
+LEAVES: Final = (STOP, *ENDS_ABRUPTLY)
 """What takes a broker away."""
 BRINGS: Final = (START, RESUME, WAIT, WAIT_REASSIGNED)
 """What takes nobody away, and changes nothing."""
@@ -54,8 +56,6 @@ VERBS: Final = (*OF_BROKERS, *OTHERS)
 CUT: Final = "partition"
 DEEDS: Final = ("stop", "kill", "destroy", "start")
 """What happens to a controller."""
-ENDS_ABRUPTLY: Final = (KILL, POWER_LOSS, DESTROY, PAUSE)
-"""Whoever ends so, or is cut off, stays in its ISRs until somebody misses it, and acks=all waits for it until then."""
 IN_PARTITION: Final = "what a broker that is cut off does when it stops or starts is not carried; heal it before"
 AT_BROKERS: Final = frozenset(kind for kinds in OF_BROKERS.values() for kind in kinds)
 MINIMUM: Final = "min.insync.replicas"

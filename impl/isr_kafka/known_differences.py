@@ -91,12 +91,22 @@ def _same_position(before: Values, parameters: Values, places: Sequence[Place]) 
     return (
         ends[follower] == cast("Values", before["fetch_offset"])[follower]
         and f"high_watermark[{leader}]" in {place for place, _, _ in places}
-        and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
+        and _are(places, expected_values)
     )
 
 
 def _names(value: object) -> set[str]:
     return set(cast("Sequence[str]", value))
+
+
+def _are_among(places: Sequence[Place], expected_values: Mapping[str, Sequence[object]]) -> bool:
+    """Whether nothing differs but these places, each by one of Kafka's values that are expected there."""
+    return all(place in expected_values and kafka in expected_values[place] for place, _, kafka in places)
+
+
+def _are(places: Sequence[Place], expected_values: Mapping[str, object]) -> bool:
+    """Whether nothing differs but these places, each by Kafka's value that is expected there."""
+    return _are_among(places, {place: [value] for place, value in expected_values.items()})
 
 
 def _away(before: Values) -> set[str]:
@@ -136,14 +146,13 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
         "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
         "controller_partition_epoch": [cast("int", before.get("controller_partition_epoch", 0)) + 1],
         "last_known_leader": [None if available else leader],
+        **{place: [value] for place, value in _complete_if_due(before).items()},
     }
-    if _is_due(before):
-        expected_values |= {place: [value] for place, value in _complete(before).items()}
     return (
         action in CHANGES
         and elected != leader
         and "controller_epoch" in by_place
-        and all(place in expected_values and kafka in expected_values[place] for place, (_, kafka) in by_place.items())
+        and _are_among(places, expected_values)
     )
 
 
@@ -194,11 +203,7 @@ def _brings_version(before: Values, parameters: Values, places: Sequence[Place])
             "committed": list(records),
             "acked": sorted({*cast("Sequence[int]", before["acked"]), *records}),
         }
-    return (
-        r in ahead
-        and "ahead" in {place for place, _, _ in places}
-        and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
-    )
+    return r in ahead and "ahead" in {place for place, _, _ in places} and _are(places, expected_values)
 
 
 def _watermark_of_isr(before: Values, r: str) -> int | None:
@@ -230,6 +235,11 @@ def _complete(before: Values) -> dict[str, object]:
     return {"replicas": sorted(others), "adding": [], "removing": [], "elsewhere": elsewhere}
 
 
+def _complete_if_due(before: Values) -> dict[str, object]:
+    """The same where any change of the partition completes it, else nothing."""
+    return _complete(before) if _is_due(before) else {}
+
+
 def _completes(before: Values, places: Sequence[Place]) -> bool:
     """PartitionChangeBuilder.completeReassignmentIfNeeded comes with each change; in the model with proposals only.
 
@@ -250,7 +260,7 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
     return (
         _names(before["controller_isr"]) <= others
         and changed <= {place for place, _, _ in places}
-        and all(place in expected_values and kafka == expected_values[place] for place, _, kafka in places)
+        and _are(places, expected_values)
     )
 
 
@@ -295,21 +305,17 @@ def _one_leads(before: Values, candidates: set[str], places: Sequence[Place]) ->
 
     But for a reassignment, which is complete with any version, once the ISR is such.
     """
-    by_place = {place: kafka for place, _, kafka in places}
-    elected = by_place.get("controller_leader")
-    expected_values: dict[str, Sequence[object]] = {
-        "controller_leader": [elected],
-        "controller_isr": [[elected]],
-        "controller_elr": [[]],
-        "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
-        "controller_partition_epoch": [cast("int", before["controller_partition_epoch"]) + 1],
-        "last_known_leader": [None],
+    elected = {place: kafka for place, _, kafka in places}.get("controller_leader")
+    expected_values = {
+        "controller_leader": elected,
+        "controller_isr": [elected],
+        "controller_elr": [],
+        "controller_epoch": cast("int", before["controller_epoch"]) + 1,
+        "controller_partition_epoch": cast("int", before["controller_partition_epoch"]) + 1,
+        "last_known_leader": None,
+        **_complete_if_due(before),
     }
-    if _is_due(before):
-        expected_values |= {place: [value] for place, value in _complete(before).items()}
-    return elected in candidates and all(
-        place in expected_values and kafka in expected_values[place] for place, kafka in by_place.items()
-    )
+    return elected in candidates and _are(places, expected_values)
 
 
 def _another_may_lead(before: Values, parameters: Values) -> bool:

@@ -95,23 +95,24 @@ def decision_for_topics(answer: Answer) -> str:
     stops = whole.standstill
     if stops:
         return f"NOT NOW: nothing is lost, but {len(stops):,} {of} may have no leader or refuse writes: {names(stops)}"
-    verdict = f"YES: no acknowledged record of {count(len(whole.in_reach), 'partition')} is lost"
+    return f"YES: no acknowledged record of {count(len(whole.in_reach), 'partition')} is lost{service_text(whole)}"
+
+
+def service_text(whole: Drill) -> str:
+    """Who serves meanwhile, of steps that lose nothing and stop nothing more: the end of the sentence."""
     stood = whole.with_service(*STOPPED)
     still = [p for p in stood if p.outcomes[-1].service in STOPPED]
     if stood and not still:
-        return f"{verdict}, and all take writes in the end"
+        return ", and all take writes in the end"
     if still:
         have = "has" if len(still) == 1 else "have"
-        stands = f"{len(still):,} {have} no leader or cannot take writes already, and may go on so"
-        return f"{verdict}; {stands}: {names(still)}"
+        return f"; {len(still):,} {have} no leader or cannot take writes already, and may go on so: {names(still)}"
     gap = until_session_ends(whole)
     if gap:
-        return f"{verdict}; {gap}"
+        return f"; {gap}"
     if any(stage.kind in ENDS_ABRUPTLY for step in whole.steps for stage in step.stages):
-        return (
-            f"{verdict}; acks=all may wait until the session of a broker ends ({TIMEOUT}), or until its leader drops it"
-        )
-    return f"{verdict}, and all take writes throughout"
+        return f"; acks=all may wait until the session of a broker ends ({TIMEOUT}), or until its leader drops it"
+    return ", and all take writes throughout"
 
 
 def until_session_ends(whole: Drill) -> str:

@@ -115,7 +115,7 @@ def command(sut: str, home: Path | None, design: Design) -> str:
     try:
         kafka = kafka_from_word(sut, home)
         if kafka is not None:
-            return kafka.command(properties={} if elects_last_known_leader(design) else {"insync.no-elr": "true"})
+            return kafka.command(properties=adapter_properties(design))
     except Unavailable as problem:
         raise InputError(str(problem)) from None
     if home is not None:
@@ -123,10 +123,14 @@ def command(sut: str, home: Path | None, design: Design) -> str:
     return sut
 
 
-def elects_last_known_leader(design: Design) -> bool:
-    """Whether a design has what comes with eligible leader replicas only (KIP-966), or has no such elections at all."""
+def adapter_properties(design: Design) -> dict[str, str]:
+    """What Kafka's adapter is to know of a design: that it elects who returns, and has no eligible leader replicas.
+
+    With these (KIP-966) the last known leader is elected, too.
+    """
     names = {action.name for action in design.actions}
-    return "controller_elects_last_known_leader" in names or "controller_elects_returned" not in names
+    has_none = "controller_elects_returned" in names and "controller_elects_last_known_leader" not in names
+    return {"insync.no-elr": "true"} if has_none else {}
 
 
 def design_of_system(argv: Sequence[str]) -> list[str]:

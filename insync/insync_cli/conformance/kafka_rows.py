@@ -69,7 +69,14 @@ ROWS_BY_PART: Final = {"kafka": ROWS, "kafka-raft": RAFT_ROWS}
 
 def drive(row: Row) -> ConformanceResult:
     """Drive a row; InputError if it does not take an action that its settings switch on, or cannot be driven."""
-    from insync_cli.conformance.conform import USAGE, Options, design_of_system, explainer_for, limits
+    from insync_cli.conformance.conform import (
+        USAGE,
+        Options,
+        adapter_properties,
+        design_of_system,
+        explainer_for,
+        limits,
+    )
     from isr_conform.conformance import conform
     from isr_conform.sut_client import SutFailure
     from isr_kafka import Unavailable
@@ -79,7 +86,7 @@ def drive(row: Row) -> ConformanceResult:
     invocation = options.read_options(Options, USAGE, [*design_of_system(words), *words])
     instance = registry.instance_of(invocation.world.design, invocation.world.constants)
     try:
-        command = Kafka(row.release, part=PARTS[row.part]).command()
+        command = Kafka(row.release, part=PARTS[row.part]).command(properties=adapter_properties(instance.design))
         asked = limits(invocation.drive, None, lambda: False)
         result = conform(instance, command, asked, patience=300.0, explain=explainer_for(row.part))
     except (Unavailable, SutFailure) as problem:
