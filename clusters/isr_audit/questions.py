@@ -20,6 +20,8 @@ REFUSAL: Final = "writes-meet-minimum"
 """No leader takes an acks=all record below the minimum: the promise behind "stops accepting writes"."""
 MOST_REPLICAS: Final = 3
 """More are not explored: a third is enough for somebody to lag while two others change places."""
+RELEASE_DESIGNS: Final = ("kafka-4.4", "kafka-4.2", "kafka-4.0")
+"""Kafka as it is released, with all that was found in its code (isr_protocol.designs.releases)."""
 DECISIVE_VERDICTS: Final = ("HOLDS", "VIOLATED", "PROVED")
 
 
@@ -101,11 +103,17 @@ class Question:
         """Whether one state of each orbit is enough; a single replica has nobody to change places with."""
         return self.constants["replicas"] != 1
 
+    @property
+    def reduction(self) -> bool:
+        """Whether states that differ in nothing that matters count as one: the designs of releases are large."""
+        return self.design in RELEASE_DESIGNS
+
     def command(self) -> str:
         """What asks the same again."""
         usual = usual_constants(self.design)
         told = [option(n, v) for n, v in self.constants.items() if n in _ALWAYS or v != usual[n]]
         told += ["--symmetry on"] if self.symmetric else []
+        told += ["--reduction on"] if self.reduction else []
         return " ".join(["insync check", self.design, *told, f"--property {self.promise}"])
 
     def proof_command(self, left_open: Sequence[str]) -> str:

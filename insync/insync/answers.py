@@ -224,12 +224,27 @@ class FaultAnswer:
 
 
 @attrs.frozen(kw_only=True)
+class DeedAnswer:
+    """Whether Kafka as it is released loses a record by a deed. Source: `as_released` of a row of the audit's JSON.
+
+    `deed`: its name. `says`: what is done, or comes late. `bug`: the one that it shows. `verdict`: lost (may be), none
+    (found within small bounds, which is no promise) or unknown.
+    """
+
+    deed: str
+    says: str
+    bug: str
+    verdict: str
+
+
+@attrs.frozen(kw_only=True)
 class TopicRow:
     """Topics that lose alike. Source: `rows` of the audit's JSON.
 
     `topics`: their names. `partitions`: how many these have. `settings`: what they share. `at_risk`: whether one
     failure may lose records that were acknowledged with acks=all. `notes`: what was assumed. `writes`: when writes
-    stop, in words. `answers`: one for each acks and fault.
+    stop, in words. `answers`: one for each acks and fault. `as_released`: of the release's own bugs; none where it has
+    no design.
     """
 
     topics: tuple[str, ...]
@@ -239,6 +254,7 @@ class TopicRow:
     notes: tuple[str, ...]
     writes: str
     answers: tuple[FaultAnswer, ...]
+    as_released: tuple[DeedAnswer, ...]
 
 
 @attrs.frozen(kw_only=True)

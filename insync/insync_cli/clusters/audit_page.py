@@ -13,6 +13,7 @@ from insync_cli.terminal import write_text
 from insync_cli.view.pages import roomier
 from insync_cli.view.remedy import mender, remedy
 from isr_audit.audit import MAY_BE_LOST, SURVIVES, Row
+from isr_audit.release_losses import ways_of, ways_to_loss
 from isr_check.reference import Evaluator
 from isr_trace.itf import itf_text
 from isr_visual.document import Model, document
@@ -133,10 +134,24 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
         table(audit_text.TABLE, cells),
         f"<p>{escape(audit_text.stopping(row))}</p>",
         *(_loss(row, first, same, links) for first, same in losses(row)),
+        *_ways(row),
     ]
     runs = items((f"<code>{escape(command)}</code>" for command in audit_text.commands_without_loss(row)), text=False)
     parts.append(f"<details><summary>Runs in which nothing is lost, or nothing was decided</summary>{runs}</details>")
     return "\n".join(parts)
+
+
+def _ways(row: Row) -> Iterator[str]:
+    """What else loses a record of these topics on Kafka as it is released."""
+    ways = ways_of(row.kind)
+    for text in audit_text.ways_title(row.kind, ways):
+        yield f"<p>{escape(text)}:</p>"
+    told = (
+        f"{escape(audit_text.way_text(row.kind, way))}<br><code>{escape(way.answer.command)}</code>"
+        for way in ways_to_loss(ways)
+    )
+    yield items(told, text=False)
+    yield from (f"<p>{escape(text)}</p>" for text in audit_text.ways_rest(ways))
 
 
 def _loss(row: Row, line: Line, same: Sequence[Line], links: dict[str, str]) -> str:

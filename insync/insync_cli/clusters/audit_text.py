@@ -13,12 +13,15 @@ from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
 from isr_audit.advice import ADDRESS, REASSIGNMENT_FILE, AdviceStep, steps_of
 from isr_audit.audit import MAY_BE_LOST, UNKNOWN, Line, RackLoss, Row, kinds_of
-from isr_audit.bugs import worlds_text
+from isr_audit.bugs import bugs, worlds_text
 from isr_audit.changes import ELR
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, DISK, NOTHING, POWER
+from isr_audit.release_losses import design_of, ways_of, ways_to_loss
+from isr_audit.releases import Running
 from isr_audit.report import Audit
+from isr_check.engine import Verdict
 from isr_trace.scene import View
 from isr_trace.story import story
 
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from isr_audit.answers import Answer
     from isr_audit.audit import Change
     from isr_audit.cluster import Partition
+    from isr_audit.kinds import Kind
+    from isr_audit.release_losses import Way
     from isr_trace.trace import Trace
 
 SCHEMA = "insync/audit/1"
@@ -292,6 +297,7 @@ def show_details(out: Console, audit: Audit) -> None:
         terminal.print_wrapped(out, stopping(row), 2)
         for first, same in shown_losses(row):
             show_loss(out, row, first, same)
+        show_ways(out, row)
         out.print("  Runs in which nothing is lost, or nothing was decided:", soft_wrap=True)
         for line in commands_without_loss(row):
             out.print(f"  $ {line}", style="dim", soft_wrap=True)
@@ -325,6 +331,43 @@ def show_loss(out: Console, row: Row, line: Line, same: Sequence[Line]) -> None:
     for other in advice_for(same):
         terminal.print_wrapped(out, other, 2)
     out.print(f"  $ {line.answer.command}", style="dim", soft_wrap=True)
+
+
+def show_ways(out: Console, row: Row) -> None:
+    """What else loses a record of these topics on Kafka as it is released."""
+    ways = ways_of(row.kind)
+    for text in ways_title(row.kind, ways):
+        terminal.print_wrapped(out, text, 2)
+    for way in ways_to_loss(ways):
+        terminal.print_wrapped(out, f"- {way_text(row.kind, way)}", 4)
+        out.print(f"      $ {way.answer.command}", style="dim", soft_wrap=True)
+    for text in ways_rest(ways):
+        terminal.print_wrapped(out, text, 2)
+
+
+def ways_title(kind: Kind, ways: Sequence[Way]) -> list[str]:
+    """What the list of ways is about; nothing where there is none."""
+    if not ways_to_loss(ways):
+        return []
+    return [
+        f"Kafka as it is released (design {design_of(kind)}) loses a record of such a topic, though no broker fails, if"
+    ]
+
+
+def way_text(kind: Kind, way: Way) -> str:
+    """What is done, in how many steps a record is lost, and the bug of this release that it shows."""
+    runs = Running(kind.release, kind.design)
+    known = [bug for bug in bugs() if bug.name == way.deed.bug and bug.applies(runs)]
+    shown = [f"as in {bug.name}: {bug.show}" for bug in known]
+    return f"{way.deed.says} ({'; '.join([count(way.answer.steps or 0, 'step'), *shown])})"
+
+
+def ways_rest(ways: Sequence[Way]) -> list[str]:
+    """The deeds by which no way was found, and those that were not decided."""
+    none = [way.deed.says for way in ways if way.answer.verdict == Verdict.HOLDS]
+    undecided = [way.deed.says for way in ways if way.answer.verdict == Verdict.UNKNOWN]
+    said = [f"No way was found, within small bounds, if {'; if '.join(none)}."] if none else []
+    return [*said, *([f"Not decided: if {'; if '.join(undecided)}."] if undecided else [])]
 
 
 def advice_for(lines: Sequence[Line]) -> list[str]:
@@ -408,6 +451,7 @@ def markdown(audit: Audit) -> str:
             lines += ["", loss_title(row, first), ""]
             lines += [f"- {sentence}" for sentence in steps_told(first.answer, example_of(row))]
             lines += ["", *(f"- {advice}" for advice in advice_for(same)), "", f"    {first.answer.command}"]
+        lines += markdown_ways(row)
         lines += ["", "Runs in which nothing is lost, or nothing was decided:", ""]
         lines += [f"    {command}" for command in commands_without_loss(row)]
     bug_texts = list(bug_lines(audit))
@@ -423,6 +467,17 @@ def markdown(audit: Audit) -> str:
     )
     lines += ["", LEGEND]
     return "\n".join([*lines, "", result_line(audit), ""])
+
+
+def markdown_ways(row: Row) -> Iterator[str]:
+    """What else loses a record of these topics on Kafka as it is released."""
+    ways = ways_of(row.kind)
+    for text in ways_title(row.kind, ways):
+        yield from ("", f"{text}:", "")
+    for way in ways_to_loss(ways):
+        yield from (f"- {way_text(row.kind, way)}", "", f"        {way.answer.command}", "")
+    for text in ways_rest(ways):
+        yield from ("", text)
 
 
 def markdown_steps(audit: Audit) -> Iterator[str]:
@@ -524,6 +579,19 @@ def row_entry(row: Row) -> dict[str, object]:
         "racks": [attrs.asdict(loss) for loss in row.racks],
         "refusal": run_entry(row.refusal),
         "answers": [line_entry(line, example_of(row)) for line in row.lines],
+        "as_released": [way_entry(way) for way in ways_of(row.kind)],
+    }
+
+
+def way_entry(way: Way) -> dict[str, object]:
+    verdict = {Verdict.VIOLATED: "lost", Verdict.HOLDS: "none"}.get(Verdict(way.answer.verdict), "unknown")
+    deed = way.deed
+    return {
+        "deed": deed.name,
+        "says": deed.says,
+        "bug": deed.bug,
+        "verdict": verdict,
+        "run": run_entry(way.answer),
     }
 
 

@@ -1,0 +1,153 @@
+"""Ways in which Kafka as it is released loses a record of a topic, by what is done to its cluster or comes late.
+
+The other answers of an audit are of the protocol as it is meant. These are of the designs of releases
+(isr_protocol.designs.releases), which have every bug that was found here. Each is one exploration within small bounds,
+with no failure but elections and orderly stops. They come with the package, made by
+`python -m tests.support.release_losses`. That no way was found is no promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from isr_audit.answers import Answer, read_table
+from isr_audit.cluster import MIN_INSYNC, Release
+from isr_audit.kinds import Kind
+from isr_audit.questions import LOSS, MOST_REPLICAS, RELEASE_DESIGNS, Question
+from isr_audit.releases import TODAY
+from isr_check.engine import Verdict
+from isr_lang import Value
+from isr_lang.instance import check_constants
+from isr_protocol.by_name import DESIGNS
+
+TABLE: Final = Path(__file__).parent / "release_losses.json"
+_NEWEST, _BEFORE_4_3, _WITHOUT_ELR = RELEASE_DESIGNS
+SPANS: Final[tuple[tuple[str, bool, Release, Release], ...]] = (
+    (_NEWEST, True, (4, 3), (4, 5)),
+    (_BEFORE_4_3, True, (4, 1), (4, 3)),
+    (_WITHOUT_ELR, False, (4, 0), (4, 3)),
+)
+"""Each design, whether with eligible leader replicas, and from which release on, to before which
+(docs/measurements/releases.md)."""
+
+
+@attrs.frozen
+class Deed:
+    """What is done, or comes late. `bug`: the bug of that name (bugs.toml) that it shows, "" where it shows none.
+
+    `budgets`: of the design, with the bounds that it needs.
+    """
+
+    name: str
+    says: str
+    bug: str
+    budgets: Mapping[str, Value]
+
+
+DEEDS: Final = (
+    Deed(
+        "elections",
+        "leaders are elected, and nothing else is done",
+        "kept-positions",
+        {"sessions_lost": 1, "epochs": 3, "isr_changes": 3, "producers_wait": True},
+    ),
+    Deed(
+        "late-news",
+        "a leader has the answer to its AlterPartition before its metadata bring the change",
+        "forgotten-proposal",
+        {"late_news": 1, "sessions_lost": 1, "epochs": 1, "isr_changes": 4},
+    ),
+    Deed(
+        "copies",
+        "an AlterPartition is sent again",
+        "overtaken-request",
+        {"copies": 1, "own_view": True, "producers_wait": True, "sessions_lost": 1, "epochs": 1, "isr_changes": 4},
+    ),
+    Deed(
+        "minimum-changes",
+        "min.insync.replicas is set",
+        "raised-min-insync",
+        {"minimum_changes": 1, "sessions_lost": 1, "epochs": 1, "isr_changes": 3},
+    ),
+    Deed(
+        "reassignments",
+        "replicas are reassigned, twice",
+        "removed-replica",
+        {"reassignments": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 3},
+    ),
+    Deed(
+        "directories-removed",
+        "a broker that stopped in order starts without one of its log directories",
+        "removed-directory",
+        {"directories_removed": 1, "shutdowns": 2, "epochs": 2, "isr_changes": 5},
+    ),
+    Deed(
+        "disks-replaced",
+        "a broker that stopped in order starts with an empty disk",
+        "assigned-directory",
+        {"disks_replaced": 1, "shutdowns": 2, "epochs": 2, "isr_changes": 5},
+    ),
+)
+"""What is asked of each design."""
+_BARE: Final[Mapping[str, Value]] = {"log": 1, "records": 1, "acks": "all", "unclean": False}
+
+
+@attrs.frozen
+class Way:
+    """What was found of a deed: VIOLATED is a way to a loss, HOLDS none within the bounds, UNKNOWN an early end."""
+
+    deed: Deed
+    answer: Answer
+
+
+def design_of(kind: Kind) -> str:
+    """The design of the release that these topics run on; "" where none is known, or more than one may run."""
+    release = kind.release
+    if release is None or kind.doubt or kind.also:
+        return ""
+    has_elr = kind.design == TODAY
+    return next((d for d, elr, since, until in SPANS if elr == has_elr and since <= release < until), "")
+
+
+def question(design: str, replicas: int, min_insync: int, deed: Deed) -> Question:
+    """Whether a record of such a topic is lost, with as many replicas as are explored and every other budget 0."""
+    constants: dict[str, Value] = {c.name: 0 for c in DESIGNS[design].constants() if c.budget}
+    asked = {**constants, **_BARE, **deed.budgets, "replicas": replicas, "min_insync": min_insync}
+    return Question(design, LOSS, check_constants(DESIGNS[design], asked))
+
+
+def questions() -> Iterator[Question]:
+    """All that are stored, small ones first."""
+    for replicas in range(2, MOST_REPLICAS + 1):
+        for min_insync in range(1, replicas + 1):
+            for deed in DEEDS:
+                for design in RELEASE_DESIGNS:
+                    yield question(design, replicas, min_insync, deed)
+
+
+@cache
+def release_answers() -> tuple[Answer, ...]:
+    """The answers whose designs are what they were."""
+    return tuple(read_table(TABLE))
+
+
+def ways_of(kind: Kind) -> tuple[Way, ...]:
+    """What is known of each deed to topics of this kind; nothing where their release or their minimum was not told.
+
+    With more replicas than are explored nothing is said. Unclean election only adds elections.
+    """
+    design, settings = design_of(kind), kind.settings
+    if not design or MIN_INSYNC in kind.open or settings.replicas > MOST_REPLICAS:
+        return ()
+    asked = [(deed, question(design, settings.replicas, settings.min_insync, deed)) for deed in DEEDS]
+    return tuple(Way(deed, a) for deed, q in asked for a in release_answers() if a.question == q)
+
+
+def ways_to_loss(ways: Sequence[Way]) -> tuple[Way, ...]:
+    """Those in which a record is lost."""
+    return tuple(way for way in ways if way.answer.verdict == Verdict.VIOLATED)

@@ -1,0 +1,166 @@
+"""What an audit says of Kafka as it is released: each loss is a run of the model, and needs the bug that is named.
+
+Without these a topic would be told of a bug that cannot reach it, or not of one that can.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, cast
+
+import pytest
+
+from insync_cli.main import main as insync
+from isr_audit.answers import Answer
+from isr_audit.bugs import bugs
+from isr_audit.cluster import MIN_INSYNC
+from isr_audit.kinds import Kind
+from isr_audit.questions import LOSS, Settings
+from isr_audit.release_losses import DEEDS, TABLE, Deed, design_of, questions, release_answers, ways_of, ways_to_loss
+from isr_check.engine import Limits, Verdict, silent
+from isr_check.native import explore
+from isr_check.reference import Evaluator
+from isr_lang import Design, Instance
+from isr_protocol.by_name import DESIGNS
+from isr_protocol.designs.releases import MENDS, with_mends
+from isr_trace.replay import Move, Replay, check_goal
+from isr_trace.trace import TraceError
+
+MAKE: Final = "make them again: python -m tests.support.release_losses"
+LOSSES: Final = [a for a in release_answers() if a.verdict == Verdict.VIOLATED]
+MENDED_BY: Final[Mapping[str, str]] = {
+    "kept-positions": "kafka-resets-positions",
+    "forgotten-proposal": "proposal-kept",
+    "overtaken-request": "refusal-in-new-version",
+    "raised-min-insync": "minimum-in-new-version",
+    "removed-replica": "elr-of-replicas",
+    "removed-directory": "mark-of-all-directories",
+}
+"""The mend of each bug that a deed shows, where `kafka-4.4` has one."""
+
+
+def kind(release: tuple[int, ...] | None, design: str = "kip-966", **more: object) -> Kind:
+    settings = Settings(cast("int", more.pop("replicas", 3)), cast("int", more.pop("minimum", 2)), False, "all")
+    return Kind(design, settings, release=release, **more)  # type: ignore[arg-type]
+
+
+def loses(answer: Answer, design: Design) -> bool:
+    """Whether the design takes every step of this loss, and breaks the promise at its end."""
+    assert answer.path is not None
+    evaluator = Evaluator(Instance(design, answer.question.constants))
+    run = Replay(evaluator).exact(answer.path.initial, (Move(a, p) for a, p in answer.path.steps))
+    if run is None:
+        return False
+    try:
+        check_goal(run, evaluator, LOSS)
+    except TraceError:
+        return False
+    return True
+
+
+def deed_of(answer: Answer) -> Deed:
+    return next(d for d in DEEDS if all(answer.question.constants[n] == v for n, v in d.budgets.items()))
+
+
+def test_no_stored_answer_is_stale_and_none_is_missing() -> None:
+    hashes = json.loads(TABLE.read_text(encoding="utf-8"))["hashes"]
+    assert hashes == {name: DESIGNS[name].model_hash() for name in hashes}, MAKE
+    asked = [a.question for a in release_answers()]
+    assert not [q.command() for q in questions() if q not in asked], MAKE
+
+
+def test_every_stored_loss_is_a_run_of_its_design() -> None:
+    assert len(LOSSES) > len(DEEDS)
+    assert not [a.command for a in LOSSES if not loses(a, DESIGNS[a.question.design])]
+
+
+@pytest.mark.parametrize("bug", MENDED_BY)
+def test_a_loss_that_names_a_bug_is_none_with_the_mend_of_that_bug(bug: str) -> None:
+    """The control is the test before: without the mend each of them is a loss."""
+    mended = with_mends("with-one-mend", "kafka-4.4 with one mend", MENDED_BY[bug])
+    shown = [a for a in LOSSES if a.question.design == "kafka-4.4" and deed_of(a).bug == bug]
+    assert shown, "there is one, or the deed shows nothing"
+    assert not [a.command for a in shown if loses(a, mended)]
+
+
+def test_every_bug_that_a_deed_names_is_known_and_every_mend_is_one() -> None:
+    assert {d.bug for d in DEEDS} <= {bug.name for bug in bugs()}
+    assert set(MENDED_BY.values()) <= set(MENDS)
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("wanted", [Verdict.HOLDS, Verdict.VIOLATED])
+def test_a_stored_answer_is_found_again(wanted: Verdict) -> None:
+    answer = next(a for a in release_answers() if a.verdict == wanted and 3_000 < a.states < 50_000)
+    found = explore(answer.question.instance(), (LOSS,), Limits(), silent, symmetry=True, reduction=True)
+    finding = found.finding(LOSS)
+    assert (finding.verdict, found.distinct, finding.path) == (wanted, answer.states, answer.path), MAKE
+
+
+@pytest.mark.parametrize(
+    ("release", "design", "more", "expected"),
+    [
+        ((4, 4), "kip-966", {}, "kafka-4.4"),
+        ((4, 3, 1), "kip-966", {}, "kafka-4.4"),
+        ((4, 2, 2), "kip-966", {}, "kafka-4.2"),
+        ((4, 1), "kip-966", {}, "kafka-4.2"),
+        ((4, 2), "kraft-3.5", {}, "kafka-4.0"),
+        ((4, 0, 1), "kraft-3.5", {}, "kafka-4.0"),
+        ((4, 0), "kip-966", {}, ""),
+        ((4, 4), "kraft-3.5", {}, ""),
+        ((3, 9), "kraft-3.5", {}, ""),
+        ((5, 0), "kip-966", {}, ""),
+        (None, "kip-966", {}, ""),
+        ((4, 4), "kip-966", {"doubt": "two releases were told"}, ""),
+        ((4, 1), "kraft-3.5", {"also": ("kip-966",)}, ""),
+    ],
+)
+def test_a_release_has_its_own_design_or_none(
+    release: tuple[int, ...] | None, design: str, more: Mapping[str, object], expected: str
+) -> None:
+    topics = kind(release, design, **more)
+    assert design_of(topics) == expected
+    assert bool(ways_of(topics)) == bool(expected)
+
+
+def test_what_was_not_told_or_not_explored_is_not_spoken_of() -> None:
+    assert ways_to_loss(ways_of(kind((4, 4))))
+    assert not ways_of(kind((4, 4), open=(MIN_INSYNC,)))
+    assert not ways_of(kind((4, 4), replicas=5))
+    assert not ways_of(kind((4, 4), replicas=1, minimum=1))
+
+
+def test_a_minimum_of_one_has_no_elr_so_what_needs_one_does_not_reach_it() -> None:
+    """Who leaves an in-sync set at its minimum becomes eligible, and nobody is below a minimum of 1."""
+    names = {way.deed.name for way in ways_to_loss(ways_of(kind((4, 4), replicas=2, minimum=1)))}
+    assert {"reassignments", "directories-removed"}.isdisjoint(names)
+    assert {"late-news", "copies", "minimum-changes"} <= names
+    usual = {way.deed.name for way in ways_to_loss(ways_of(kind((4, 4))))}
+    assert {"reassignments", "directories-removed", "elections"} <= usual
+
+
+TOPICS: Final = (
+    "Topic: t\tTopicId: AAAAAAAAAAAAAAAAAAAAAA\tPartitionCount: 1\tReplicationFactor: 3\t"
+    "Configs: min.insync.replicas=2\n"
+    "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tElr: \tLastKnownElr: \n"
+)
+
+
+def test_words_json_and_page_say_the_same_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.txt").write_text(TOPICS, encoding="utf-8")
+    asked = ["audit", "--describe", str(tmp_path / "t.txt"), "--kafka", "4.4", "--elr", "on"]
+    insync([*asked, "--details", "--markdown", str(tmp_path / "t.md"), "--html", str(tmp_path / "t.html")])
+    texts = [capsys.readouterr().out, *((tmp_path / f"t.{end}").read_text(encoding="utf-8") for end in ("md", "html"))]
+    insync([*asked, "--json", "-"])
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    ways = ways_to_loss(ways_of(kind((4, 4))))
+    assert [w["deed"] for w in row["as_released"] if w["verdict"] == "lost"] == [w.deed.name for w in ways]
+    for way in ways:
+        for text in texts:
+            assert way.answer.command in text
+            assert way.deed.says in " ".join(text.split())
+    assert "by topic: --details" in texts[0]
+    insync([*asked[:-1], "off", "--details"])
+    assert "as it is released" not in capsys.readouterr().out
