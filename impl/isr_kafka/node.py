@@ -95,15 +95,19 @@ class NodeFiles:
                 "log.dirs": f"{work}/data",
             }
             properties.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
-            tool = ["kafka.tools.StorageTool", "format", "--cluster-id", new_id(), "--config", str(properties)]
-            command = [self.program, *JVM, *LOGS, "-cp", self.path, *tool, "--feature", f"{ELR}={int(elr)}"]
-            ran = subprocess.run(command, capture_output=True, text=True)
-            if ran.returncode != 0:
-                said = (ran.stderr or ran.stdout).strip().splitlines()
-                raise Unavailable(
-                    f"Kafka {self.release} formats no folder: {said[-1][:200] if said else 'no reason given'}"
-                )
+            self.format(properties, new_id(), "--feature", f"{ELR}={int(elr)}")
             shutil.move(f"{work}/data", folder)
+
+    def format(self, properties: Path, cluster: str, *arguments: str) -> None:
+        """Have Kafka's StorageTool format the folders that a server.properties names; Unavailable if it does not."""
+        tool = ["kafka.tools.StorageTool", "format", "--cluster-id", cluster, "--config", str(properties)]
+        command = [self.program, *JVM, *LOGS, "-cp", self.path, *tool, *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        if ran.returncode != 0:
+            said = (ran.stderr or ran.stdout).strip().splitlines()
+            raise Unavailable(
+                f"Kafka {self.release} formats no folder: {said[-1][:200] if said else 'no reason given'}"
+            )
 
     @property
     def is_trained(self) -> bool:

@@ -274,7 +274,9 @@ class KafkaTrial:
     files: NodeFiles
     folder: Path
     more_controllers: tuple[int, ...] = ()
-    kafka: KafkaProcesses = attrs.field(init=False)
+    racks: Mapping[int, str] = RACKS
+    kind: type[KafkaQuorum] = KafkaQuorum
+    kafka: KafkaQuorum = attrs.field(init=False)
     topics: int = 0
     paused: set[int] = attrs.field(factory=set[int])
     downs: list[int] = attrs.field(factory=list[int])
@@ -282,24 +284,24 @@ class KafkaTrial:
     controller_lines: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=20))
 
     def __attrs_post_init__(self) -> None:
-        nodes = (CONTROLLER_BROKER, *RACKS, *self.more_controllers)
+        nodes = (CONTROLLER_BROKER, *self.racks, *self.more_controllers)
         *ports, controller = free_ports(len(nodes) + 1)
         at, port_of = (HOST, controller), dict(zip(nodes, ports, strict=True))
-        self.kafka = KafkaQuorum(
+        self.kafka = self.kind(
             self.folder,
             port_of,
             dict(SETTINGS),
             cluster=new_id(),
-            own={b: {"broker.rack": rack} for b, rack in RACKS.items()},
+            own={b: {"broker.rack": rack} for b, rack in self.racks.items()},
             files=self.files,
             controller=(at, at),
             controllers={c: (HOST, port_of[c]) for c in self.more_controllers},
-            records={b: record_of(self.folder, b) for b in RACKS} if self.files.noting else {},
+            records={b: record_of(self.folder, b) for b in self.racks} if self.files.noting else {},
             options=QUIETLY,
             tell=self.note,
         )
         self.kafka.start_all()
-        self.wait(lambda: self.alive() >= set(RACKS))
+        self.wait(lambda: self.alive() >= set(self.racks))
 
     # Looking
 
@@ -483,7 +485,7 @@ class KafkaTrial:
         def file(name: str) -> str:
             return json.dumps({"partitions": [{"topic": topic, "partition": 0, "replicas": case.files[name]}]})
 
-        around = Surroundings(set(RACKS), RACKS, [topic], file, quorum)
+        around = Surroundings(set(self.racks), self.racks, [topic], file, quorum)
         return read_runbook(text.replace("set t ", f"set {topic} "), around)
 
     def drilled(self, case: KafkaCase, topic: str) -> Drill:
@@ -524,10 +526,10 @@ class KafkaTrial:
         who = "nobody leads" if leader is None else f"{leader} leads"
         return f"{who}, and {missing} of {len(writer.acked)} acknowledged are missing" if missing else ""
 
-    def on_disks(self, topic: str, brokers: Iterable[int] = RACKS) -> set[bytes]:
+    def on_disks(self, topic: str, brokers: Iterable[int] | None = None) -> set[bytes]:
         """The values that any of these brokers has on its disk."""
         values = set[bytes]()
-        for broker in brokers:
+        for broker in self.racks if brokers is None else brokers:
             for file in self.kafka.data(broker).glob(f"{topic}-0/*.log"):
                 data = file.read_bytes()
                 places = (at for batch in batches(data) for at in record_places(data, batch))
@@ -581,11 +583,11 @@ class KafkaTrial:
             self.goes_on(broker)
         for controller in (CONTROLLER_BROKER, *self.more_controllers):
             self.does_to_controller("start", controller)
-        for broker in RACKS:
+        for broker in self.racks:
             self.does("START", broker)
         self.downs.clear()
         self.empty.clear()
-        self.wait(lambda: self.alive() >= set(RACKS))
+        self.wait(lambda: self.alive() >= set(self.racks))
         with self.admin() as admin:
             admin.delete(topic)
 
