@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, cast
 
+import attrs
+
 from isr_lang import FoldedAction, Instance, Node, Property
 from isr_lang.types import (
     BoolType,
@@ -315,6 +317,15 @@ class Evaluator:
         for i, action in enumerate(self.actions):
             for parameters, successor in action(state, self.false):
                 yield i, parameters, successor
+
+    def outcome(self, action: FoldedAction, parameters: Parameters, state: State) -> State:
+        """The state to which the updates of an action lead, whether its guards hold or not."""
+        name = f"outcome_{action.name}"
+        if name not in self._space:
+            before = len(self._writer.lines)
+            text = self._writer.action(name, attrs.evolve(action, guards=()), 0)
+            exec("\n".join(self._writer.lines[before:] + text), self._space)
+        return dict(cast("list[tuple[Parameters, State]]", self._space[name](state, [])))[parameters]
 
     def holds(self, p: Property, old: State, new: State | None = None) -> bool:
         return bool(self.properties[self.instance.properties.index(p)](old, new))

@@ -1,77 +1,167 @@
 """Differences between Kafka and the model that are known, each by the exact state in which it shows.
 
 docs/kafka-classes.md tells them by letter. One that is recognised here is counted apart and is no finding; anything
-that differs in one more place, or by another value, is one. Of an action that Kafka takes in place of another, or does
-not take, only the state before is known here, and not what comes of it.
+that differs in one more place, or by another value, is one. Where Kafka takes an action in place of another, or one
+that the model forbids, it is known as well what comes of Kafka's own step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 CHANGES: Final = ("controller_starts_reassignment", "broker_restarts", "controller_learns_directory")
 """Changes of a partition that relieve its leader, too, as difference F is known."""
 
-ELECT_UNCLEAN: Final = ("broker_restarts", "controller_fences_leader", "controller_cancels_reassignment")
+FENCES: Final = ("controller_fences_follower", "controller_fences_leader", "controller_fences_last_leader")
+"""Actions that take away the session of `r`, or relieve it."""
+
+ELECT_UNCLEAN: Final = ("broker_restarts", *FENCES, "controller_cancels_reassignment")
 """Of the changes that relieve a leader those that ask whether unclean elections are enabled:
 ReplicationControlManager.generateLeaderAndIsrUpdates and cancelPartitionReassignment, and no other."""
 
-LAST_MEMBER: Final = (
-    ("missing action", "controller_fences_follower"),
-    ("unexpected action", "controller_fences_outsider"),
+PARTITION: Final = (
+    *("controller_leader", "controller_epoch", "controller_partition_epoch", "controller_isr", "controller_elr"),
+    *("last_known_leader", "replicas", "adding", "removing", "elsewhere"),
 )
-"""How difference M shows."""
+"""What the controller has for the partition."""
 
-EMPTY_EPOCH: Final = (
-    ("missing action", "leader_answers_fetch"),
-    ("unexpected action", "leader_answers_diverging"),
-)
-"""How difference O shows."""
+SAME_POSITION: Final = "D: a fetch from where the follower was before does not move the watermark"
+LEADER_RELIEVED: Final = "F: a leader that is shutting down loses leadership at any later change of the partition"
+COMPLETE: Final = "K: a reassignment that waits may be complete with any change of the partition"
+LAST_MEMBER: Final = "M: who is alone in the ISR where nobody leads is relieved without a new version of the partition"
+EMPTY_EPOCH: Final = "O: who led an epoch without a record in it is told once more where the logs part"
+UNCLEAN: Final = "P: with unclean.leader.election.enable somebody is elected in the step that leaves nobody else"
+
+ANY_EPOCH: Final = ("4.0.0",)
+"""The driven releases whose followers take answers of an earlier epoch, which is difference Q (KAFKA-18991)."""
 
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
-Explain: TypeAlias = Callable[[str, Values, str, Values, Sequence[Place]], str]
+Explain: TypeAlias = Callable[[str, Values, str, Values, Sequence[Place], Sequence[Place] | None], str]
 """What is known of a difference, as `explain` says it."""
 
 
-def explain(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> str:
+def explain(
+    kind: str,
+    before: Values,
+    action: str,
+    parameters: Values,
+    places: Sequence[Place],
+    own: Sequence[Place] | None = None,
+) -> str:
     """What is known of a difference, in a few words; nothing if nothing is.
 
-    `before` is the model's state before the step; `places` have the model's value and Kafka's after it.
+    `before` is the model's state before the step; `places` have the model's value and Kafka's after it. `own` has them
+    after the step that Kafka took in place of a missing one, or that is unexpected: the model's are those to which its
+    action leads, allowed or not. It is None where Kafka took no step.
     """
-    if (kind, action) == ("inconsistent state", "leader_answers_fetch") and _same_position(before, parameters, places):
-        return "D: a fetch from where the follower was before does not move the watermark"
-    if _leader_is_relieved(kind, before, action, parameters, places):
-        return "F: a leader that is shutting down loses leadership at any later change of the partition"
-    if (kind, action) == ("inconsistent state", "controller_fences_last_leader") and _is_last_known(
-        before, parameters, places
-    ):
+    match kind:
+        case "inconsistent state":
+            return _explain_state(before, action, parameters, places)
+        case "missing action":
+            return "" if places else _explain_missing(before, action, parameters, own)
+        case _:
+            return "" if own is None else _explain_unexpected(before, action, parameters, own)
+
+
+def _explain_state(before: Values, action: str, parameters: Values, places: Sequence[Place]) -> str:
+    if action == "leader_answers_fetch" and _same_position(before, parameters, places):
+        return SAME_POSITION
+    if action in CHANGES and _relieves(before, action, parameters, places):
+        return LEADER_RELIEVED
+    if action == "controller_fences_last_leader" and _is_last_known(before, parameters, places):
         return "F: whoever led is the last known leader, though the ISR is not empty"
-    if (kind, action) == ("inconsistent state", "leader_hears_known_version") and _brings_minimum(
-        before, parameters, places
-    ):
+    if action == "leader_hears_known_version" and _brings_minimum(before, parameters, places):
         return "I: with a version of the partition come the settings from before it"
-    if (kind, action) == ("inconsistent state", "broker_learns_minimum") and _brings_version(
-        before, parameters, places
-    ):
+    if action == "broker_learns_minimum" and _brings_version(before, parameters, places):
         return "I: with a setting come the versions of the partition from before it"
-    if (kind, action) == ("missing action", "broker_learns_minimum") and _has_no_replica(before, parameters):
-        return "J: a broker without a replica goes by no min.insync.replicas"
-    if _is_last_member(before, parameters) and (kind, action) in LAST_MEMBER:
-        return "M: who is alone in the ISR, where nobody leads, is relieved without a new version of the partition"
-    if (kind, action) == ("inconsistent state", "broker_restarts") and _is_struck_twice(before, parameters, places):
+    if action == "broker_restarts" and _is_struck_twice(before, parameters, places):
         return "N: an index of the ELR that is not emptied with it strikes a broker twice"
-    if (kind, action) == ("missing action", "controller_unfences") and _another_may_lead(before, parameters):
-        return "L: a session that comes back has the controller elect another broker that may lead"
-    if (kind, action) in EMPTY_EPOCH and _may_have_led_without_a_record(before, parameters):
-        return "O: who led an epoch without a record in it is told once more where the logs part"
-    if before.get("unclean_enabled") and _elects_unclean(kind, before, action, parameters, places):
-        return "P: with unclean.leader.election.enable somebody is elected in the step that leaves nobody else"
-    tells = (kind, action) == ("unexpected action", "controller_learns_directory") and _is_due(before)
-    if tells or (kind == "inconsistent state" and action in CHANGES and _completes(before, places)):
-        return "K: a reassignment that waits may be complete with any change of the partition"
+    if action == "broker_restarts" and _strikes_and_elects_unclean(before, parameters, places):
+        return UNCLEAN
+    if action in CHANGES and _completes(before, places):
+        return COMPLETE
     return ""
+
+
+def _explain_missing(before: Values, action: str, parameters: Values, own: Sequence[Place] | None) -> str:
+    if own is None:
+        if action == "broker_learns_minimum" and _has_no_replica(before, parameters):
+            return "J: a broker without a replica goes by no min.insync.replicas"
+        waits = action == "broker_shuts_down" and _is_last_eligible(before, parameters)
+        return UNCLEAN if waits and before.get("unclean_enabled") else ""
+    if _keeps_leader(before, action, parameters) and _relieves(before, action, parameters, own):
+        return LEADER_RELIEVED
+    if action == "controller_fences_follower" and _is_last_member(before, parameters):
+        return LAST_MEMBER if _are(own, {name: before.get(name) for name in PARTITION}) else ""
+    if action == "controller_unfences" and _elects_awaited(before, parameters, own):
+        return "L: a session that comes back has the controller elect another broker that may lead"
+    if action == "leader_answers_fetch" and _tells_where_logs_part(before, parameters, own):
+        return EMPTY_EPOCH
+    if before.get("unclean_enabled") and _elects_unclean(before, action, parameters, own):
+        return UNCLEAN
+    return ""
+
+
+def _explain_unexpected(before: Values, action: str, parameters: Values, own: Sequence[Place]) -> str:
+    if _relieves_unexpectedly(before, action, parameters, own):
+        return LEADER_RELIEVED
+    if action == "controller_fences_outsider" and _is_last_member(before, parameters):
+        return "" if own else LAST_MEMBER
+    if action == "leader_answers_diverging" and _tells_where_logs_part(before, parameters, own):
+        return EMPTY_EPOCH
+    if action == "controller_fences_leader" and _is_succeeded_unclean(before, parameters, own):
+        return UNCLEAN
+    if action == "controller_learns_directory" and _completes(before, own):
+        return COMPLETE
+    return ""
+
+
+def explain_in(release: str) -> Explain:
+    """The same of one release, which may have differences of its own."""
+    if release not in ANY_EPOCH:
+        return explain
+
+    def explain_there(
+        kind: str,
+        before: Values,
+        action: str,
+        parameters: Values,
+        places: Sequence[Place],
+        own: Sequence[Place] | None = None,
+    ) -> str:
+        answers = kind == "inconsistent state" and action in ("leader_answers_fetch", "leader_answers_diverging")
+        if answers and _takes_earlier_answer(before, action, parameters, places):
+            return "Q: a follower takes the answer to a fetch of an earlier epoch"
+        return explain(kind, before, action, parameters, places, own)
+
+    return explain_there
+
+
+def _takes_earlier_answer(before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
+    """AbstractFetcherThread.processFetchRequest without the comparison of leader epochs that KAFKA-18991 brought.
+
+    A follower of the same leader in a later epoch, which would fetch from the same offset, does with the answer what
+    it would have done before. In the model such an answer is lost.
+    """
+    leader, follower = cast("str", parameters["leader"]), cast("str", parameters["follower"])
+    log, source = (cast("Sequence[int]", cast("Values", before["log"])[r]) for r in (follower, leader))
+    watermark, bound = (cast("int", cast("Values", before["high_watermark"])[r]) for r in (follower, leader))
+    epochs = (cast("Values", before[name])[follower] for name in ("fetch_epoch", "leader_epoch"))
+    epoch, now = (cast("int", number) for number in epochs)
+    offset = cast("Values", before["fetch_offset"])[follower]
+    if cast("Values", before["leader"])[follower] != leader or epoch >= now or offset != len(log):
+        return False
+    kafka = {place: value for place, _, value in places}
+    then = cast("Sequence[int]", kafka.get(f"log[{follower}]", log))
+    if action == "leader_answers_diverging":
+        fits, ends = len(then) < len(log) and then == log[: len(then)], [min(watermark, len(then))]
+    else:
+        fits = then in (log, source[: len(log) + 1])
+        ends = list(range(max(watermark, min(bound, len(then))), len(then) + 1))
+    expected_values: dict[str, Sequence[object]] = {f"log[{follower}]": [then], f"high_watermark[{follower}]": ends}
+    return fits and bool(places) and _are_among(places, expected_values)
 
 
 def _same_position(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
@@ -114,31 +204,37 @@ def _away(before: Values) -> set[str]:
     return _names(before["fenced"]) | _names(before.get("shutting_down", ())) | _names(before.get("elsewhere", ()))
 
 
-def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
-    """PartitionChangeBuilder.electLeader looks at each change whether the leader may lead, and one that is shutting
-    down may not (ReplicationControlManager.LeaderAcceptor).
+def _leaves(before: Values) -> bool:
+    """Whether somebody leads who is shutting down.
 
-    So a member that is available leads, in the next epoch, or with unclean elections another replica, or nobody. In
-    the model the leader stays, so another action is taken there, or none.
+    PartitionChangeBuilder.electLeader looks at each change whether the leader may lead, and one that is shutting down
+    may not (ReplicationControlManager.LeaderAcceptor). In the model the leader stays.
     """
-    leader = cast("str | None", before.get("controller_leader"))
-    if leader is None or leader not in _names(before.get("shutting_down", ())):
+    leader = before.get("controller_leader")
+    return leader is not None and leader in _names(before.get("shutting_down", ()))
+
+
+def _who_takes_over(before: Values, action: str, parameters: Values, places: Sequence[Place]) -> tuple[set[str], bool]:
+    """Who may lead where a leader is relieved that is shutting down, and whether that is unclean."""
+    away = _away(before) | _leavers(before, action, parameters)
+    away |= {cast("str", parameters["r"])} if action in FENCES else set[str]()
+    members = _names(before["controller_isr"]) - away
+    if members or not before.get("unclean_enabled") or action not in ELECT_UNCLEAN:
+        return members, False
+    completes = _is_due(before) and any(place in ("adding", "removing") for place, _, _ in places)
+    return _names(_complete(before)["replicas"] if completes else before["replicas"]) - away, True
+
+
+def _relieves(before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
+    """Whether a member that is available leads in the next epoch, or with unclean elections another replica, or
+    nobody, and nothing else differs.
+    """
+    if not _leaves(before):
         return False
-    other = cast("str", parameters.get("r", leader))
-    away = _away(before) | ({other} if action == "controller_fences_leader" and other != leader else set[str]())
-    available = _names(before["controller_isr"]) - away
-    unclean = bool(before.get("unclean_enabled")) and not available and action in ELECT_UNCLEAN
-    if unclean:
-        completes = _is_due(before) and action != "controller_cancels_reassignment"
-        available = _names(_complete(before)["replicas"] if completes else before["replicas"]) - away
-    if kind == "missing action":
-        reassigns = action in ("controller_reassigns_at_once", "controller_cancels_reassignment")
-        stays = reassigns and parameters["leader"] == leader
-        return not places and (stays or (action == "controller_fences_follower" and other != leader))
-    if kind == "unexpected action":
-        return _elects_another(action, parameters, leader, other, available)
+    leader = before["controller_leader"]
+    available, unclean = _who_takes_over(before, action, parameters, places)
     if unclean and available:
-        return action in CHANGES and _one_leads(before, available, places)
+        return _one_leads(before, available, places)
     by_place = {place: (model, kafka) for place, model, kafka in places}
     elected = by_place.get("controller_leader", (leader, leader))[1]
     expected_values: dict[str, Sequence[object]] = {
@@ -148,27 +244,51 @@ def _leader_is_relieved(kind: str, before: Values, action: str, parameters: Valu
         "last_known_leader": [None if available else leader],
         **{place: [value] for place, value in _complete_if_due(before).items()},
     }
-    return (
-        action in CHANGES
-        and elected != leader
-        and "controller_epoch" in by_place
-        and _are_among(places, expected_values)
-    )
+    bumps = "controller_epoch" in by_place or bool(_leavers(before, action, parameters))  # the model's leader, too
+    return elected != leader and bumps and _are_among(places, expected_values)
 
 
-def _elects_another(action: str, parameters: Values, leader: str, other: str, available: set[str]) -> bool:
-    """Whether an action is what a change looks like that relieves the leader, too."""
+def _leavers(before: Values, action: str, parameters: Values) -> set[str]:
+    """Who is no replica any more after a reassignment that is complete at once, or cancelled."""
+    match action:
+        case "controller_reassigns_at_once":
+            return _names(before["replicas"]) - _names(parameters["target"])
+        case "controller_cancels_reassignment":
+            return _names(before["adding"])
+        case _:
+            return set()
+
+
+def _keeps_leader(before: Values, action: str, parameters: Values) -> bool:
+    """Whether the leader stays with an action in the model, and is not the broker that the action takes away."""
+    if action in ("controller_reassigns_at_once", "controller_cancels_reassignment"):
+        return parameters["leader"] == before.get("controller_leader")
+    return action == "controller_fences_follower" and parameters["r"] != before.get("controller_leader")
+
+
+def _relieves_unexpectedly(before: Values, action: str, parameters: Values, own: Sequence[Place]) -> bool:
+    """Whether an action is what a change looks like that relieves the leader, too, and comes to the same."""
+    if not _leaves(before):
+        return False
+    leader, other = cast("str", before["controller_leader"]), parameters.get("r")
+    available, unclean = _who_takes_over(before, action, parameters, own)
     match action:
         case "controller_learns_directory":
-            return other == leader
+            return other == leader and _relieves(before, action, parameters, own)
         case "controller_fences_last_leader":
-            return other != leader and not available - {other}
+            nobody = {"last_known_leader": leader, **_complete_if_due(before)}
+            return other != leader and not available and _are(own, nobody)
         case "controller_fences_leader":
-            return other != leader and parameters["successor"] in available - {other}
+            successor = parameters["successor"]
+            takes_over = other != leader and successor in available
         case "controller_reassigns_at_once" | "controller_cancels_reassignment":
-            return parameters["leader"] in available
+            successor = parameters["leader"]
+            takes_over = successor in available
         case _:
             return False
+    alone = {"controller_isr": [successor], "controller_elr": []} if unclean else dict[str, object]()
+    epoch = {"controller_epoch": cast("int", before["controller_epoch"]) + 1}  # the model's only as far as it allows
+    return takes_over and _are(own, alone | epoch | _complete_if_due(before))
 
 
 def _is_last_known(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
@@ -222,10 +342,13 @@ def _has_no_replica(before: Values, parameters: Values) -> bool:
 
 
 def _is_due(before: Values) -> bool:
-    """The ISR is such that the next change of the partition completes its reassignment."""
+    """The ISR is such that the next change of the partition may complete its reassignment: what is added is in it and,
+    where there will be fewer replicas, all that stay. Before 4.3.0 it is all that stay in any case.
+    """
     adding, removing = _names(before.get("adding", ())), _names(before.get("removing", ()))
     members = _names(before["controller_isr"]) - removing if adding or removing else set[str]()
-    return bool(members) and adding <= members
+    fewer = len(adding) < len(removing)
+    return bool(members) and adding <= members and (not fewer or _names(before["replicas"]) - removing <= members)
 
 
 def _complete(before: Values) -> dict[str, object]:
@@ -264,48 +387,100 @@ def _completes(before: Values, places: Sequence[Place]) -> bool:
     )
 
 
-def _may_have_led_without_a_record(before: Values, parameters: Values) -> bool:
+def _tells_where_logs_part(before: Values, parameters: Values, own: Sequence[Place]) -> bool:
     """LeaderEpochFileCache keeps an entry of each epoch that a leader began, with or without a record.
 
     A fetch names the last entry. The model's names the epoch of the last record, so it takes an epoch between that and
-    the one of the fetch.
+    the one of the fetch. What Kafka's leader tells is no place before the one that is asked for, and it takes the fetch
+    for no sign of where the follower is.
     """
-    follower = cast("str", parameters["follower"])
+    leader, follower = cast("str", parameters["leader"]), cast("str", parameters["follower"])
     asks = cast("Values", before["fetch"])[follower] == "requested"
     of_record = cast("int", cast("Values", before["fetch_last_epoch"])[follower])
-    return asks and cast("int", cast("Values", before["fetch_epoch"])[follower]) > of_record + 1
+    of_fetch = cast("int", cast("Values", before["fetch_epoch"])[follower])
+    offset = cast("int", cast("Values", before["fetch_offset"])[follower])
+    end = len(cast("Sequence[int]", cast("Values", before["log"])[leader]))
+    unchanged = {
+        place: [value]
+        for name in ("high_watermark", "follower_end", "heard_of", "acked", "committed")
+        for place, value in _places_of(before, name)
+    }
+    expected_values: dict[str, Sequence[object]] = {
+        **unchanged,
+        f"fetch[{follower}]": ["diverged"],
+        f"fetch_offset[{follower}]": range(offset, end + 1),
+        f"fetch_last_epoch[{follower}]": range(of_record, of_fetch),
+        f"fetch_record[{follower}]": [None],
+        f"fetch_watermark[{follower}]": [0],
+    }
+    return asks and of_fetch > of_record + 1 and _are_among(own, expected_values)
 
 
-def _elects_unclean(kind: str, before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
+def _places_of(before: Values, name: str) -> Iterator[tuple[str, object]]:
+    """The places of a variable down to the keys of its maps, with their values."""
+    waiting = [(name, before.get(name))]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[str, object]", value).items()
+            waiting += [(f"{place}[{key}]", part) for key, part in entries]
+        else:
+            yield place, value
+
+
+def _others(before: Values, parameters: Values) -> set[str]:
+    """The replicas that may lead but for the one that an action is about."""
+    return _names(before["replicas"]) - _away(before) - {cast("str", parameters["r"])}
+
+
+def _eligible(before: Values) -> set[str]:
+    return _names(before["controller_isr"]) or _names(before["controller_elr"])
+
+
+def _is_last_eligible(before: Values, parameters: Values) -> bool:
+    """Whether nobody leads, one broker alone is eligible, and others may lead: it is relieved before it may stop."""
+    nobody = before.get("controller_leader", "") is None
+    return nobody and _eligible(before) == {parameters["r"]} and bool(_others(before, parameters))
+
+
+def _elects_unclean(before: Values, action: str, parameters: Values, own: Sequence[Place]) -> bool:
     """PartitionChangeBuilder.electAnyLeader: where nobody else may lead, any replica with a session does.
 
     In the model nobody leads, until a step of its own.
     """
     leader, r = before["controller_leader"], cast("str", parameters.get("r", ""))
-    eligible = _names(before["controller_isr"]) or _names(before["controller_elr"])
-    others = _names(before["replicas"]) - _away(before) - {r}
-    match kind, action:
-        case ("missing action", "controller_fences_last_leader"):
-            return leader == r and bool(others)
-        case ("unexpected action", "controller_fences_leader"):
-            goes = leader == r or (leader is None and eligible == {r})
-            return goes and parameters["successor"] in others and not eligible & others
-        case ("missing action", "broker_shuts_down"):
-            return leader is None and eligible == {r} and bool(others)
-        case ("missing action", "controller_unfences"):
-            return leader is None and bool(others | (_names(before["replicas"]) & {r}) - eligible)
-        case ("inconsistent state", "broker_restarts"):
-            return leader is None and _one_leads(before, others - eligible, places)
+    match action:
+        case "controller_fences_last_leader":
+            return leader == r and _one_leads(before, _others(before, parameters), own)
+        case "controller_unfences":
+            back = {r} & _names(before["replicas"])
+            return leader is None and _one_leads(before, (_others(before, parameters) | back) - _eligible(before), own)
         case _:
             return False
 
 
-def _one_leads(before: Values, candidates: set[str], places: Sequence[Place]) -> bool:
+def _is_succeeded_unclean(before: Values, parameters: Values, own: Sequence[Place]) -> bool:
+    """The same election where the model has its action for a clean one: the one who leads is alone in the ISR."""
+    if not before.get("unclean_enabled"):
+        return False
+    leader, r, successor = before["controller_leader"], parameters["r"], parameters["successor"]
+    eligible, others = _eligible(before), _others(before, parameters)
+    goes = leader == r or (leader is None and eligible == {r})
+    return goes and not eligible & others and _one_leads(before, others, own, cast("str", successor))
+
+
+def _strikes_and_elects_unclean(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
+    """The same election in a registration that strikes whoever was left."""
+    unclean = before.get("unclean_enabled") and before["controller_leader"] is None
+    return bool(unclean) and _one_leads(before, _others(before, parameters) - _eligible(before), places)
+
+
+def _one_leads(before: Values, candidates: set[str], places: Sequence[Place], led_by: str | None = None) -> bool:
     """Whether one of these leads, alone in the ISR, in the next epoch and version, and nothing else differs.
 
-    But for a reassignment, which is complete with any version, once the ISR is such.
+    But for a reassignment, which is complete with any version, once the ISR is such. `led_by`: who leads in the model.
     """
-    elected = {place: kafka for place, _, kafka in places}.get("controller_leader")
+    elected = {place: kafka for place, _, kafka in places}.get("controller_leader", led_by)
     expected_values = {
         "controller_leader": elected,
         "controller_isr": [elected],
@@ -318,7 +493,7 @@ def _one_leads(before: Values, candidates: set[str], places: Sequence[Place]) ->
     return elected in candidates and _are(places, expected_values)
 
 
-def _another_may_lead(before: Values, parameters: Values) -> bool:
+def _elects_awaited(before: Values, parameters: Values, own: Sequence[Place]) -> bool:
     """ReplicationControlManager.handleBrokerUnfenced looks at all partitions without a leader.
 
     In the model who may lead is elected by a step of its own.
@@ -328,7 +503,18 @@ def _another_may_lead(before: Values, parameters: Values) -> bool:
     isr, elr = _names(before["controller_isr"]), _names(before["controller_elr"])
     last = before["last_known_leader"]
     may_lead = isr or elr or ({cast("str", last)} if last is not None else set[str]())
-    return bool(may_lead - _away(before) - {cast("str", parameters["r"])})
+    candidates = may_lead - _away(before) - {cast("str", parameters["r"])}
+    elected = {place: kafka for place, _, kafka in own}.get("controller_leader")
+    expected_values: dict[str, Sequence[object]] = {
+        "controller_leader": sorted(candidates),
+        "controller_isr": [sorted(isr or {cast("str", elected)})],
+        "controller_elr": [sorted(elr - {cast("str", elected)}), []],
+        "controller_epoch": [cast("int", before["controller_epoch"]) + 1],
+        "controller_partition_epoch": [cast("int", before["controller_partition_epoch"]) + 1],
+        "last_known_leader": [None],
+        **{place: [value] for place, value in _complete_if_due(before).items()},
+    }
+    return elected is not None and _are_among(own, expected_values)
 
 
 def _is_last_member(before: Values, parameters: Values) -> bool:

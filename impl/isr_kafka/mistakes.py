@@ -40,6 +40,10 @@ class Mistake:
     """The design with which unchanged Kafka agrees within these bounds."""
     properties: Mapping[str, str] = attrs.field(factory=dict[str, str])
     """Properties of the adapter with which that shows."""
+    edges: int | None = None
+    """How many edges of each action are drawn by chance, where it does not take all of them to see it."""
+    walks: int | None = None
+    """How many walks are taken instead, where the model within these bounds is large."""
 
 
 AT_WORK: Final = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 2, "log": 1, "records": 1}
@@ -47,7 +51,23 @@ SETTINGS_CHANGE: Final = {**AT_WORK, "reassignments": 0, "minimum_changes": 1}
 SOMEBODY_REASSIGNS: Final = {**AT_WORK, "reassignments": 1, "min_insync": 1}
 REQUEST_COPIED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "copies": 1}
 UNCLEAN_SWITCHED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "unclean_switches": 1}
+REASSIGNS_TWICE: Final = {**AT_WORK, "reassignments": 2, "isr_changes": 3}
 DISK_REPLACED: Final = {**AT_WORK, "isr_changes": 3}
+
+ONE_OF_EACH: Final = (
+    "crashes",
+    "sessions_lost",
+    "shutdowns",
+    "disks_replaced",
+    "minimum_changes",
+    "late_news",
+    "copies",
+)
+ALL_AT_ONCE: Final = {
+    **AT_WORK,
+    **dict.fromkeys(ONE_OF_EACH, 1),
+    **{"replicas": 3, "spares": 1, "reassignments": 2, "epochs": 3, "isr_changes": 8, "unclean_switches": 1},
+}
 
 MISTAKES: Final = (
     Mistake(
@@ -240,6 +260,46 @@ MISTAKES: Final = (
         "kafka-4.4",
     ),
     Mistake(
+        "answers-of-any-epoch",
+        "kafka.server.AbstractFetcherThread",
+        "$anonfun$processFetchRequest$8",
+        "true",
+        "a follower takes the answer to a fetch of an earlier leader epoch (KAFKA-18991, mended in 3.9.1 and 4.0.1)",
+        REASSIGNS_TWICE,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
+        "cancelled-into-the-isr",
+        f"{CONTROLLER}.PartitionReassignmentRevert",
+        "isr",
+        "replicas",
+        "whoever was a replica before a reassignment is in sync when that is cancelled, whatever it lacks",
+        REASSIGNS_TWICE,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
+        "cancelled-without-who-lags",
+        f"{CONTROLLER}.PartitionReassignmentRevert",
+        "replicas",
+        "isr",
+        "who is not in sync when a reassignment is cancelled is no replica any more",
+        REASSIGNS_TWICE,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
+        "elr-cleared-in-the-log-only",
+        f"{CONTROLLER}.ReplicationControlManager",
+        "replay(ClearElrRecord)",
+        "nothing",
+        "the controller writes that the ELR is empty, and goes on with the one that it had",
+        SETTINGS_CHANGE,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
         "never-sent-again",
         "org.apache.kafka.clients.ClientResponse",
         "wasDisconnected",
@@ -274,6 +334,46 @@ MISTAKES: Final = (
         "nobody is elected where unclean.leader.election.enable was switched on while nobody led",
         UNCLEAN_SWITCHED,
         "kafka-4.4",
+    ),
+    Mistake(
+        "unclean-keeps-the-isr",
+        f"{CONTROLLER}.PartitionChangeBuilder",
+        "build",
+        "then keeps the ISR",
+        "who is elected from outside of the ISR has the members of before beside it, whose logs it will not have",
+        UNCLEAN_SWITCHED,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
+        "unclean-in-the-same-epoch",
+        "org.apache.kafka.metadata.PartitionRegistration",
+        "merge",
+        "then keeps the epoch",
+        "who is elected from outside of the ISR leads in the epoch of the leader before it",
+        UNCLEAN_SWITCHED,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
+        "unclean-and-nothing-to-recover",
+        f"{CONTROLLER}.PartitionChangeBuilder",
+        "build",
+        "then recovers nothing",
+        "the record of an unclean election has no LeaderRecoveryState (KIP-704)",
+        UNCLEAN_SWITCHED,
+        "kafka-4.4",
+        edges=15,
+    ),
+    Mistake(
+        "unclean-outsider",
+        f"{CONTROLLER}.PartitionChangeBuilder",
+        "build",
+        "then goes outside",
+        "a broker without a replica is elected",
+        ALL_AT_ONCE,
+        "kafka-4.4",
+        walks=60,
     ),
 )
 

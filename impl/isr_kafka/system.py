@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ import attrs
 
 from isr_kafka.compile import BRANCHES, build, order
 from isr_kafka.jars import RELEASES, classpath, jars, no_such_release, release_of
-from isr_kafka.known_differences import Explain, explain
+from isr_kafka.known_differences import Explain, explain_in
 from isr_kafka.programs import Unavailable, java
 
 SOURCES: Final = Path(__file__).resolve().parent.parent / "apache_kafka" / "src"
@@ -40,8 +40,8 @@ class Part:
     """A part of Kafka that is driven: by which Java, in which releases, and along which designs.
 
     `folder`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
-    it is driven where none is named; others are of the same family. `explain`: what is known of its differences, None
-    where nothing is.
+    it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
+    of a release, None where nothing is.
     """
 
     word: str
@@ -49,10 +49,10 @@ class Part:
     main: str
     design: str
     releases: tuple[str, ...]
-    explain: Explain | None = None
+    explain_in: Callable[[str], Explain] | None = None
 
 
-PARTITION: Final = Part("kafka", "main", "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain)
+PARTITION: Final = Part("kafka", "main", "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in)
 QUORUM: Final = Part("kafka-raft", "raft", "insync.raft.Main", "kraft", _releases_from("3.9.1"))
 PARTS: Final = {part.word: part for part in (PARTITION, QUORUM)}
 """The parts of Kafka by the word that names them on the command line."""
@@ -65,6 +65,10 @@ class Kafka:
     release: str = RELEASES[0]
     home: Path | None = None
     part: Part = PARTITION
+
+    def explain(self) -> Explain | None:
+        """What is known of its differences; None where nothing is."""
+        return None if self.part.explain_in is None else self.part.explain_in(self.release)
 
     def command(self, before: Sequence[Path] = (), properties: Mapping[str, str] | None = None) -> str:
         """What starts it; `before` are folders of classes that come before Kafka's, `properties` are the adapter's."""

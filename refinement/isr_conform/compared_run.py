@@ -6,6 +6,7 @@ Which steps are asked for, and in which order, is `driving`'s affair.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from enum import Enum, auto
 from typing import Final, cast
 
@@ -36,6 +37,17 @@ class StepOutcome(Enum):
     """Still in the state before the step."""
     DIVERGED = auto()
     """In another state; nothing can be driven from there without a reset."""
+
+
+@attrs.frozen
+class Refusal:
+    """A step that the system did not take: its reason, and what came of the step that it took in its place.
+
+    `own`: the places at which the state after that step is not the model's after the refused one; None if it took none.
+    """
+
+    reason: str
+    own: list[Place] | None = None
 
 
 class BudgetSpent(Exception):
@@ -108,20 +120,44 @@ class ComparedRun:
     def _note_state(self, state: int) -> None:
         self.reached_states.add(state)
         if self.hello.lists_enabled and state not in self.asked_in:
-            self.note_enabled(state, self.messages.enabled(self.client, self.labels))
+            unexpected_labels = self.note_enabled(state, self.messages.enabled(self.client, self.labels))
+            answer: JsonObject | None = None
+            if unexpected_labels and self.hello.branches:
+                token, steps = self.save(), self.questions(unexpected_labels)
+                answer = self.client.ask("branch", token=token, enabled=False, steps=steps, forget=[token])
+            self.note_unexpected(state, unexpected_labels, answer)
 
-    def note_enabled(self, state: int, listed_labels: set[int]) -> None:
+    def note_enabled(self, state: int, listed_labels: set[int]) -> list[int]:
+        """Note which steps of the model the system does not list; those that it lists beyond the model's come back."""
         self.asked_in.add(state)
         model = self.graph.steps(state).keys()
-        for label in sorted(listed_labels - model):
-            self._note_difference(Kind.UNEXPECTED, state, label)
         self.undeclared_edges |= {(state, label) for label in model - listed_labels}
+        return sorted(listed_labels - model)
+
+    def questions(self, labels: list[int], save: Collection[int] = ()) -> list[Json]:
+        """Steps that a system that branches is asked for, from a saved state, and which states after them it saves."""
+        steps: list[Json] = []
+        for label in labels:
+            action, parameters = self.labels.name(label)
+            given = self.messages.parameters(action, parameters)
+            steps.append({"action": action, "parameters": given, "save": label in save})
+        return steps
+
+    def note_unexpected(self, state: int, labels: list[int], answer: JsonObject | None = None) -> None:
+        """Steps that the model forbids; with the answer to `questions` what comes of each is known."""
+        after = [None] * len(labels) if answer is None else answers_to(answer, labels)
+        for label, came in zip(labels, after, strict=True):
+            own = None
+            if came is not None and self.was_done(came):
+                values = self.rules.outcome(*self.labels.name(label), self.packing.unpack(state))
+                own = self.messages.unlike_values(came.get("state"), values)
+            self._note_difference(Kind.UNEXPECTED, state, label, own=own)
 
     def step(self, state: int, label: int) -> StepOutcome:
         """Ask for a step that the model allows, and compare the state after it."""
         self.check_limits()
         answer = self._ask_step(state, label)
-        moved = self.messages.differences(self.client, state) if isinstance(answer, str) else []
+        moved = self.messages.differences(self.client, state) if isinstance(answer, Refusal) else []
         went = self.judge(state, label, answer, moved)
         if went is StepOutcome.TAKEN:
             self.path.append(label)
@@ -129,17 +165,17 @@ class ComparedRun:
         return went
 
     def judge(
-        self, state: int, label: int, answer: list[Place] | str | None, changed_places: list[Place]
+        self, state: int, label: int, answer: list[Place] | Refusal | None, changed_places: list[Place]
     ) -> StepOutcome:
         """What came of a step (see `_ask_step`); `changed_places`: where a refused one changed the state."""
         action, _ = self.labels.name(label)
         edge = (state, label)
         self.result.steps += 1
         new = self._first_try(edge)
-        if answer is None or isinstance(answer, str):
+        if answer is None or isinstance(answer, Refusal):
             self.blocked_edges.add(edge)
             if new and answer is not None:
-                self._note_difference(Kind.MISSING, state, label, changed_places, answer)
+                self._note_difference(Kind.MISSING, state, label, changed_places, answer.reason, answer.own)
             elif new:
                 self.result.cannot[self._reason] += 1
             return StepOutcome.DIVERGED if changed_places else StepOutcome.NOT_TAKEN
@@ -159,16 +195,13 @@ class ComparedRun:
             self.pairs.add((self.labels.name(self.path[-1])[0], action))
         return StepOutcome.TAKEN
 
-    def _ask_step(self, state: int, label: int) -> list[Place] | str | None:
-        """Ask for a step: the places that differ after it.
-
-        Or the reason if it is refused; None if the answer is `cannot`.
-        """
+    def _ask_step(self, state: int, label: int) -> list[Place] | Refusal | None:
+        """Ask for a step: the places that differ after it, or its refusal; None if the answer is `cannot`."""
         action, parameters = self.labels.name(label)
         self.asking = label
         answer = self.client.ask("step", action=action, parameters=self.messages.parameters(action, parameters))
         if not self.was_done(answer):
-            return self.why_not(answer)
+            return self.refusal(answer, self.graph.steps(state)[label])
         places = self.messages.differences(self.client, self.graph.steps(state)[label])
         self.asking = None
         return places
@@ -180,9 +213,11 @@ class ComparedRun:
             return False
         raise SutFailure(f"its answer to step says neither that it is done nor that it is not: {answer}")
 
-    def why_not(self, answer: JsonObject) -> str | None:
+    def refusal(self, answer: JsonObject, target: int) -> Refusal | None:
+        """Why a step to `target` was refused; None if the system could not be brought to try it."""
         if "cannot" not in answer:
-            return str(answer.get("why", ""))
+            own = self.messages.unlike(answer["instead"], target) if "instead" in answer else None
+            return Refusal(str(answer.get("why", "")), own)
         self._reason = str(answer["cannot"])
         return None
 
@@ -245,12 +280,18 @@ class ComparedRun:
     # Differences
 
     def _note_difference(
-        self, kind: Kind, state: int, label: int, places: list[Place] | None = None, reason: str = ""
+        self,
+        kind: Kind,
+        state: int,
+        label: int,
+        places: list[Place] | None = None,
+        reason: str = "",
+        own: list[Place] | None = None,
     ) -> None:
         """Count a difference; for each kind and action, keep the one that is nearest to an initial state."""
         action, parameters = self.labels.name(label)
         given = self.messages.parameters(action, parameters)
-        known_as = self.explain(kind.value, self.messages.state(state), action, given, places or ())
+        known_as = self.explain(kind.value, self.messages.state(state), action, given, places or (), own)
         if known_as:
             self.result.known_differences[known_as] += 1
             return
@@ -319,7 +360,7 @@ class ComparedRun:
         answer = self._ask_step(state, last)
         if kind is Kind.INCONSISTENT:
             return isinstance(answer, list) and bool(answer)
-        return isinstance(answer, str) or last not in self.messages.enabled(self.client, self.labels)
+        return isinstance(answer, Refusal) or last not in self.messages.enabled(self.client, self.labels)
 
     # Totals
 
@@ -345,3 +386,14 @@ class ComparedRun:
             for action, setting in switched_actions(self.instance).items()
             if action in self.hello.actions and not result.of_actions[action]
         )
+
+
+def answers_to(answer: JsonObject, labels: list[int]) -> list[JsonObject]:
+    """The answers to the steps of one branch; SutFailure if there is not one object for each."""
+    after = answer.get("after")
+    if not isinstance(after, list) or len(after) != len(labels):
+        raise SutFailure("its answer to branch has not one answer for each step")
+    found = [came for came in after if isinstance(came, dict)]
+    if len(found) != len(labels):
+        raise SutFailure("its answer to branch has not one object for each step")
+    return found

@@ -70,11 +70,23 @@ class Difference:
     """What the action is, then the guards or updates of the model that the system breaks."""
 
 
-Explain: TypeAlias = "Callable[[str, JsonObject, str, JsonObject, Sequence[Place]], str]"
-"""What is known of a difference, given its kind, the state before, action, parameters and places; "" if nothing is."""
+Explain: TypeAlias = "Callable[[str, JsonObject, str, JsonObject, Sequence[Place], Sequence[Place] | None], str]"
+"""What is known of a difference, given its kind, the state before, action, parameters and places; "" if nothing is.
+
+The last says what came of the step that the system took: the unexpected one, or the one in place of the missing one.
+It has the places at which the state after it is not the one to which the model's action of that name leads, whether
+allowed or not. It is None where the system took no step, or does not tell.
+"""
 
 
-def nothing_known(kind: str, before: JsonObject, action: str, parameters: JsonObject, places: Sequence[Place]) -> str:
+def nothing_known(
+    kind: str,
+    before: JsonObject,
+    action: str,
+    parameters: JsonObject,
+    places: Sequence[Place],
+    own: Sequence[Place] | None,
+) -> str:
     """Of most systems no difference is known."""
     return ""
 

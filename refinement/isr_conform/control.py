@@ -7,18 +7,34 @@ from __future__ import annotations
 
 from isr_check.reference import Evaluator
 from isr_conform.conformance import conform
-from isr_conform.conformance_result import ConformanceResult, Difference, Limits, Schedule
+from isr_conform.conformance_result import (
+    ConformanceResult,
+    Difference,
+    Explain,
+    Limits,
+    Schedule,
+    nothing_known,
+)
 from isr_lang import Instance
 from isr_replay.packed_states import Packing
 from isr_replay.replay import Kind, NamedStep
 
 
-def agrees_there(instance: Instance, command: str, difference: Difference, *, patience: float = 10.0) -> bool:
+def agrees_there(
+    instance: Instance,
+    command: str,
+    difference: Difference,
+    *,
+    patience: float = 10.0,
+    explain: Explain = nothing_known,
+) -> bool:
     """Whether another system, started by `command`, agrees with the model at the step of a difference, and on the way.
 
-    False as well if it was not brought to that step. Of an unexpected action nobody asks: the system must not list it.
+    Or differs there as `explain` knows it. False as well if it was not brought to that step. Of an unexpected action
+    nobody asks: the system must not list it.
     """
-    result = conform(instance, command, Limits(schedule=schedule_to(instance, difference)), patience=patience)
+    limits = Limits(schedule=schedule_to(instance, difference))
+    result = conform(instance, command, limits, patience=patience, explain=explain)
     return result.conforms and _went_all_the_way(result, difference)
 
 
@@ -43,4 +59,5 @@ def _with_names(instance: Instance, step: NamedStep) -> tuple[str, dict[str, obj
 
 def _went_all_the_way(result: ConformanceResult, difference: Difference) -> bool:
     last = 0 if difference.kind is Kind.UNEXPECTED else 1
-    return not result.skipped_steps and not result.cannot and result.steps == len(difference.path) + last
+    refused = min(last, result.known_differences.total())  # the last step, as is known of the system
+    return len(result.skipped_steps) <= refused and not result.cannot and result.steps == len(difference.path) + last

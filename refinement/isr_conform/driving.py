@@ -7,15 +7,19 @@ along paths that begin with a reset.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from typing import Final, cast
+
+import attrs
 
 from isr_broker.snapshot import Json
 from isr_check.reference import Evaluator
-from isr_conform.compared_run import MOST_COUNTED, BudgetSpent, ComparedRun, StepOutcome
+from isr_conform.compared_run import MOST_COUNTED, BudgetSpent, ComparedRun, StepOutcome, answers_to
 from isr_conform.conformance_result import Schedule
 from isr_conform.edge_cover import RandomWalk, ReachableStates, SpanningTree, UncoveredEdges
 from isr_conform.model_rules import step_text
 from isr_conform.sut_client import SutFailure
+from isr_conform.value_json import JsonObject
 
 AHEAD: Final = 8
 """Branches that are asked for before the answer to the first of them has come."""
@@ -100,55 +104,92 @@ def _climb(run: ComparedRun, tree: SpanningTree, remaining_labels: dict[int, set
             continue
         run.reset(initial)
         ahead = [(initial, run.save())]
-        flying: deque[tuple[int, list[int], int]] = deque()
-        sent_tokens: list[Json] = []
+        flying = Flight(run)
+        old_tokens: list[Json] = []
         try:
-            while ahead or flying:
-                while ahead and (not flying or (len(flying) < AHEAD and sum(f[2] for f in flying) < PIPE)):
+            while ahead or flying.branches:
+                while ahead and flying.has_room():
                     state, token = ahead.pop()
                     labels = sorted(remaining_labels.get(state, set()).union(tree.children[state]))
-                    size = _send_branch(run, state, token, labels, tree, sent_tokens)
-                    flying.append((state, labels, size))
-                    sent_tokens = [token]
-                state, labels, _ = flying.popleft()
-                ahead += _receive_branch(run, state, labels, tree)
-                remaining_labels.pop(state, None)
+                    flying.send(Branch(state, token, labels), tree.children[state], old_tokens)
+                    old_tokens = []
+                branch = flying.branches[0]
+                ahead += _receive_branch(run, flying, tree)
+                old_tokens.append(branch.token)
+                remaining_labels.pop(branch.state, None)
         except BudgetSpent:
-            for _ in flying:  # their answers are still to come
-                run.client.receive()
+            flying.land()
             raise
 
 
-def _send_branch(
-    run: ComparedRun, state: int, token: Json, labels: list[int], tree: SpanningTree, sent_tokens: list[Json]
-) -> int:
-    steps: list[Json] = []
-    for label in labels:
-        action, parameters = run.labels.name(label)
-        given = run.messages.parameters(action, parameters)
-        steps.append({"action": action, "parameters": given, "save": label in tree.children[state]})
-    enabled = run.hello.lists_enabled and state not in run.asked_in
-    return run.client.send("branch", token=token, enabled=enabled, steps=steps, forget=sent_tokens)
+@attrs.frozen
+class Branch:
+    """Steps that are asked for from one saved state, all in one request."""
+
+    state: int
+    token: Json
+    labels: list[int]
 
 
-def _receive_branch(run: ComparedRun, state: int, labels: list[int], tree: SpanningTree) -> list[tuple[int, Json]]:
+class Flight:
+    """Branches that are asked for, and not yet compared: the oldest first."""
+
+    def __init__(self, run: ComparedRun) -> None:
+        self.run = run
+        self.branches: deque[Branch] = deque()
+        self._sizes: deque[int] = deque()
+        self._answers: deque[JsonObject] = deque()
+
+    def has_room(self) -> bool:
+        """Whether one more may be asked for."""
+        return not self.branches or (len(self.branches) < AHEAD and sum(self._sizes) < PIPE)
+
+    def send(self, branch: Branch, save: Collection[int], old_tokens: list[Json]) -> None:
+        """Ask for a branch; the states after the steps `save` are saved."""
+        run = self.run
+        enabled = run.hello.lists_enabled and branch.state not in run.asked_in
+        steps = run.questions(branch.labels, save)
+        self._sizes.append(
+            run.client.send("branch", token=branch.token, enabled=enabled, steps=steps, forget=old_tokens)
+        )
+        self.branches.append(branch)
+
+    def receive(self) -> tuple[Branch, JsonObject]:
+        """The oldest branch with its answer."""
+        self._sizes.popleft()
+        return self.branches.popleft(), self._answers.popleft() if self._answers else self.run.client.receive()
+
+    def ask(self, branch: Branch) -> JsonObject:
+        """The answer to another branch, which is asked for now; those of all before it are kept for later."""
+        steps = self.run.questions(branch.labels)
+        self.run.client.send("branch", token=branch.token, enabled=False, steps=steps, forget=[])
+        self.land()
+        return self.run.client.receive()
+
+    def land(self) -> None:
+        """Wait for all answers that are still to come."""
+        while len(self._answers) < len(self.branches):
+            self._answers.append(self.run.client.receive())
+
+
+def _receive_branch(run: ComparedRun, flying: Flight, tree: SpanningTree) -> list[tuple[int, Json]]:
     """Compare what came of the steps from a state: the states to go on from, with their tokens."""
+    branch, answer = flying.receive()
+    state, labels = branch.state, branch.labels
     run.start, run.path = ReachableStates(run.predecessor).path(state)
-    answer = run.client.receive()
-    after = answer.get("after")
-    if not isinstance(after, list) or len(after) != len(labels):
-        raise SutFailure("its answer to branch has not one answer for each step")
+    after = answers_to(answer, labels)
     run.reached_states.add(state)
     if "enabled" in answer:
-        run.note_enabled(state, run.messages.step_labels(answer["enabled"], run.labels))
+        unexpected_labels = run.note_enabled(state, run.messages.step_labels(answer["enabled"], run.labels))
+        if unexpected_labels:
+            own = flying.ask(Branch(state, branch.token, unexpected_labels))
+            run.note_unexpected(state, unexpected_labels, own)
     next_states: list[tuple[int, Json]] = []
     for label, came in zip(labels, after, strict=True):
         run.check_limits()
         run.asking = label
-        if not isinstance(came, dict):
-            raise SutFailure("its answer to branch has not one object for each step")
         target = run.graph.steps(state)[label]
-        outcome = run.messages.unlike(came.get("state"), target) if run.was_done(came) else run.why_not(came)
+        outcome = run.messages.unlike(came.get("state"), target) if run.was_done(came) else run.refusal(came, target)
         run.asking = None
         if run.judge(state, label, outcome, []) is not StepOutcome.TAKEN:
             continue

@@ -43,6 +43,10 @@ class ModelRules:
                 break
         return lines
 
+    def outcome(self, name: str, parameters: Parameters, state: tuple[object, ...]) -> tuple[object, ...]:
+        """The state to which the updates of an action lead, whether its guards hold or not."""
+        return self._evaluator.outcome(self._actions[name], parameters, state)
+
     def guards(self, name: str, parameters: Parameters) -> list[str]:
         """All guards of the step."""
         return [_cut(text(condition)) for condition in self._guards(self._actions[name], parameters)]

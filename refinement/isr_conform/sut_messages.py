@@ -135,9 +135,13 @@ class ModelMessages:
 
     def unlike(self, snapshot: Json, bits: int) -> list[Place]:
         """Where a snapshot differs from this state of the model."""
+        return self.unlike_values(snapshot, self.packing.unpack(bits))
+
+    def unlike_values(self, snapshot: Json, values: tuple[object, ...]) -> list[Place]:
+        """The same of a state as the engines have it, which may be out of the model's bounds."""
         if not isinstance(snapshot, dict):
             raise SutFailure("its answer to snapshot has no state")
-        values, places = self.packing.unpack(bits), list[Place]()
+        places = list[Place]()
         for i, name in self._compared_variables:
             if name not in snapshot:
                 raise SutFailure(f"its snapshot lacks {name}, which it claims to tell")

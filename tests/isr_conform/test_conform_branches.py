@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import pytest
-from tests.support.suts import CoresInProcess, drive
+from tests.support.suts import SMALL, CoresInProcess, drive
 
 from isr_broker.snapshot import Json
+from isr_conform.compared_run import ComparedRun
+from isr_conform.conformance import carried_out
 from isr_conform.conformance_result import Limits
 from isr_conform.edge_cover import ReachableStates, SpanningTree
+from isr_conform.sut_messages import Place
 from isr_conform.value_json import JsonObject
+from isr_lang import Instance
+from isr_model import KIP_966
 
 
 class Branching(CoresInProcess):
@@ -98,6 +104,71 @@ def test_the_first_difference_ends_it_with_answers_still_to_come() -> None:
     done = drive(Branching(lie), Limits(stop_at_first=True))
     assert [place.partition("[")[0] for d in done.differences for place, _, _ in d.places] == ["high_watermark"]
     assert not done.complete
+
+
+Known = tuple[str, str, Sequence[Place], Sequence[Place] | None]
+
+
+def told_of(system: Branching, limits: Limits) -> list[Known]:
+    """What somebody who knows all differences of a system is told of each."""
+    known: list[Known] = []
+
+    def explain(
+        kind: str,
+        before: JsonObject,
+        action: str,
+        parameters: JsonObject,
+        places: Sequence[Place],
+        own: Sequence[Place] | None,
+    ) -> str:
+        known.append((kind, action, places, own))
+        return "known"
+
+    run = ComparedRun(Instance(KIP_966, SMALL), system, limits, explain=explain)
+    done = carried_out(run)
+    assert done.conforms
+    assert done.known_differences == {"known": len(known)}
+    return known
+
+
+@pytest.mark.parametrize("limits", [Limits(per_action=1, seed=1), Limits(walks=2, walk_length=10)])
+def test_of_a_step_that_the_model_forbids_it_is_seen_what_comes(limits: Limits) -> None:
+    """A system that fences r1 at any time, and whoever is asked for it stays as it was: the session is not lost."""
+    fences: JsonObject = {"action": "controller_fences_outsider", "parameters": {"r": "r1"}}
+
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
+        if do == "enabled":
+            return {"enabled": [*cast("list[Json]", answer["enabled"]), fences]}
+        return {"done": True} if request.get("action") == fences["action"] else answer
+
+    known = told_of(Branching(lie), limits)
+    assert len(known) > 3
+    assert {(kind, action) for kind, action, _, _ in known} == {("unexpected action", fences["action"])}
+    for _, _, places, own in known:
+        assert not places
+        assert own is not None
+        assert [place for place, _, _ in own] == ["fenced", "sessions_lost"]
+
+
+@pytest.mark.parametrize("limits", [Limits(per_action=1, seed=1), Limits(walks=4, walk_length=30)])
+@pytest.mark.parametrize("tells", [True, False])
+def test_in_place_of_a_step_that_is_missing_another_one_is_seen(limits: Limits, tells: bool) -> None:
+    class LazyCores(CoresInProcess):
+        def ask(self, do: str, **more: Json) -> JsonObject:
+            if do == "step" and more.get("action") == "leader_appends":
+                state = super().ask("snapshot")["state"]
+                return {"done": False, "why": "later", **({"instead": state} if tells else {})}
+            return super().ask(do, **more)
+
+    class Lazy(Branching, LazyCores):
+        pass
+
+    known = told_of(Lazy(), limits)
+    assert known
+    for kind, action, places, own in known:
+        assert (kind, action, list(places)) == ("missing action", "leader_appends", [])
+        assert (own is not None) == tells
+        assert {place.partition("[")[0] for place, _, _ in own or ()} >= ({"log"} if tells else set[str]())
 
 
 @pytest.mark.parametrize(("left", "labels"), [([3], [7, 9]), ([2, 3], [7, 8, 9]), ([1, 5], [7]), ([], [])])

@@ -12,13 +12,14 @@ import pytest
 
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
+from isr_conform.control import agrees_there
 from isr_found import fixed_classes
 from isr_kafka.known_differences import explain
 from isr_kafka.system import Kafka
 from isr_lang import Design, Instance
 from isr_model import KIP_966
 from isr_protocol.designs.leader_bugs import KAFKA_RESETS_POSITIONS, KAFKA_RESETS_SKIPPED, controller_begins_new_epoch
-from isr_protocol.designs.releases import with_mends
+from isr_protocol.designs.releases import KAFKA_4_4, enough_of_newest, with_mends
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka]
 
@@ -86,6 +87,32 @@ def test_kafka_as_it_is_differs_from_the_release_that_has_this_mend(fix: str, ne
     bounds, actions = OF_RELEASE[fix]
     done = driven(newest, mended(fix), WORK | bounds, limits=SOME)
     assert {d.action for d in done.differences} == actions
+
+
+MINIMUM_SET = WORK | {"reassignments": 0, "min_insync": 2, "minimum_changes": 1}
+FEW = Limits(per_action=25, seed=1)
+CONFIGURATION_FIRST = KAFKA_4_4.replacing(
+    "kafka-4.4-configuration-first",
+    "kafka-4.4 where a leader applies a new minimum before the version that comes with it",
+    because="the fix `configuration-first` is one of two parts of what a mend does: only there is it another order.",
+    enough_of_news=enough_of_newest,
+)
+
+
+def test_another_order_of_configuration_and_partitions_is_noticed(newest: Kafka, tmp_path: Path) -> None:
+    """BrokerMetadataPublisher.onMetadataUpdate applies the partitions first, which a minimum of before lets commit."""
+    done = driven(newest, KAFKA_4_4, MINIMUM_SET, fixed_classes("configuration-first", None, None, tmp_path), FEW)
+    (difference,) = done.differences
+    assert difference.action == "leader_learns_isr"
+    control = agrees_there(Instance(KAFKA_4_4, MINIMUM_SET), newest.command(), difference, patience=300.0)
+    assert control, difference
+
+
+def test_with_that_order_kafka_agrees_with_a_design_that_has_it(newest: Kafka, tmp_path: Path) -> None:
+    fixed = fixed_classes("configuration-first", None, None, tmp_path)
+    done = driven(newest, CONFIGURATION_FIRST, MINIMUM_SET, fixed, FEW)
+    assert done.conforms, done.differences
+    assert {why[:2] for why in done.known_differences} <= {"D:"}
 
 
 @pytest.mark.parametrize("fix", ["elr-of-replicas", "configuration-first", "proposal-kept"])

@@ -43,11 +43,12 @@ def test_a_mistake_in_kafka_is_found_where_kafka_agrees(mistake: Mistake, newest
     """The same steps are asked of Kafka as it is: at a difference that Kafka has itself, nothing was found."""
     instance = Instance(OWN_FILE.get(mistake.design) or design_named(mistake.design), dict(mistake.bounds))
     wrong = newest.command(before=[plant(newest, mistake, tmp_path)], properties=mistake.properties)
-    done = conform(instance, wrong, Limits(stop_at_first=True), patience=120.0, explain=explain)
+    limits = Limits(stop_at_first=True, per_action=mistake.edges, walks=mistake.walks, walk_length=60, seed=1)
+    done = conform(instance, wrong, limits, patience=120.0, explain=explain)
     (difference,) = done.differences
     assert difference.action in FOUND_IN.get(mistake.name, (difference.action,))
     right = newest.command(properties=mistake.properties)
-    assert agrees_there(instance, right, difference, patience=120.0), difference
+    assert agrees_there(instance, right, difference, patience=120.0, explain=explain), difference
 
 
 def test_a_mistake_is_not_found_where_kafka_differs_itself(newest: Kafka, tmp_path: Path) -> None:

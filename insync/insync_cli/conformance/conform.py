@@ -75,7 +75,7 @@ def run(argv: Sequence[str]) -> int:
                 limits(invocation.drive, schedule, brake),
                 patience=invocation.patience,
                 progress=lambda what, done, of: ticker.count(done, of, what),
-                explain=explainer_for(invocation.sut),
+                explain=explainer_for(invocation.sut, invocation.kafka_home),
             )
         except SutFailure as problem:
             if problem.process_ended:
@@ -158,13 +158,13 @@ def check_family(design: Design, sut: str) -> None:
         )
 
 
-def explainer_for(sut: str) -> Explain:
-    """What is known of differences: of Kafka's some, of another system nothing."""
+def explainer_for(sut: str, home: Path | None = None) -> Explain:
+    """What is known of differences: of a release of Kafka some, of another system nothing."""
     from isr_conform.conformance_result import nothing_known
-    from isr_kafka.system import part_from_word
+    from isr_kafka.system import kafka_from_word
 
-    part = part_from_word(sut)
-    return nothing_known if part is None or part.explain is None else part.explain
+    kafka = kafka_from_word(sut, home)
+    return (kafka.explain() if kafka is not None else None) or nothing_known
 
 
 def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:

@@ -88,7 +88,7 @@ def drive(row: Row) -> ConformanceResult:
     try:
         command = Kafka(row.release, part=PARTS[row.part]).command(properties=adapter_properties(instance.design))
         asked = limits(invocation.drive, None, lambda: False)
-        result = conform(instance, command, asked, patience=300.0, explain=explainer_for(row.part))
+        result = conform(instance, command, asked, patience=300.0, explain=explainer_for(words[1]))
     except (Unavailable, SutFailure) as problem:
         raise InputError(f"Kafka {row.release}, {row.options}: {problem}") from None
     missing = missing_actions(result)

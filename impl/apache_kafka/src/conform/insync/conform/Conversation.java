@@ -133,7 +133,7 @@ public final class Conversation<W> {
     return answerTo(outcome);
   }
 
-  private static Map<String, Object> answerTo(Outcome<?> outcome) {
+  private Map<String, Object> answerTo(Outcome<W> outcome) throws Exception {
     Refused refused = outcome.refusal();
     Map<String, Object> answer = new LinkedHashMap<>();
     if (refused == null) {
@@ -143,6 +143,9 @@ public final class Conversation<W> {
     } else {
       answer.put("done", false);
       answer.put("why", refused.getMessage());
+      if (outcome.world() != null) {
+        answer.put("instead", system.snapshot(outcome.world()));
+      }
     }
     return answer;
   }

@@ -8,6 +8,8 @@ public final class Refused extends RuntimeException {
   private enum Who {
     /** The adapter, which judges it by itself. */
     ADAPTER,
+    /** The system, which took another step. */
+    ANOTHER,
     /** The adapter, which could not bring the system to try. */
     NOBODY,
     /** The system, in an answer of its own. */
@@ -28,6 +30,11 @@ public final class Refused extends RuntimeException {
     return new Refused(why, Who.ADAPTER);
   }
 
+  /** The system took another step: what that led to is told beside. */
+  public static Refused another(String why) {
+    return new Refused(why, Who.ANOTHER);
+  }
+
   /** The adapter cannot bring the system to try the step. */
   public static Refused cannot(String why) {
     return new Refused(why, Who.NOBODY);
@@ -46,6 +53,11 @@ public final class Refused extends RuntimeException {
   /** Whether nobody asked the system: the step is listed as not driven, and is no difference. */
   public boolean isUndriven() {
     return who == Who.NOBODY;
+  }
+
+  /** Whether the system took another step. */
+  public boolean isAnother() {
+    return who == Who.ANOTHER;
   }
 
   /** Whether the system itself said no. */

@@ -74,6 +74,9 @@ public interface SystemUnderTest<W> {
    */
   record Step(String action, Map<String, Object> parameters) {}
 
-  /** The world after a step, or why there is none. */
+  /**
+   * The world after a step, or why there is none; with both, the world after the step that the
+   * system took in its place.
+   */
   record Outcome<W>(W world, Refused refusal) {}
 }

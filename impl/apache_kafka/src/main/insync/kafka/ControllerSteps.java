@@ -105,16 +105,16 @@ final class ControllerSteps {
     world.decides().prefer(successor);
     Errors error = answers(world, leader);
     if (world.controller().reassigning()) {
-      throw Refused.because("it completes nothing: " + error.name());
+      throw Refused.another("it completes nothing: " + error.name());
     }
-    leads(world, successor);
     least(world);
+    leads(world, successor);
   }
 
   private static void leads(World world, int leader) {
     int elected = world.controller().partition().leader;
     if (elected != leader) {
-      throw Refused.because((elected < 0 ? "nobody" : Steps.name(elected)) + " leads");
+      throw Refused.another((elected < 0 ? "nobody" : Steps.name(elected)) + " leads");
     }
   }
 
@@ -220,17 +220,17 @@ final class ControllerSteps {
   private static void starts(World world, Set<Integer> target) {
     asksFor(world, target, -1);
     if (!world.controller().reassigning()) {
-      throw Refused.because("that is complete at once");
+      throw Refused.another("that is complete at once");
     }
   }
 
   private static void reassigns(World world, Set<Integer> target, int leader) {
     asksFor(world, target, leader);
     if (world.controller().reassigning()) {
-      throw Refused.because("that has to wait");
+      throw Refused.another("that has to wait");
     }
-    leads(world, leader);
     least(world);
+    leads(world, leader);
   }
 
   private static void cancels(World world, int leader) {
@@ -240,8 +240,8 @@ final class ControllerSteps {
     }
     world.decides().prefer(leader);
     reassigned(world, before, null);
-    leads(world, leader);
     least(world);
+    leads(world, leader);
   }
 
   /**
@@ -312,7 +312,7 @@ final class ControllerSteps {
     String why =
         is + ", and " + (after.leader < 0 ? "nobody" : Steps.name(after.leader)) + " leads";
     if (successor >= 0 && after.leader != successor) {
-      throw Refused.because(why);
+      throw Refused.another(why);
     }
     return new Steps.Became(is, why);
   }
@@ -330,8 +330,12 @@ final class ControllerSteps {
       throw Refused.because("it is not fenced");
     }
     int before = world.controller().partition().partitionEpoch;
-    if (!world.decides().unfence(r) || world.controller().partition().partitionEpoch != before) {
-      throw Refused.because("it is not fenced, or it is elected");
+    String why = "it is not fenced, or it is elected";
+    if (!world.decides().unfence(r)) {
+      throw Refused.because(why);
+    }
+    if (world.controller().partition().partitionEpoch != before) {
+      throw Refused.another(why);
     }
   }
 

@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.metadata.PartitionRegistration;
 
 /** Apache Kafka's own classes behind the protocol of docs/conform.md. */
 public final class Main implements SystemUnderTest<World> {
@@ -55,21 +56,49 @@ public final class Main implements SystemUnderTest<World> {
 
   @Override
   public World step(World world, Step step) throws Exception {
-    if (!steps.has(step.action())) {
-      throw Refused.cannot("this adapter has no " + step.action());
+    Outcome<World> outcome = outcome(world, step);
+    if (outcome.refusal() != null) {
+      throw outcome.refusal();
     }
+    return outcome.world();
+  }
+
+  @Override
+  public Outcome<World> outcome(World world, Step step) throws Exception {
+    if (!steps.has(step.action())) {
+      return new Outcome<>(null, Refused.cannot("this adapter has no " + step.action()));
+    }
+    PartitionRegistration before = world.controller().partition();
     World draft = world.draft();
+    Outcome<World> outcome;
     try {
       steps.take(draft, step);
+      draft.settle();
+      outcome = new Outcome<>(draft, null);
     } catch (Refused refused) {
-      if (!refused.isAnswer() || !RefusedStep.changes(world, draft)) {
-        throw refused;
-      }
+      outcome = ofRefusal(world, draft, refused);
     } catch (Exception | LinkageError | StackOverflowError problem) {
-      throw RefusedStep.failure(problem);
+      outcome = new Outcome<>(null, RefusedStep.failure(problem));
     }
-    draft.settle();
-    return draft;
+    return ruling(before, outcome);
+  }
+
+  /** The same, or a refusal where the step says something else of recovery than it should. */
+  private static Outcome<World> ruling(PartitionRegistration before, Outcome<World> outcome) {
+    World after = outcome.world();
+    Refused fault =
+        after == null ? null : Recovery.fault(before, after.controller().partition());
+    return fault == null ? outcome : new Outcome<>(null, fault);
+  }
+
+  /** A refusal that left something is none, and another step is told with what it left. */
+  private static Outcome<World> ofRefusal(World world, World draft, Refused refused) {
+    if (refused.isAnother()) {
+      draft.settle();
+      return new Outcome<>(draft, refused);
+    }
+    boolean taken = refused.isAnswer() && RefusedStep.changes(world, draft);
+    return taken ? new Outcome<>(draft, null) : new Outcome<>(null, refused);
   }
 
   @Override
@@ -87,6 +116,7 @@ public final class Main implements SystemUnderTest<World> {
   private static void attempt(
       World world, Steps.Attempt attempt, List<Step> same, Map<Step, Outcome<World>> all)
       throws Exception {
+    PartitionRegistration before = world.controller().partition();
     World draft = world.draft();
     Outcome<World> not;
     String is = "";
@@ -95,17 +125,20 @@ public final class Main implements SystemUnderTest<World> {
           attempt.trial().take(draft, new Steps.Parameters(same.get(0).parameters()));
       draft.settle();
       is = became.action();
-      not = new Outcome<>(null, Refused.because(became.why()));
+      not = new Outcome<>(draft, Refused.another(became.why()));
     } catch (Refused refused) {
-      not = new Outcome<>(null, refused);
-      if (refused.isAnswer() && RefusedStep.changes(world, draft)) {
+      not = ofRefusal(world, draft, refused);
+      if (not.refusal() == null) {
+        not = new Outcome<>(null, refused);
         is = same.get(0).action();
       }
     } catch (Exception | LinkageError | StackOverflowError problem) {
       not = new Outcome<>(null, RefusedStep.failure(problem));
     }
+    Outcome<World> taken = ruling(before, new Outcome<>(draft, null));
+    not = ruling(before, not);
     for (Step step : same) {
-      all.put(step, step.action().equals(is) ? new Outcome<>(draft, null) : not);
+      all.put(step, step.action().equals(is) ? taken : not);
     }
   }
 

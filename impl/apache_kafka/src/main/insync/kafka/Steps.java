@@ -172,7 +172,7 @@ final class Steps {
     }
     Became became = attempt.trial().take(draft, new Parameters(step.parameters()));
     if (!became.action().equals(step.action())) {
-      throw Refused.because(became.why());
+      throw Refused.another(became.why());
     }
   }
 

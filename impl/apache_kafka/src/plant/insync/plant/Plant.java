@@ -22,7 +22,7 @@ import org.apache.kafka.common.protocol.Errors;
 
 /**
  * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked, or does
- * something wrong when it is done ({@link Afterwards}). The class is read from the class path and written, so changed, into a folder that is to come before
+ * something wrong when it is done ({@link Afterwards}, {@link Elections}). The class is read from the class path and written, so changed, into a folder that is to come before
  * it there.
  */
 public final class Plant {
@@ -32,14 +32,15 @@ public final class Plant {
   public static void main(String[] given) throws Exception {
     ClassFileLocator locator = ClassFileLocator.ForClassLoader.ofSystemLoader();
     TypeDescription type = TypePool.Default.of(locator).describe(given[1]).resolve();
-    if (type.getDeclaredMethods().filter(ElementMatchers.named(given[2])).isEmpty()) {
+    ElementMatcher.Junction<MethodDescription> method =
+        method(given[2]).and(ElementMatchers.isDeclaredBy(type));
+    if (type.getDeclaredMethods().filter(method).isEmpty()) {
       System.err.println(given[1] + " has no method " + given[2]);
       System.exit(1);
     }
-    ElementMatcher.Junction<MethodDescription> method =
-        ElementMatchers.<MethodDescription>named(given[2]).and(ElementMatchers.isDeclaredBy(type));
     Class<?> afterwards = afterwards(given[3]);
-    DynamicType.Builder<?> changed = new ByteBuddy().redefine(type, locator);
+    DynamicType.Builder<?> changed = // also what Scala's compiler has made of a closure
+        new ByteBuddy().ignore(ElementMatchers.none()).redefine(type, locator);
     changed =
         afterwards == null
             ? changed.method(method).intercept(answer(given[3]))
@@ -47,11 +48,24 @@ public final class Plant {
     changed.make().saveIn(new File(given[0]));
   }
 
+  /** The methods of this name, or with {@code name(Type)} the one that is first given such a value. */
+  private static ElementMatcher.Junction<MethodDescription> method(String given) {
+    String[] parts = given.split("[()]");
+    ElementMatcher.Junction<MethodDescription> named = ElementMatchers.named(parts[0]);
+    return parts.length == 1
+        ? named
+        : named.and(ElementMatchers.takesArgument(0, ElementMatchers.nameEndsWith("." + parts[1])));
+  }
+
   private static Class<?> afterwards(String word) {
     return switch (word) {
       case "then acknowledges" -> Afterwards.Acknowledges.class;
       case "then ends later" -> Afterwards.EndsLater.class;
       case "then commits" -> Afterwards.Commits.class;
+      case "then keeps the ISR" -> Elections.KeepsIsr.class;
+      case "then keeps the epoch" -> Elections.KeepsEpoch.class;
+      case "then recovers nothing" -> Elections.RecoversNothing.class;
+      case "then goes outside" -> Elections.GoesOutside.class;
       default -> null;
     };
   }
