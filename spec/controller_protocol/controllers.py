@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
-from isr_check.family import Family, Lines, Worth
-from isr_lang import Design, Instance, Property
+from isr_check.family import Family, Lines, ProofPlan, Worth
+from isr_lang import Conjunct, Design, Instance, Property
 from kraft_protocol.abstract_quorum import AbstractQuorum
 
 if TYPE_CHECKING:
@@ -56,6 +56,16 @@ class Controllers(Family):
         premises = _premises()
         without_encounter = promises_without_encounter(exploration, premises)
         return Worth(without_premises(exploration, names, premises), without_encounter=without_encounter)
+
+    def proof_plan(self) -> ProofPlan:
+        from kraft_protocol.proof import FIXED_CONSTANTS, FOLLOWS, OPEN, PROMISES
+
+        return ProofPlan(PROMISES, OPEN, FIXED_CONSTANTS, FOLLOWS)
+
+    def invariant(self, design: Design) -> tuple[Conjunct, ...]:
+        from kraft_protocol.proof import invariant
+
+        return invariant(design)
 
     def whereabouts(self, design: Design) -> Lines:
         del design

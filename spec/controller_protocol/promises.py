@@ -28,10 +28,13 @@ from isr_protocol.state import Alter, Replica
 from kraft_protocol.abstract_quorum import (
     QUORUM_PROMISES,
     AbstractQuorum,
+    end,
     later_leader_commits,
     leader_knows_what_is_committed,
     leaders_have_committed,
     one_leader_a_term,
+    one_vote_a_term,
+    quorum_logs_match,
     quorum_only_grows,
 )
 from kraft_protocol.state import Voter
@@ -126,6 +129,22 @@ def two_voters_lead(s: AbstractQuorum) -> Bool:
     return s.quorum_leaders.size() > 1
 
 
+@sometimes
+def voter_supports_another(s: AbstractQuorum) -> Bool:
+    """A voter supports another."""
+    return exists((s.support[r] == v) & (r != v) for r in Voter.all() for v in Voter.all())
+
+
+@sometimes
+def logs_have_two_records(s: AbstractQuorum) -> Bool:
+    """Two logs have a second record of the same epoch."""
+    return exists(
+        (r != q) & (end(s, r) > 1) & (end(s, q) > 1) & (s.quorum_log[r][1] == s.quorum_log[q][1])
+        for r in Voter.all()
+        for q in Voter.all()
+    )
+
+
 PREMISES: Mapping[str, Property] = {
     promise.name: premise
     for premise, promises in (
@@ -135,6 +154,8 @@ PREMISES: Mapping[str, Property] = {
         (replica_was_out, (leader_in_isr, maximal_isr_covers, fenced_out_of_isr, isr_and_elr_apart, epochs_only_grow)),
         (leader_waits_for_an_answer, (no_leader_is_stuck,)),
         (two_voters_lead, (one_leader_a_term,)),
+        (voter_supports_another, (one_vote_a_term,)),
+        (logs_have_two_records, (quorum_logs_match,)),
         (
             controller_is_elected_later,
             (leaders_have_committed, quorum_only_grows, leader_knows_what_is_committed),

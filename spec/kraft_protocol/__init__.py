@@ -7,7 +7,7 @@
 of designs) and `quorum` (what all of them bring for the command line).
 
 - `abstract_quorum`: the same quorum without its messages, a design of its own, and `refinement`: that this one takes no
-  other steps.
+  other steps. `proof`: why the abstract quorum keeps its promises.
 - `room`: what a behaviour has that leaves room for the faults. `notice`: which known mistakes the bounds notice.
 - `designs/`: every other design, each today's with parts replaced.
 

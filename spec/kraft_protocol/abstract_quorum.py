@@ -32,7 +32,6 @@ from isr_lang import (
     exists,
     forall,
     initial,
-    largest,
     sometimes,
     step,
     var,
@@ -213,9 +212,9 @@ def leader_writes(old: Quorum, new: Quorum, r: Voter) -> Step:
     return (*appends(old, new, r), new.written_logs == old.written_logs.put(t, old.written_logs[t].put(r, log)))
 
 
-def shared_end(log: Seq[Position, Term], other: Seq[Position, Term]) -> Position:
-    """Where two logs part."""
-    return largest((when(log.take(o).is_prefix_of(other), o, 0) for o in Position.below(log.length() + 1)), or_else=0)
+def shares(log: Seq[Position, Term], other: Seq[Position, Term], n: Position) -> Bool:
+    """The first n records of both logs are the same, and both have so many."""
+    return (n <= log.length()) & log.take(n).is_prefix_of(other)
 
 
 def follows(old: AbstractQuorum, new: AbstractQuorum, f: Voter, t: Term, log: Seq[Position, Term]) -> Step:
@@ -228,10 +227,11 @@ def follows(old: AbstractQuorum, new: AbstractQuorum, f: Voter, t: Term, log: Se
     )
 
 
-def written_by(old: Quorum, v: Voter, t: Term) -> tuple[Bool, Seq[Position, Term]]:
-    """Whether v has written a record in this epoch, and its log when it led it."""
-    log = old.written_logs[t][v]
-    return (log.length() > 0) & (log[log.length() - 1] == t), log
+@define
+def has_written(s: Quorum, v: Voter, t: Term) -> Bool:
+    """The voter has written a record in this epoch."""
+    log = s.written_logs[t][v]
+    return (log.length() > 0) & (log[log.length() - 1] == t)
 
 
 @action
@@ -240,11 +240,11 @@ def follower_copies(old: Quorum, new: Quorum, f: Voter, v: Voter, t: Term, n: Po
 
     (4) What it has beyond them it truncates.
     """
-    has_written, log = written_by(old, v, t)
+    log = old.written_logs[t][v]
     return (
         f != v,
-        has_written,
-        shared_end(old.quorum_log[f], log) <= n,
+        has_written(old, v, t),
+        ~shares(old.quorum_log[f], log, n + 1),
         n <= log.length(),
         *follows(old, new, f, t, log.take(n)),
     )
@@ -253,11 +253,11 @@ def follower_copies(old: Quorum, new: Quorum, f: Voter, v: Voter, t: Term, n: Po
 @action
 def follower_cuts(old: Quorum, new: Quorum, f: Voter, v: Voter, t: Term, n: Position) -> Step:
     """(5) A follower truncates some of what it does not share with who leads its epoch, or led it."""
-    has_written, log = written_by(old, v, t)
+    log = old.written_logs[t][v]
     return (
         f != v,
-        has_written,
-        shared_end(old.quorum_log[f], log) < n,
+        has_written(old, v, t),
+        ~shares(old.quorum_log[f], log, n),
         n < end(old, f),
         *follows(old, new, f, t, old.quorum_log[f].take(n)),
     )
@@ -339,6 +339,35 @@ def leaders_have_committed(s: AbstractQuorum) -> Bool:
     )
 
 
+@always
+def quorum_logs_match(s: AbstractQuorum) -> Bool:
+    """Two logs with a record of the same epoch at the same position agree on everything before it."""
+    return forall(
+        ((o <= p) & (p < end(s, r)) & (p < end(s, q)) & (s.quorum_log[r][p] == s.quorum_log[q][p])).implies(
+            s.quorum_log[r][o] == s.quorum_log[q][o]
+        )
+        for r in Voter.all()
+        for q in Voter.all()
+        for o in Position.all()
+        for p in Position.all()
+    )
+
+
+@step
+def one_vote_a_term(old: AbstractQuorum, new: AbstractQuorum) -> Bool:
+    """Whom a voter supports in an epoch, it supports as long as it is in that epoch, and it goes back to none.
+
+    (10) Another disk of it is another voter.
+    """
+    return forall(
+        (~new.strangers.has(r)).implies(
+            (old.term[r] <= new.term[r])
+            & ((old.term[r] == new.term[r]) & (old.support[r] != NONE)).implies(new.support[r] == old.support[r])
+        )
+        for r in Voter.all()
+    )
+
+
 @step
 def quorum_only_grows(old: AbstractQuorum, new: AbstractQuorum) -> Bool:
     """What was committed is neither replaced nor forgotten."""
@@ -381,7 +410,7 @@ ABSTRACT_QUORUM = Design(
         leader_commits,
         voter_forgets,
     ),
-    (*QUORUM_PROMISES, later_leader_commits),
+    (*QUORUM_PROMISES, quorum_logs_match, one_vote_a_term, later_leader_commits),
     defaults={"voters": 3, "terms": 2},
 )
 

@@ -33,9 +33,11 @@ from isr_check.smt.terms.logic import (
     any_of,
     at_most,
     implies,
+    int_symbol,
     less,
     not_,
     or_,
+    plus,
     same_truth,
     same_whole,
     term,
@@ -240,6 +242,7 @@ def true_of_small_sets() -> None:
             truths += [same_truth(a.has(k), first >> k & 1 == 1), same_truth(b.has(k), second >> k & 1 == 1)]
         counted = zip(sizes, (first, second, first | second), strict=True)
         truths += [same_whole(size, members.bit_count()) for size, members in counted]
+        truths += [at_most(0, plus(x, y)) for x, y in pairwise(sizes)]
         assert status(t, truths) == "sat", (first, second)
 
 
@@ -293,6 +296,40 @@ def test_a_part_as_large_as_the_whole_is_the_whole(monkeypatch: pytest.MonkeyPat
     assert of_part_and_whole(strict=False) != "unsat"
     monkeypatch.setattr(Sizes, "_part_and_whole", nothing_said)
     assert of_part_and_whole(strict=True) != "unsat"
+
+
+def always_meet(sizes: Sizes, a: Size, b: Size) -> list[Term]:
+    """Two sets of half of the elements each have one in common."""
+    w = int_symbol(sizes.shapes.fresh("in_both"))
+    both = and_(sizes.shapes.inside(a.of, w), a.members.has(w), b.members.has(w))
+    return [term(or_(less(plus(plus(a.number, b.number), 1), sizes.shapes.bounds(a.of)[1]), both))]
+
+
+def test_a_planted_false_axiom_about_two_sizes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sizes, "_sum", always_meet)
+    with pytest.raises(AssertionError):
+        true_of_small_sets()
+
+
+def of_majorities(both: bool) -> str:
+    """Whether z3 refutes that two sets have nobody in common; both are more than half, or (not `both`) one of them."""
+    t = Translation(KIP_966, {**FIXED_CONSTANTS, **dict.fromkeys(OPEN), "replicas": None})
+    one, other = (cast("Members", t.shapes.symbol(SetType(REPLICA), name)) for name in ("one", "other"))
+    apart = t.shapes.over(REPLICA, lambda x: not_(and_(one.has(x), other.has(x))), "x")
+    a, b = (t.shapes.sizes.of(REPLICA, x) for x in (one, other))
+    every = t.bounds["replicas"]
+    return status(t, [apart, less(every, plus(a, a)), less(every, plus(b, b)) if both else at_most(plus(b, b), every)])
+
+
+def nothing_of_sums(*_: object) -> list[Term]:
+    return []
+
+
+def test_two_majorities_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_majorities(both=True) == "unsat"
+    assert of_majorities(both=False) != "unsat"
+    monkeypatch.setattr(Sizes, "_sum", nothing_of_sums)
+    assert of_majorities(both=True) != "unsat"
 
 
 # Proofs.

@@ -18,7 +18,7 @@ from isr_check.smt.terms.values import Key, Members, Table, Value, key, with_mem
 from isr_lang import Action, Constant, Definition, Design, Node, text
 from isr_lang import Value as Setting
 from isr_lang.instance import check_constants
-from isr_lang.types import MapType, Scalar, SetType, SortType, Type
+from isr_lang.types import MapType, NumberType, Scalar, SetType, SortType, Type
 
 State = Mapping[str, Value]
 Environment = Mapping[object, Value]
@@ -115,14 +115,17 @@ class Translation:
         Sizes of sets are compared only if they occur in the terms `compared_terms`.
         """
         axioms_by_id, waiting = dict[int, Term](), list(terms)
-        functions, symbols = set[int](), set[int]()
+        functions, symbols, summands = set[int](), set[int](), set[int]()
         sizes = set[int]().union(*map(self._occurring.symbols, compared_terms))
+        compared = set[int]().union(*map(self._occurring.functions, compared_terms))
         while waiting:
             for t in waiting:
                 functions |= self._occurring.functions(t)
                 symbols |= self._occurring.symbols(t)
+                summands |= self._occurring.summands(t)
             more = [a for f, a in self.axioms if logic.function(f) in functions]
             more += self.shapes.sizes.defining(symbols, sizes)
+            more += self.shapes.sizes.of_sums(summands, compared)
             waiting = [a for a in more if logic.identity(a) not in axioms_by_id]
             axioms_by_id |= {logic.identity(a): a for a in waiting}
         return list(axioms_by_id.values())
@@ -180,10 +183,17 @@ class Translation:
             values: dict[str, Value] = {name: k for (name, _), k in zip(sorts, elements, strict=True)}
             ranges = [self.shapes.inside(t, k) for (_, t), k in zip(sorts, elements, strict=True)]
             for name, t in others:
-                values[name] = self.shapes.symbol(t, self.shapes.fresh(name))
-                ranges += typed(self.shapes, t, values[name])
+                values[name] = value = self.shapes.symbol(t, self.shapes.fresh(name))
+                if isinstance(t, NumberType) and not isinstance(value, int):
+                    self.shapes.ranging[logic.identity(cast("Term", value))] = t
+                ranges += self._range_of_parameter(t, values[name])
             ways.append(Choice({name: values[name] for name, _ in action.parameters}, tuple(ranges), named_counts))
         return ways
+
+    def _range_of_parameter(self, type: Type, value: Value) -> list[Truth]:
+        """What is known of a parameter: it has a value of its type, also where a bound of that is left open."""
+        inside = [self.shapes.inside(type, cast("Whole", value))] if isinstance(type, NumberType) else []
+        return [*inside, *typed(self.shapes, type, value)]
 
     def _names_element(self, sort: SortType, apart: Collection[SortType]) -> bool:
         """Whether a parameter of the sort names an element: the elements are known, or nothing tells them apart."""
@@ -344,6 +354,7 @@ class Translation:
             end = longer[1]
             parts.append(counts(end, and_(inside(of, end), members.has(end))))
         x = self.shapes.bind(node.attr.name, *(() if end is None else (end,)))
+        self.shapes.ranging[logic.identity(x)] = of
         guard = and_(inside(of, x), True if end is None else less(x, end), members.has(x))
         parts.append((logic.forall if universal else logic.exists)(x, counts(x, guard)))
         return connective(parts)

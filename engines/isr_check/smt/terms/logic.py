@@ -264,7 +264,7 @@ class Occurring:
     """The functions and unknowns that occur in terms; each term is searched once."""
 
     def __init__(self) -> None:
-        self._occurrences: dict[int, tuple[Term, frozenset[int], frozenset[int]]] = {}
+        self._occurrences: dict[int, tuple[Term, frozenset[int], frozenset[int], frozenset[int]]] = {}
 
     def functions(self, t: Term) -> frozenset[int]:
         """The numbers (`function`) of all functions and constants in a term."""
@@ -274,7 +274,11 @@ class Occurring:
         """The identities of all unknowns, and of all applications of unknown functions, in a term."""
         return self._of(t)[2]
 
-    def _of(self, t: Term) -> tuple[Term, frozenset[int], frozenset[int]]:
+    def summands(self, t: Term) -> frozenset[int]:
+        """The functions (`function`) of all unknowns, and applications of unknown functions, that are added up."""
+        return self._of(t)[3]
+
+    def _of(self, t: Term) -> tuple[Term, frozenset[int], frozenset[int], frozenset[int]]:
         i = identity(t)
         if i not in self._occurrences:
             apps = [x for x in _below([t]) if z3.is_app(x)]
@@ -282,6 +286,7 @@ class Occurring:
                 t,
                 frozenset(map(function, apps)),
                 frozenset(identity(x) for x in apps if is_symbol(x)),
+                frozenset(function(a) for x in apps if z3.is_add(x) for a in children(x) if is_symbol(a)),
             )
         return self._occurrences[i]
 
@@ -336,10 +341,11 @@ def forall(x: Term, body: Truth) -> Truth:
     return cast("Term", z3.ForAll([x], body, patterns=_patterns(x, body)))
 
 
-def forall_at(xs: Sequence[Term], body: Truth, pattern: Term) -> Truth:
-    """The body for every x, instantiated only where the pattern matches."""
+def forall_at(xs: Sequence[Term], body: Truth, *patterns: Term) -> Truth:
+    """The body for every x, instantiated only where all the patterns match together."""
     if isinstance(body, bool) or not xs:
         return body
+    pattern = patterns[0] if len(patterns) == 1 else z3.MultiPattern(*patterns)
     return cast("Term", z3.ForAll(list(xs), body, patterns=[pattern]))
 
 

@@ -170,7 +170,8 @@ def look_up(s: Shapes, t: MapType, m: Value, at: Value) -> Value:
     first = s.first(t.value)
     if isinstance(m, Table):
         x = cast("Whole", at)
-        return s.choose(t.value, isinstance(t.key, SortType) or s.inside(t.key, x), m.at(x), first)
+        there = isinstance(t.key, SortType) or s.ranges_over(x, t.key) or s.inside(t.key, x)
+        return s.choose(t.value, there, m.at(x), first)
     values = cast("tuple[Value, ...]", m)
     if isinstance(t.key, NumberType):
         return s.nth(t.value, values, logic.minus(cast("Whole", at), t.key.low))

@@ -59,6 +59,8 @@ class Shapes:
         """Every variable that a quantifier of the solver binds."""
         self.below: dict[int, list[Whole]] = {}
         """Bound variable -> limits that it is known to be below, wherever its value matters."""
+        self.ranging: dict[int, Scalar] = {}
+        """Bound variable or parameter -> a type in whose range it is known to be, wherever its value matters."""
         self.appended: dict[int, tuple[Term, Whole]] = {}
         """Length of a sequence made by `append` -> that length, and the length without the last item."""
 
@@ -172,6 +174,10 @@ class Shapes:
         self.bound[logic.identity(x)] = x
         self.below[logic.identity(x)] = list(below)
         return x
+
+    def ranges_over(self, x: Whole, type: Scalar) -> bool:
+        """Whether x is known to be in the range of the type wherever its value matters."""
+        return not isinstance(x, int) and self.ranging.get(logic.identity(x)) == type
 
     def is_below(self, x: Whole, limit: Whole) -> bool:
         """Whether x is known to be below the limit wherever its value matters."""
@@ -368,6 +374,7 @@ class Shapes:
         for k in range(named_count):
             parts += _guarded(self.inside(of, k), body(k), universal)
         x = self.bind(f"{logic.OTHER}{name}" if named_count else name)
+        self.ranging[logic.identity(x)] = of
         guard = and_(at_most(named_count, x) if named_count else True, self.inside(of, x))
         parts += [quantified(x, p) for p in _guarded(guard, body(x), universal)]
         return (all_of if universal else any_of)(parts)

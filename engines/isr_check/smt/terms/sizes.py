@@ -1,16 +1,18 @@
 """The size of a set whose sort has any number of elements: a symbol with a few axioms.
 
-Four axioms say all that a proof may use of a size. They are true of finite sets: a set has a member exactly if its
+Five axioms say all that a proof may use of a size. They are true of finite sets: a set has a member exactly if its
 size is not 0; it has two members if its size is neither 0 nor 1; a set is not larger than another unless it has a
-member that the other lacks; and a part of a set is smaller than the set unless it is the whole. (So sets with the same
-members have the same size. Of infinite sets the last is false, and every sort is finite.) The size of `when(c, a, b)`
-is the size of a or that of b.
+member that the other lacks; a part of a set is smaller than the set unless it is the whole; and two sets that have
+together more members than there are elements have one in common. (So sets with the same members have the same size. Of
+infinite sets the last two are false, and every sort is finite.) The size of `when(c, a, b)` is the size of a or that of
+b.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Protocol
+from itertools import combinations
+from typing import Protocol, cast
 
 import attrs
 
@@ -27,16 +29,19 @@ class Scope(Protocol):
     def bound(self) -> dict[int, Term]: ...
     def fresh(self, name: str) -> str: ...
     def inside(self, type: Scalar, x: Whole) -> Truth: ...
+    def bind(self, name: str, *below: Whole) -> Term: ...
+    def bounds(self, type: Scalar) -> tuple[int, Whole]: ...
     def over(self, of: Scalar, body: Callable[[Whole], Truth], name: str, universal: bool = True) -> Truth: ...
 
 
 @attrs.frozen(eq=False)
 class Size:
-    """A symbol (`number`) for the size of a set of elements `of` a sort."""
+    """A symbol (`number`) for the size of a set of elements `of` a sort, a function of the bound variables `outer`."""
 
     of: Scalar
     members: Members
     number: Term
+    outer: tuple[Term, ...] = ()
 
 
 class Sizes:
@@ -49,6 +54,8 @@ class Sizes:
         self._symbols: dict[int, Size] = {}
         self._alike: dict[int, tuple[Term, Term]] = {}
         self._axioms: dict[tuple[int, int], list[Term]] = {}
+        self._by_function: dict[int, dict[int, Size]] = {}
+        self._axioms_of_sums: dict[tuple[int, int], list[Term]] = {}
 
     def register_size(self, members: Members, how: Callable[[], Whole]) -> None:
         """Register how the size of this set is computed, if somebody asks for it."""
@@ -61,12 +68,11 @@ class Sizes:
         _, how = self._how.get(id(members), (members, lambda: self._symbol(of, members)))
         self._how[id(members)] = members, how
         number = self._size_numbers[id(members)] = how()
-        if (
-            not isinstance(number, int)
-            and logic.is_symbol(number)
-            and not logic.constants_in([number], self.shapes.bound)
-        ):
-            self._symbols.setdefault(logic.identity(number), Size(of, members, number))
+        if not isinstance(number, int) and logic.is_symbol(number):
+            size = Size(of, members, number, tuple(logic.constants_in([number], self.shapes.bound)))
+            self._by_function.setdefault(logic.function(number), {}).setdefault(logic.identity(number), size)
+            if not size.outer:
+                self._symbols.setdefault(logic.identity(number), size)
         return number
 
     def _symbol(self, of: Scalar, members: Members) -> Whole:
@@ -92,6 +98,53 @@ class Sizes:
                     if (i, j) not in self._axioms:
                         self._axioms[i, j] = self._about(a) if a is b else self._comparison(a, b)
                     yield from self._axioms[i, j] if a is not b or i in compared_sizes else self._axioms[i, j][:-2]
+
+    def of_sums(self, summands: Collection[int], compared: Collection[int]) -> Iterator[Term]:
+        """The axioms about two sizes that are added up, as in "more than half": both sizes are functions `summands`.
+
+        They are given where one of both is among the functions `compared`. A size that depends on bound variables has
+        these axioms only.
+        """
+        sizes = [size for f in sorted(self._by_function.keys() & summands) for size in self._by_function[f].values()]
+        for a, b in combinations(sizes, 2):
+            if a.of == b.of and {logic.function(a.number), logic.function(b.number)} & set(compared):
+                key = logic.identity(a.number), logic.identity(b.number)
+                if key not in self._axioms_of_sums:
+                    self._axioms_of_sums[key] = self._sum(a, self._apart(b, a.outer))
+                yield from self._axioms_of_sums[key]
+
+    def _apart(self, a: Size, variables: Sequence[Term]) -> Size:
+        """The size with other names for these bound variables."""
+        for x in variables:
+            if x in a.outer:
+                a = self._renamed(a, x, self.shapes.bind("other"))
+        return a
+
+    def _renamed(self, a: Size, x: Term, by: Term) -> Size:
+        return Size(
+            a.of,
+            Members(lambda k: logic.replace_term(a.members.has(k), x, by)),
+            logic.term(cast("Term", logic.replace_term(a.number, x, by))),
+            tuple(by if y is x else y for y in a.outer),
+        )
+
+    def _sum(self, a: Size, b: Size) -> list[Term]:
+        """Both have a member in common, or together not more members than there are elements."""
+        shapes, outer = self.shapes, (*a.outer, *b.outer)
+        w = logic.int_symbol(shapes.fresh("in_both"), outer)
+        both = and_(shapes.inside(a.of, w), a.members.has(w), b.members.has(w))
+        every = logic.plus(shapes.bounds(a.of)[1], 1)
+        truths = [or_(at_most(logic.plus(a.number, b.number), every), both)]
+        if outer:
+            truths += [self._only_in(x, y, outer) for x, y in ((a, b), (b, a))]
+        patterns = [x.number for x in (a, b) if x.outer]
+        return _parts([logic.forall_at(outer, truth, *patterns) for truth in truths])
+
+    def _only_in(self, a: Size, b: Size, outer: Sequence[Term]) -> Truth:
+        """The first is not larger than the second, or has a member that the second lacks."""
+        w = logic.int_symbol(self.shapes.fresh("only_in"), outer)
+        only = and_(self.shapes.inside(a.of, w), a.members.has(w), not_(b.members.has(w)))
+        return or_(at_most(a.number, b.number), only)
 
     def _about(self, a: Size) -> list[Term]:
         shapes = self.shapes

@@ -1,0 +1,441 @@
+"""Why the quorum without messages keeps its promises: an inductive invariant, and what is proved by it.
+
+The argument is that of Raft, as conjuncts:
+
+1. Whoever led an epoch has a majority that is *bound* to it: each is in a later epoch, or supports it in that one.
+   Two majorities have a voter in common, so nobody else is ever elected there (one-leader-ever).
+2. A log with a record of an epoch has all that the leader of that epoch had before that record
+   (records-are-their-leaders).
+3. A majority has all that is committed, and has come to its last epoch (majority-keeps-committed).
+4. One of these voted for whoever was elected later, and its log was not ahead. So each later leader has all that is
+   committed (leaders-are-complete), and no follower cuts off any of it.
+
+Assumed: a fixed set of voters, no disk that is lost, and the steps of `abstract_quorum`. `refinement` says how the
+protocol at message grain is held to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from isr_lang import Bool, Conjunct, Count, Design, Seq, Set, always, define, exists, forall
+from kraft_protocol.abstract_quorum import (
+    METADATA_LOG,
+    TERMS,
+    Position,
+    Quorum,
+    Term,
+    covers,
+    end,
+    has_written,
+    is_majority,
+    last_term,
+    leader_knows_what_is_committed,
+    leaders_have_committed,
+    one_leader_a_term,
+    one_vote_a_term,
+    quorum_logs_match,
+    quorum_only_grows,
+)
+from kraft_protocol.state import LOST_DISKS, VOTERS, Voter
+
+
+@define
+def has_led(s: Quorum, v: Voter, t: Term) -> Bool:
+    """The voter leads this epoch, or has written a record in it."""
+    return has_written(s, v, t) | (s.quorum_leaders.has(v) & (s.term[v] == t))
+
+
+def bound_to(s: Quorum, v: Voter, t: Term) -> Set[Voter]:
+    """Who supports v in this epoch, or is in a later one, and so will support nobody else in this one."""
+    return Voter.all().where(lambda p: (s.term[p] > t) | ((s.term[p] == t) & (s.support[p] == v)))
+
+
+@always
+def terms_fit(s: Quorum) -> Bool:
+    """No voter is in an epoch beyond the last."""
+    return forall(s.term[r] <= TERMS for r in Voter.all())
+
+
+@always
+def leaders_bind_a_majority(s: Quorum) -> Bool:
+    """Whoever led an epoch has a majority that supports nobody else there."""
+    return forall(has_led(s, v, t).implies(is_majority(bound_to(s, v, t))) for v in Voter.all() for t in Term.all())
+
+
+@always
+def one_leader_ever(s: Quorum) -> Bool:
+    """No two voters led one epoch, not even one after the other."""
+    return forall(
+        (has_led(s, v, t) & has_led(s, q, t)).implies(v == q)
+        for v in Voter.all()
+        for q in Voter.all()
+        for t in Term.all()
+    )
+
+
+# Logs
+
+
+def written(s: Quorum, v: Voter, t: Term) -> Seq[Position, Term]:
+    return s.written_logs[t][v]
+
+
+def written_end(s: Quorum, v: Voter, t: Term) -> Position:
+    return written(s, v, t).length()
+
+
+@always
+def records_in_order(s: Quorum) -> Bool:
+    """A log has records of epochs that its voter was in, in the order of these."""
+    return forall(
+        (s.quorum_log[r][p] > 0)
+        & (s.quorum_log[r][p] <= s.term[r])
+        & (o <= p).implies(s.quorum_log[r][o] <= s.quorum_log[r][p])
+        for r in Voter.all()
+        for p in Position.below(end(s, r))
+        for o in Position.below(end(s, r))
+    )
+
+
+@always
+def written_in_order(s: Quorum) -> Bool:
+    """So has what a leader wrote, with what it had before."""
+    return forall(
+        has_led(s, v, t).implies(
+            forall(
+                (written(s, v, t)[p] > 0)
+                & (written(s, v, t)[p] <= t)
+                & (o <= p).implies(written(s, v, t)[o] <= written(s, v, t)[p])
+                for p in Position.below(written_end(s, v, t))
+                for o in Position.below(written_end(s, v, t))
+            )
+        )
+        for v in Voter.all()
+        for t in Term.all()
+    )
+
+
+@always
+def leaders_have_what_they_wrote(s: Quorum) -> Bool:
+    """Whoever led an epoch has come so far, and has all that it wrote there as long as it is in that epoch."""
+    return forall(
+        has_led(s, v, t).implies(
+            (t > 0) & (t <= s.term[v]) & (s.term[v] == t).implies(s.quorum_log[v] == written(s, v, t))
+        )
+        for v in Voter.all()
+        for t in Term.all()
+    )
+
+
+@always
+def leaders_note_what_they_write(s: Quorum) -> Bool:
+    """What was written in a leader's epoch is what it has."""
+    return forall(s.quorum_leaders.has(r).implies(s.quorum_log[r] == written(s, r, s.term[r])) for r in Voter.all())
+
+
+@always
+def supported_are_there(s: Quorum) -> Bool:
+    """Whoever is supported in an epoch has come so far."""
+    return forall((s.support[r] == v).implies(s.term[r] <= s.term[v]) for r in Voter.all() for v in Voter.all())
+
+
+@always
+def records_have_a_leader(s: Quorum) -> Bool:
+    """Every record in a log was written by somebody who led its epoch."""
+    return forall(
+        exists(has_written(s, v, s.quorum_log[r][o]) for v in Voter.all())
+        for r in Voter.all()
+        for o in Position.below(end(s, r))
+    )
+
+
+@always
+def written_have_a_leader(s: Quorum) -> Bool:
+    """So was every record that a leader had when it led: there is none of an epoch in which nobody wrote."""
+    return forall(
+        has_led(s, q, u).implies(
+            forall(
+                (written(s, q, u)[o] == t).implies(exists(has_written(s, v, t) for v in Voter.all()))
+                for o in Position.below(written_end(s, q, u))
+            )
+        )
+        for q in Voter.all()
+        for t in Term.all()
+        for u in Term.all()
+    )
+
+
+@always
+def records_are_their_leaders(s: Quorum) -> Bool:
+    """A log with a record of an epoch has all that the leader of that epoch had before that record."""
+    return forall(
+        has_led(s, v, t).implies(
+            forall(
+                ((o <= p) & (s.quorum_log[r][p] == t)).implies(
+                    (p < written_end(s, v, t)) & (s.quorum_log[r][o] == written(s, v, t)[o])
+                )
+                for p in Position.below(end(s, r))
+                for o in Position.below(end(s, r))
+            )
+        )
+        for v in Voter.all()
+        for r in Voter.all()
+        for t in Term.all()
+    )
+
+
+@always
+def written_are_their_leaders(s: Quorum) -> Bool:
+    """So has what a later leader had when it led."""
+    return forall(
+        (has_led(s, v, t) & has_led(s, q, u)).implies(
+            forall(
+                ((o <= p) & (written(s, q, u)[p] == t)).implies(
+                    (p < written_end(s, v, t)) & (written(s, q, u)[o] == written(s, v, t)[o])
+                )
+                for p in Position.below(written_end(s, q, u))
+                for o in Position.below(written_end(s, q, u))
+            )
+        )
+        for v in Voter.all()
+        for q in Voter.all()
+        for t in Term.all()
+        for u in Term.all()
+    )
+
+
+@always
+def supported_are_not_behind(s: Quorum) -> Bool:
+    """Whoever is supported has a log that is not behind, as long as nobody has written in that epoch."""
+    return forall(
+        ((s.term[r] == s.term[v]) & (s.support[r] == v)).implies(
+            covers(s, v, r) | exists(has_written(s, q, s.term[v]) for q in Voter.all())
+        )
+        for r in Voter.all()
+        for v in Voter.all()
+    )
+
+
+# What is committed
+
+
+def last_committed(s: Quorum) -> Term:
+    """The epoch of the last record that is committed, if there is any."""
+    return s.quorum_committed[s.quorum_committed.length() - 1]
+
+
+@always
+def committed_were_written(s: Quorum) -> Bool:
+    """Somebody wrote the last record that is committed."""
+    return (s.quorum_committed.length() > 0).implies(exists(has_written(s, v, last_committed(s)) for v in Voter.all()))
+
+
+@always
+def leaders_are_complete(s: Quorum) -> Bool:
+    """Whoever led the epoch of the last committed record, or a later one, had all that is committed."""
+    return forall(
+        (has_led(s, v, t) & (s.quorum_committed.length() > 0) & (last_committed(s) <= t)).implies(
+            s.quorum_committed.is_prefix_of(written(s, v, t))
+        )
+        for v in Voter.all()
+        for t in Term.all()
+    )
+
+
+def keeping(s: Quorum) -> Set[Voter]:
+    """Who has all that is committed, and has come to its last epoch."""
+    return Voter.all().where(
+        lambda p: (last_committed(s) <= s.term[p]) & s.quorum_committed.is_prefix_of(s.quorum_log[p])
+    )
+
+
+@always
+def majority_keeps_committed(s: Quorum) -> Bool:
+    """A majority has all that is committed, and has come to its last epoch."""
+    return (s.quorum_committed.length() > 0).implies(is_majority(keeping(s)))
+
+
+@always
+def known_is_there(s: Quorum) -> Bool:
+    """What a leader takes for committed is in its log."""
+    return forall(s.quorum_end[r] <= end(s, r) for r in Voter.all())
+
+
+@always
+def committed_in_order(s: Quorum) -> Bool:
+    """What is committed is in the order of the epochs."""
+    return forall((s.quorum_committed[o] <= last_committed(s)) for o in Position.below(s.quorum_committed.length()))
+
+
+@always
+def later_logs_are_complete(s: Quorum) -> Bool:
+    """A log that ends in a later epoch than what is committed has all of it; so has one of that epoch and so long."""
+    n = s.quorum_committed.length()
+    return forall(
+        (
+            (n > 0)
+            & (end(s, v) > 0)
+            & ((last_committed(s) < last_term(s, v)) | ((last_committed(s) == last_term(s, v)) & (n <= end(s, v))))
+        ).implies(s.quorum_committed.is_prefix_of(s.quorum_log[v]))
+        for v in Voter.all()
+    )
+
+
+@always
+def not_behind_are_complete(s: Quorum) -> Bool:
+    """A log that is not behind one with all that is committed has all of it, too."""
+    return forall(
+        (
+            (s.quorum_committed.length() > 0) & s.quorum_committed.is_prefix_of(s.quorum_log[p]) & covers(s, v, p)
+        ).implies(s.quorum_committed.is_prefix_of(s.quorum_log[v]))
+        for v in Voter.all()
+        for p in Voter.all()
+    )
+
+
+_LOGS = (
+    "records-in-order",
+    "written-in-order",
+    "leaders-have-what-they-wrote",
+    "leaders-note-what-they-write",
+)
+
+INVARIANT: tuple[Conjunct, ...] = (
+    Conjunct(terms_fit),
+    Conjunct(leaders_bind_a_majority),
+    Conjunct(one_leader_ever, {"voter_is_elected": ("leaders-bind-a-majority",), "*": ()}),
+    Conjunct(records_in_order, {"*": ("written-in-order",)}),
+    Conjunct(written_in_order, {"*": ("records-in-order", "leaders-have-what-they-wrote")}),
+    Conjunct(leaders_have_what_they_wrote, {"*": ("one-leader-ever",)}),
+    Conjunct(leaders_note_what_they_write, {"*": ("leaders-have-what-they-wrote",)}),
+    Conjunct(supported_are_there),
+    Conjunct(
+        records_have_a_leader,
+        {"follower_copies": ("written-have-a-leader", *_LOGS), "*": ("leaders-have-what-they-wrote",)},
+    ),
+    Conjunct(
+        written_have_a_leader,
+        {
+            "voter_is_elected": ("records-have-a-leader", "leaders-have-what-they-wrote"),
+            "*": ("leaders-have-what-they-wrote", "leaders-note-what-they-write"),
+        },
+    ),
+    Conjunct(
+        records_are_their_leaders,
+        {
+            "voter_is_elected": ("one-leader-ever'", "records-have-a-leader", "leaders-have-what-they-wrote"),
+            "follower_copies": ("written-are-their-leaders", *_LOGS),
+            "*": (*_LOGS, "one-leader-ever"),
+        },
+    ),
+    Conjunct(
+        written_are_their_leaders,
+        {
+            "voter_is_elected": (
+                "one-leader-ever'",
+                "written-have-a-leader",
+                "records-have-a-leader",
+                "records-are-their-leaders",
+                "leaders-have-what-they-wrote",
+            ),
+            "leader_writes": (*_LOGS, "one-leader-ever", "records-are-their-leaders"),
+            "*": _LOGS,
+        },
+    ),
+    Conjunct(known_is_there),
+    Conjunct(committed_in_order, {"*": ("records-in-order",)}),
+    Conjunct(
+        supported_are_not_behind, {"*": ("supported-are-there", "one-leader-ever", "leaders-have-what-they-wrote")}
+    ),
+    Conjunct(committed_were_written, {"*": ("leaders-have-what-they-wrote", "records-in-order")}),
+    Conjunct(
+        leaders_are_complete,
+        {
+            "voter_is_elected": (
+                "one-leader-ever'",
+                "majority-keeps-committed",
+                "supported-are-not-behind",
+                "not-behind-are-complete",
+                "leaders-have-what-they-wrote",
+            ),
+            "leader_commits": ("one-leader-ever", "leaders-bind-a-majority", *_LOGS),
+            "*": _LOGS,
+        },
+    ),
+    Conjunct(
+        majority_keeps_committed,
+        {
+            "leader_commits": ("records-in-order",),
+            "*": ("leaders-are-complete", "records-in-order"),
+        },
+    ),
+    Conjunct(
+        leader_knows_what_is_committed,
+        {
+            "leader_commits": (
+                "leaders-are-complete",
+                "committed-were-written",
+                "leaders-bind-a-majority",
+                "leaders-have-what-they-wrote",
+            ),
+            "*": ("known-is-there",),
+        },
+    ),
+    Conjunct(
+        later_logs_are_complete,
+        {
+            "*": (
+                "committed-in-order'",
+                "records-have-a-leader'",
+                "records-are-their-leaders'",
+                "leaders-are-complete'",
+            ),
+        },
+    ),
+    Conjunct(not_behind_are_complete, {"*": ("records-in-order'", "later-logs-are-complete'")}),
+)
+"""In this order; a conjunct after a step may be used by those that come after it."""
+
+FOLLOWS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    one_leader_a_term.name: {"*": ("one-leader-ever", "leaders-note-what-they-write")},
+    leaders_have_committed.name: {"*": ("leaders-are-complete", "leaders-note-what-they-write")},
+    quorum_logs_match.name: {"*": ("records-have-a-leader", "records-are-their-leaders", "records-in-order")},
+    quorum_only_grows.name: {
+        "*": (
+            "leaders-are-complete",
+            "committed-were-written",
+            "leaders-bind-a-majority",
+            "leaders-have-what-they-wrote",
+        )
+    },
+}
+"""What follows from all conjuncts together, and from which."""
+
+PROMISES: tuple[str, ...] = tuple(
+    p.name
+    for p in (
+        one_leader_a_term,
+        one_vote_a_term,
+        leaders_have_committed,
+        quorum_only_grows,
+        leader_knows_what_is_committed,
+        quorum_logs_match,
+    )
+)
+
+
+def _names(*bounds: Count) -> tuple[str, ...]:
+    return tuple(b.node.attr.name for b in bounds)
+
+
+OPEN: tuple[str, ...] = _names(TERMS, METADATA_LOG)
+"""Bounds for every value of which the proof is meant to hold."""
+
+FIXED_CONSTANTS: Mapping[str, int] = {**dict.fromkeys(_names(VOTERS), 3), **dict.fromkeys(_names(LOST_DISKS), 0)}
+"""Others that do not have the design's default."""
+
+
+def invariant(design: Design) -> tuple[Conjunct, ...]:
+    """The conjuncts for a design; none where followers copy otherwise than here."""
+    return INVARIANT if issubclass(design.state, Quorum) else ()
