@@ -1,8 +1,9 @@
 """Kafka's classes as a system under test: the command that speaks the protocol of docs/conform.md.
 
 The Java is `apache_kafka/` beside this package. A part of Kafka has a folder of sources that is written for the newest
-release: `src/main` for the replication of a partition, `src/raft` for the quorum. `src/main-4.1` has those of its files
-that are otherwise for 4.1 and all before it (`isr_kafka.compile`). `src/conform` is the protocol, which both have.
+release: `src/main` for the replication of a partition, `src/raft` for the quorum, and that with `src/controllers` for
+the controllers on it. `src/main-4.1` has those of its files that are otherwise for 4.1 and all before it
+(`isr_kafka.compile`). `src/conform` is the protocol, which all have.
 """
 
 from __future__ import annotations
@@ -39,22 +40,29 @@ DRIVEN_RELEASES: Final = _releases_from("4.0.0")
 class Part:
     """A part of Kafka that is driven: by which Java, in which releases, and along which designs.
 
-    `folder`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
+    `folders`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
     of a release, None where nothing is.
     """
 
     word: str
-    folder: str
+    folders: tuple[str, ...]
     main: str
     design: str
     releases: tuple[str, ...]
     explain_in: Callable[[str], Explain] | None = None
 
 
-PARTITION: Final = Part("kafka", "main", "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in)
-QUORUM: Final = Part("kafka-raft", "raft", "insync.raft.Main", "kraft", _releases_from("3.9.1"))
-PARTS: Final = {part.word: part for part in (PARTITION, QUORUM)}
+PARTITION: Final = Part("kafka", ("main",), "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in)
+QUORUM: Final = Part("kafka-raft", ("raft",), "insync.raft.Main", "kraft", _releases_from("3.9.1"))
+CONTROLLERS: Final = Part(
+    "kafka-controllers",
+    ("raft", "controllers"),
+    "insync.controllers.Main",
+    "kraft-controllers",
+    DRIVEN_RELEASES,
+)
+PARTS: Final = {part.word: part for part in (PARTITION, QUORUM, CONTROLLERS)}
 """The parts of Kafka by the word that names them on the command line."""
 
 
@@ -81,7 +89,7 @@ class Kafka:
 
 def adapter_sources(part: Part = PARTITION) -> list[Path]:
     """The folders of a part's Java, compiled with `EXPORTS`."""
-    folders = [SOURCES / "conform", SOURCES / part.folder]
+    folders = [SOURCES / "conform", *(SOURCES / folder for folder in part.folders)]
     if not all(folder.is_dir() for folder in folders):
         raise Unavailable("our Java is not here: it comes with the checkout, in impl/apache_kafka")
     return folders

@@ -6,6 +6,7 @@ Which steps are asked for, and in which order, is `driving`'s affair.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection
 from enum import Enum, auto
 from typing import Final, cast
@@ -69,8 +70,11 @@ class ComparedRun:
         self.instance, self.client, self.limits, self.progress = instance, client, limits, progress
         self.hello: Hello = greet(client, instance)
         self.packing = Packing(instance)
-        self.messages = ModelMessages(instance, self.packing, self.hello.variables)
-        self.graph = ModelGraph(instance, self.packing, self.hello.actions)
+        self.messages = ModelMessages(instance, self.packing, self.hello.variables, self.hello.surroundings)
+        every = frozenset(a.name for a in instance.actions)
+        self.graph = ModelGraph(
+            instance, self.packing, self.hello.actions if self.hello.surroundings is None else every
+        )
         self.labels = self.graph.labels
         self.rules = ModelRules(instance)
         self.began = time.monotonic()
@@ -91,6 +95,7 @@ class ComparedRun:
         self.progress_unit, self.progress_count, self.of = "edges", 0, cast("int | None", None)
         """What is told of the progress: what is counted, how many are done, and of how many."""
         off = tuple(a.name for a in instance.actions if a.name not in self.hello.actions)
+        is_whole = self.hello.surroundings is None
         self.result = ConformanceResult(
             name=self.hello.name,
             design=instance.design.name,
@@ -101,7 +106,8 @@ class ComparedRun:
             follows_schedule=limits.schedule is not None,
             saves=self.hello.saves,
             variables=self.hello.variables,
-            left_out=off,
+            left_out=off if is_whole else (),
+            model_alone=() if is_whole else off,
         )
 
     # One request
@@ -120,7 +126,7 @@ class ComparedRun:
     def _note_state(self, state: int) -> None:
         self.reached_states.add(state)
         if self.hello.lists_enabled and state not in self.asked_in:
-            unexpected_labels = self.note_enabled(state, self.messages.enabled(self.client, self.labels))
+            unexpected_labels = self.note_enabled(state, self.messages.enabled(self.client, self.labels, state))
             answer: JsonObject | None = None
             if unexpected_labels and self.hello.branches:
                 token, steps = self.save(), self.questions(unexpected_labels)
@@ -130,7 +136,7 @@ class ComparedRun:
     def note_enabled(self, state: int, listed_labels: set[int]) -> list[int]:
         """Note which steps of the model the system does not list; those that it lists beyond the model's come back."""
         self.asked_in.add(state)
-        model = self.graph.steps(state).keys()
+        model = {label for label in self.graph.steps(state) if self.is_asked(label)}
         self.undeclared_edges |= {(state, label) for label in model - listed_labels}
         return sorted(listed_labels - model)
 
@@ -156,13 +162,29 @@ class ComparedRun:
     def step(self, state: int, label: int) -> StepOutcome:
         """Ask for a step that the model allows, and compare the state after it."""
         self.check_limits()
+        if not self.is_asked(label):
+            self.result.alone_steps += 1
+            self._note_step(state, label)
+            return StepOutcome.TAKEN
         answer = self._ask_step(state, label)
         moved = self.messages.differences(self.client, state) if isinstance(answer, Refusal) else []
         went = self.judge(state, label, answer, moved)
         if went is StepOutcome.TAKEN:
-            self.path.append(label)
-            self._note_state(self.graph.steps(state)[label])
+            self._note_step(state, label)
         return went
+
+    def is_asked(self, label: int) -> bool:
+        """Whether the system takes part in a step; else the model takes it alone."""
+        return self.labels.name(label)[0] in self.hello.actions
+
+    def _note_step(self, state: int, label: int) -> None:
+        self._note_pair(label)
+        self.path.append(label)
+        self._note_state(self.graph.steps(state)[label])
+
+    def _note_pair(self, label: int) -> None:
+        if self.path:
+            self.pairs.add((self.labels.name(self.path[-1])[0], self.labels.name(label)[0]))
 
     def judge(
         self, state: int, label: int, answer: list[Place] | Refusal | None, changed_places: list[Place]
@@ -191,15 +213,17 @@ class ComparedRun:
         elif new:
             self.result.edges += 1
             self.result.actions[action] += 1
-        if self.path:
-            self.pairs.add((self.labels.name(self.path[-1])[0], action))
+        self._note_pair(label)
         return StepOutcome.TAKEN
 
     def _ask_step(self, state: int, label: int) -> list[Place] | Refusal | None:
         """Ask for a step: the places that differ after it, or its refusal; None if the answer is `cannot`."""
         action, parameters = self.labels.name(label)
+        if not self.is_asked(label):
+            return []
         self.asking = label
-        answer = self.client.ask("step", action=action, parameters=self.messages.parameters(action, parameters))
+        asked = self.messages.parameters(action, parameters)
+        answer = self.client.ask("step", action=action, parameters=asked, **self.messages.surroundings(state))
         if not self.was_done(answer):
             return self.refusal(answer, self.graph.steps(state)[label])
         places = self.messages.differences(self.client, self.graph.steps(state)[label])
@@ -356,11 +380,11 @@ class ComparedRun:
                 return False
             state = self.graph.steps(state)[label]
         if kind is Kind.UNEXPECTED:
-            return last in self.messages.enabled(self.client, self.labels)
+            return last in self.messages.enabled(self.client, self.labels, state)
         answer = self._ask_step(state, last)
         if kind is Kind.INCONSISTENT:
             return isinstance(answer, list) and bool(answer)
-        return isinstance(answer, Refusal) or last not in self.messages.enabled(self.client, self.labels)
+        return isinstance(answer, Refusal) or last not in self.messages.enabled(self.client, self.labels, state)
 
     # Totals
 
@@ -379,7 +403,8 @@ class ComparedRun:
         if not graph.complete:
             return
         result.of_states = len(graph.predecessor)
-        result.of_actions, result.of_pairs = self.graph.totals(graph)
+        of_actions, result.of_pairs = self.graph.totals(graph)
+        result.of_actions = Counter({name: n for name, n in of_actions.items() if name in self.hello.actions})
         result.of_edges = result.of_actions.total()
         result.untaken_actions = tuple(
             f"{action} ({setting})"

@@ -117,6 +117,8 @@ class ConformanceResult:
     """Edges that were drawn at random, `per_action` of each action; `drawn_edges` counts those that were driven."""
     left_out: tuple[str, ...] = ()
     """Actions that the system does not implement, by its answer to `hello`."""
+    model_alone: tuple[str, ...] = ()
+    """Actions in which the system has no part, which the model takes alone."""
     complete: bool = False
     """Whether everything that the limits ask for was driven."""
     states: int = 0
@@ -124,6 +126,8 @@ class ConformanceResult:
     edges: int = 0
     of_edges: int | None = None
     steps: int = 0
+    alone_steps: int = 0
+    """Steps that the model took alone."""
     resets: int = 0
     requests: int = 0
     """Requests of any kind."""

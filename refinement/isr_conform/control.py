@@ -60,4 +60,5 @@ def _with_names(instance: Instance, step: NamedStep) -> tuple[str, dict[str, obj
 def _went_all_the_way(result: ConformanceResult, difference: Difference) -> bool:
     last = 0 if difference.kind is Kind.UNEXPECTED else 1
     refused = min(last, result.known_differences.total())  # the last step, as is known of the system
-    return len(result.skipped_steps) <= refused and not result.cannot and result.steps == len(difference.path) + last
+    steps = result.steps + result.alone_steps
+    return len(result.skipped_steps) <= refused and not result.cannot and steps == len(difference.path) + last

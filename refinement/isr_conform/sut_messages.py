@@ -49,6 +49,9 @@ class Hello:
     """Whether it answers `forget` as well, so that it need not keep all that it has saved."""
     branches: bool = False
     """Whether it answers `branch`: many steps of one saved state in one request."""
+    surroundings: tuple[str, ...] | None = None
+    """For a system that is a part of the model: the variables of which it is told the model's values. What is not among
+    its actions the model does alone. None for a system that is the whole of it."""
 
 
 def greet(client: SutClient, instance: Instance) -> Hello:
@@ -69,9 +72,13 @@ def greet(client: SutClient, instance: Instance) -> Hello:
     actions = _names_under(
         answer, "actions", [a.name for a in instance.actions], [a.name for a in instance.design.actions]
     )
+    key = "surroundings"
+    surroundings = None if answer.get(key) is None else tuple(_names_under(answer, key, told_names))
     flags = {key: answer.get(key, False) for key in ("enabled", "saves", "forgets", "branches")}
     if not all(isinstance(flag, bool) for flag in flags.values()):
         raise SutFailure("in its answer to hello, enabled, saves, forgets and branches are true or false")
+    if surroundings is not None and flags["saves"]:
+        raise SutFailure("in its answer to hello, a system with surroundings saves nothing")
     return Hello(
         name=name,
         variables=tuple(variables),
@@ -80,6 +87,7 @@ def greet(client: SutClient, instance: Instance) -> Hello:
         saves=bool(flags["saves"]),
         forgets=bool(flags["saves"] and flags["forgets"]),
         branches=bool(flags["saves"] and flags["forgets"] and flags["branches"]),
+        surroundings=surroundings,
     )
 
 
@@ -103,8 +111,15 @@ def _names_under(answer: JsonObject, key: str, model_names: list[str], also: Ite
 class ModelMessages:
     """States and steps of one instance as messages of the protocol."""
 
-    def __init__(self, instance: Instance, packing: Packing, variables: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        packing: Packing,
+        variables: tuple[str, ...],
+        surroundings: tuple[str, ...] | None = None,
+    ) -> None:
         self.instance, self.packing, self.variables = instance, packing, variables
+        self._surroundings = None if surroundings is None else frozenset(surroundings)
         self._types = {v.name: v.type for v in instance.variables}
         self._parameters: dict[tuple[str, Parameters], JsonObject] = {}
         self._compared_variables = [(i, v.name) for i, v in enumerate(instance.variables) if v.name in set(variables)]
@@ -114,6 +129,12 @@ class ModelMessages:
     def state(self, bits: int) -> JsonObject:
         """A state, with all of its variables."""
         return state_json(self.instance, self.packing.unpack(bits))
+
+    def surroundings(self, bits: int) -> JsonObject:
+        """What goes with a request in a state: the values of the system's surroundings, if it has any."""
+        if self._surroundings is None:
+            return {}
+        return {"surroundings": {name: value for name, value in self.state(bits).items() if name in self._surroundings}}
 
     def _text(self, variable: int, value: object) -> str:
         """How Python writes the JSON of a variable's value; most values occur in many states."""
@@ -154,9 +175,9 @@ class ModelMessages:
             places += differing_places(name, to_json(values[i], self._types[name]), theirs)
         return places
 
-    def enabled(self, client: SutClient, labels: Labels) -> set[int]:
-        """Ask which steps the system can take now, and return their labels."""
-        return self.step_labels(client.ask("enabled").get("enabled"), labels)
+    def enabled(self, client: SutClient, labels: Labels, bits: int) -> set[int]:
+        """Ask which steps the system can take in this state, in which it is, and return their labels."""
+        return self.step_labels(client.ask("enabled", **self.surroundings(bits)).get("enabled"), labels)
 
     def step_labels(self, steps: Json, labels: Labels) -> set[int]:
         """The labels of a list of steps that the system has sent."""

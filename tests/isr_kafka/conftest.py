@@ -5,7 +5,7 @@ import os
 import pytest
 
 from isr_kafka import Unavailable
-from isr_kafka.system import DRIVEN_RELEASES, QUORUM, Kafka
+from isr_kafka.system import CONTROLLERS, DRIVEN_RELEASES, QUORUM, Kafka
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +30,18 @@ def newest_raft() -> Kafka:
 def each_raft(request: pytest.FixtureRequest) -> Kafka:
     """The quorum of every release in which it can be driven, fetched and built."""
     return driven(Kafka(str(request.param), part=QUORUM))
+
+
+@pytest.fixture(scope="session")
+def newest_controllers() -> Kafka:
+    """Controllers on the quorum, of the newest release, fetched and built."""
+    return driven(Kafka(part=CONTROLLERS))
+
+
+@pytest.fixture(scope="session", params=CONTROLLERS.releases)
+def each_controllers(request: pytest.FixtureRequest) -> Kafka:
+    """The same of every release in which they can be driven."""
+    return driven(Kafka(str(request.param), part=CONTROLLERS))
 
 
 def driven(kafka: Kafka) -> Kafka:

@@ -39,7 +39,7 @@ def is_found(mistake: Mistake, kafka: Kafka, folder: Path) -> None:
     """The mistake is found, and where it is found Kafka as it is agrees with the model."""
     instance = Instance(design_named(mistake.design), dict(mistake.bounds))
     wrong = kafka.command(before=[plant(kafka, mistake, folder)])
-    walks = 600 if mistake.bounds == THREE_VOTERS else None
+    walks = 600 if mistake.bounds == THREE_VOTERS or mistake.design != "kraft" else None
     first = Limits(stop_at_first=True, walks=walks, walk_length=80, seed=1)
     (difference,) = conform(instance, wrong, first, patience=300.0).differences
     assert agrees_there(instance, kafka.command(), difference, patience=300.0), difference

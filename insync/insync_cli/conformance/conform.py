@@ -25,7 +25,8 @@ EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
 insync conform --sut "./my-broker --conform" --sample 100 --seed 7
 insync conform --sut kafka=4.4.0 --replicas 2
-insync conform --sut kafka-raft=4.4.0 --voters 2"""
+insync conform --sut kafka-raft=4.4.0 --voters 2
+insync conform --sut kafka-controllers=4.4.0 --sample 20"""
 USAGE = Usage("conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE)
 
 
@@ -48,7 +49,9 @@ class Drive:
 class Options:
     world: options.TodaysWorld = group(options.TodaysWorld)
     sut: str = required_option(
-        "COMMAND", "starts the system under test, which speaks JSON lines; or kafka, kafka=4.4.0, kafka-raft", str
+        "COMMAND",
+        "starts the system under test, which speaks JSON lines; or kafka, kafka=4.4.0, kafka-raft, kafka-controllers",
+        str,
     )
     kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)
     patience: float = option("S", "seconds to wait for each answer of the system", seconds, 30.0)
@@ -236,6 +239,7 @@ def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[s
             for name in sorted(result.actions.keys() | (result.of_actions or result.actions).keys())
         },
         "left_out": list(result.left_out),
+        "model_alone": list(result.model_alone),
         "untaken": list(result.untaken_actions),
         "skipped": list(result.skipped_steps),
         "cannot": dict(result.cannot),
@@ -270,6 +274,7 @@ def print_details(out: Console, result: ConformanceResult) -> None:
     terminal.print_table(out, ("action", "driven", "edges" if of is not None else ""), rows)
     terminal.print_lines(out, "Steps of the story that the model does not allow there", result.skipped_steps)
     terminal.print_lines(out, "Not driven, for the system does not claim to have them", result.left_out)
+    terminal.print_lines(out, "Taken by the model alone, of which the system was told", result.model_alone)
     cannot = [f"{n:,} edges: {why}" for why, n in result.cannot.most_common()]
     terminal.print_lines(out, "Not driven, for the system could not be brought to them", cannot)
     explained = [f"{n:,} x {why}" for why, n in result.known_differences.most_common()]

@@ -74,6 +74,9 @@ public final class Conversation<W> {
   }
 
   private Map<String, Object> handle(JsonNode request) throws Exception {
+    if (request.has("surroundings")) {
+      here = new Place<>(system.amid(here.world, request.get("surroundings")));
+    }
     switch (request.path("do").asText()) {
       case "hello":
         return hello(request.get("constants"));
@@ -107,9 +110,13 @@ public final class Conversation<W> {
     Map<String, Object> answer = new LinkedHashMap<>();
     answer.put("protocol", "insync/conform/1");
     answer.put("name", greeting.name());
-    answer.put("saves", true);
-    answer.put("forgets", true);
-    answer.put("branches", true);
+    if (greeting.surroundings() == null) {
+      answer.put("saves", true);
+      answer.put("forgets", true);
+      answer.put("branches", true);
+    } else {
+      answer.put("surroundings", greeting.surroundings());
+    }
     answer.put("enabled", greeting.enabled());
     if (greeting.variables() != null) {
       answer.put("variables", greeting.variables());

@@ -26,6 +26,11 @@ public interface SystemUnderTest<W> {
   /** The world after this step; {@link Refused} if the system does not take it. */
   W step(W world, Step step) throws Exception;
 
+  /** The world where the model has these values of its surroundings, before the next request. */
+  default W amid(W world, JsonNode values) throws Exception {
+    return world;
+  }
+
   /** The variables of the model that the system tells, by name. */
   Map<String, Object> snapshot(W world) throws Exception;
 
@@ -65,8 +70,22 @@ public interface SystemUnderTest<W> {
     return true;
   }
 
-  /** A name of its own, and what it tells and has; null for everything that the model has. */
-  record Greeting(String name, List<String> variables, List<String> actions, boolean enabled) {}
+  /**
+   * A name of its own, and what it tells and has; null for everything that the model has. {@code
+   * surroundings}: the variables of which it is told what the model has, as the rest of the model
+   * is taken without it; null for a system that is the whole of the model.
+   */
+  record Greeting(
+      String name,
+      List<String> variables,
+      List<String> actions,
+      boolean enabled,
+      List<String> surroundings) {
+    /** A system that is the whole of the model. */
+    public Greeting(String name, List<String> variables, List<String> actions, boolean enabled) {
+      this(name, variables, actions, enabled, null);
+    }
+  }
 
   /**
    * One step as the model names it; a parameter is a name, a number, true or false, or a list of

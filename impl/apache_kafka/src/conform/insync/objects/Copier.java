@@ -11,8 +11,8 @@ import java.util.Map;
 import jdk.internal.misc.Unsafe;
 
 /**
- * Copies of everything that a system under test has become: all objects that can be reached, field by
- * field.
+ * Copies of everything that a system under test has become: all objects that can be reached, field
+ * by field.
  *
  * <p>What cannot change, or is nobody's state (configurations, metrics, loggers, metadata images,
  * records of the wire), is shared by all copies; {@link #shared} is the list.
@@ -151,6 +151,11 @@ public final class Copier {
       for (int i = 0; i < owners.length; i++) {
         UNSAFE.putReference(twins[owners[i]], offsets[i], twins[targets[i]]);
       }
+      for (Object twin : twins) {
+        if (twin instanceof IdentityHashMap<?, ?> map) {
+          placeAnew(map);
+        }
+      }
       @SuppressWarnings("unchecked")
       T first = (T) twins[0];
       return first;
@@ -218,6 +223,21 @@ public final class Copier {
       offsets[references] = at;
       targets[references++] = target;
       UNSAFE.putReference(twins.get(owner), at, null);
+    }
+  }
+
+  /** A copy of a key has an identity of its own, by which it is found. */
+  private static <K, V> void placeAnew(IdentityHashMap<K, V> map) {
+    List<K> keys = new ArrayList<>();
+    List<V> values = new ArrayList<>();
+    map.forEach(
+        (key, value) -> {
+          keys.add(key);
+          values.add(value);
+        });
+    map.clear();
+    for (int i = 0; i < keys.size(); i++) {
+      map.put(keys.get(i), values.get(i));
     }
   }
 

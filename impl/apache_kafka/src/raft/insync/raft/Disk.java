@@ -11,23 +11,49 @@ public final class Disk {
   /** How many disks the voter has lost before this one. */
   final int number;
 
+  /** How many batches a read gives at most. */
+  final int batchesPerRead;
+
   final List<MemoryRecords> batches = new ArrayList<>();
+
+  /** The offset of the first record of each batch. */
+  final List<Integer> offsets = new ArrayList<>();
+
   final List<Integer> epochs = new ArrayList<>();
 
   /** What the quorum-state file says; null where there is none. */
   ElectionState election;
 
-  Disk(int number) {
+  /** An empty disk. */
+  public Disk(int number, int batchesPerRead) {
     this.number = number;
+    this.batchesPerRead = batchesPerRead;
   }
 
-  /** The directory id in its meta.properties, which another disk of the same voter does not have. */
+  /** The next disk of a voter that has lost this one, empty. */
+  public Disk next() {
+    return new Disk(number + 1, batchesPerRead);
+  }
+
+  /**
+   * The directory id in its meta.properties, which another disk of the same voter does not have.
+   */
   public Uuid directory(int voter) {
     return new Uuid(7 + number, voter);
   }
 
   /** The epoch of each record. */
-  List<Integer> epochs() {
+  public List<Integer> epochs() {
     return List.copyOf(epochs);
+  }
+
+  /** The batches of its log. */
+  public List<MemoryRecords> batches() {
+    return List.copyOf(batches);
+  }
+
+  /** The offset of the first record of each batch. */
+  public List<Integer> offsets() {
+    return List.copyOf(offsets);
   }
 }

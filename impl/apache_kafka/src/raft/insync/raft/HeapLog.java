@@ -1,6 +1,8 @@
 package insync.raft;
 
 import java.nio.ByteBuffer;
+import java.util.Collections;
+import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
@@ -16,8 +18,8 @@ import org.apache.kafka.snapshot.RawSnapshotReader;
 import org.apache.kafka.snapshot.RawSnapshotWriter;
 
 /**
- * The log of the metadata in memory, without snapshots: one record a batch, and a read gives one
- * batch.
+ * The log of the metadata in memory, without snapshots. A read gives as many batches as the disk
+ * says.
  *
  * <p>It says what KafkaRaftLog says of its UnifiedLog and LeaderEpochFileCache, and refuses what
  * that refuses.
@@ -32,20 +34,23 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
   }
 
   private int end() {
-    return disk.batches.size();
+    return disk.epochs.size();
   }
 
   private LogAppendInfo append(Records records) {
     long first = end();
     for (MutableRecordBatch batch : ((MemoryRecords) records).batches()) {
-      if (batch.baseOffset() != end() || batch.lastOffset() != end()) {
+      if (batch.baseOffset() != end()) {
         throw new IllegalStateException("batch " + batch + " at " + end());
       }
       ByteBuffer copy = ByteBuffer.allocate(batch.sizeInBytes());
       batch.writeTo(copy);
       copy.flip();
       disk.batches.add(MemoryRecords.readableRecords(copy));
-      disk.epochs.add(batch.partitionLeaderEpoch());
+      disk.offsets.add(end());
+      while (end() <= batch.lastOffset()) {
+        disk.epochs.add(batch.partitionLeaderEpoch());
+      }
     }
     return new LogAppendInfo(first, end() - 1);
   }
@@ -70,11 +75,34 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
     return read(start, isolation, Integer.MAX_VALUE);
   }
 
-  /** One batch, if there is one, whatever its size: as KafkaRaftLog reads at least one. */
+  /** At least one batch, if there is one, whatever its size: so reads KafkaRaftLog. */
   public LogFetchInfo read(long start, Isolation isolation, int maxBytes) {
     long limit = isolation == Isolation.COMMITTED ? highWatermark.offset() : end();
-    Records found = start < limit ? disk.batches.get((int) start) : MemoryRecords.EMPTY;
+    Records found = start < limit ? records(batchAt(start), (int) limit) : MemoryRecords.EMPTY;
     return new LogFetchInfo(found, new LogOffsetMetadata(start));
+  }
+
+  /** Which batch has the record at this offset. */
+  private int batchAt(long offset) {
+    int batch = Collections.binarySearch(disk.offsets, (int) offset);
+    return batch < 0 ? -batch - 2 : batch;
+  }
+
+  private Records records(int first, int limit) {
+    int last = first + 1;
+    while (last < disk.batches.size()
+        && last - first < disk.batchesPerRead
+        && disk.offsets.get(last) < limit) {
+      last++;
+    }
+    List<MemoryRecords> found = disk.batches.subList(first, last);
+    if (found.size() == 1) {
+      return found.get(0);
+    }
+    ByteBuffer all = ByteBuffer.allocate(found.stream().mapToInt(MemoryRecords::sizeInBytes).sum());
+    found.forEach(one -> all.put(one.buffer()));
+    all.flip();
+    return MemoryRecords.readableRecords(all);
   }
 
   @Override
@@ -115,8 +143,11 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
     if (offset < highWatermark.offset()) {
       throw new IllegalArgumentException("truncates below the high watermark");
     }
-    disk.batches.subList((int) offset, end()).clear();
-    disk.epochs.subList((int) offset, disk.epochs.size()).clear();
+    int batches = offset == end() ? disk.batches.size() : batchAt(offset);
+    int first = batches == disk.offsets.size() ? end() : disk.offsets.get(batches);
+    disk.batches.subList(batches, disk.batches.size()).clear();
+    disk.offsets.subList(batches, disk.offsets.size()).clear();
+    disk.epochs.subList(first, disk.epochs.size()).clear();
   }
 
   @Override

@@ -17,16 +17,16 @@ import org.apache.kafka.raft.HeldClient;
 import org.apache.kafka.raft.HeldRequest;
 
 /** Kafka's messages in the words of the model. Each crosses in the bytes that Kafka gives it. */
-final class Messages {
+public final class Messages {
   private Messages() {}
 
   /** A request as its receiver reads it. */
-  static ApiMessage request(ApiMessage data) {
+  public static ApiMessage request(ApiMessage data) {
     return read(ApiMessageType.fromApiKey(data.apiKey()).newRequest(), data);
   }
 
   /** An answer as its receiver reads it. */
-  static ApiMessage response(ApiMessage data) {
+  public static ApiMessage response(ApiMessage data) {
     return read(ApiMessageType.fromApiKey(data.apiKey()).newResponse(), data);
   }
 
@@ -40,8 +40,15 @@ final class Messages {
     return blank;
   }
 
+  /** Whether it is the answer to a fetch, and has records. */
+  public static boolean hasRecords(ApiMessage answer) {
+    return answer instanceof FetchResponseData all
+        && all.responses().get(0).partitions().get(0).records() instanceof Records records
+        && records.sizeInBytes() > 0;
+  }
+
   /** What a request asks. */
-  static String kind(HeldRequest request) {
+  public static String kind(HeldRequest request) {
     ApiMessage data = request.data();
     return switch (ApiKeys.forId(data.apiKey())) {
       case VOTE -> HeldClient.isPreVote(vote(data)) ? "pre_vote" : "vote";
@@ -57,7 +64,9 @@ final class Messages {
     return ((VoteRequestData) data).topics().get(0).partitions().get(0);
   }
 
-  /** An answer on its way: to which request of its receiver, what it says, and as the model has it. */
+  /**
+   * An answer on its way: to which request of its receiver, what it says, and as the model has it.
+   */
   record Answer(
       int number,
       ApiMessage data,

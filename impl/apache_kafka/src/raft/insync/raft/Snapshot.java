@@ -38,7 +38,7 @@ final class Snapshot {
     return voter.runs() ? running(voter, voter.process) : stopped(voter);
   }
 
-  private static Row running(Voter voter, HeldClient process) {
+  private static Row running(Voter voter, HeldClient<String> process) {
     return new Row(
         voter.id,
         true,
@@ -56,7 +56,7 @@ final class Snapshot {
   }
 
   /** What a voter without a leader asks of anybody, to hear who leads, is not of the model. */
-  private static Map<Integer, HeldRequest> requests(HeldClient process) {
+  private static Map<Integer, HeldRequest> requests(HeldClient<String> process) {
     return process.quorum().isUnattached() ? Map.of() : process.requests();
   }
 

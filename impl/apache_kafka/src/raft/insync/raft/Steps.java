@@ -20,10 +20,6 @@ final class Steps {
   /** The roles that have an election timer, and are not waiting for anything else. */
   private static final Set<String> ELECTION_TIMER = Set.of("unattached", "candidate");
 
-  /** How KafkaRaftClient.maybeTransition and QuorumState.transitionToFollower refuse a leader. */
-  private static final List<String> IMPOSSIBLE_LEADER =
-      List.of("Received request or response with leader", "Cannot transition to Follower with leader");
-
   private interface AtOne {
     void take(World world, int r);
   }
@@ -114,7 +110,7 @@ final class Steps {
 
   private static void stand(World world, int r) {
     String role = world.place(r).row.role();
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     EpochState before = process.state();
     boolean fired =
         ELECTION_TIMER.contains(role)
@@ -129,7 +125,7 @@ final class Steps {
   }
 
   private static void fire(World world, int r, String role) {
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     if (!world.place(r).row.role().equals(role) || !process.fire("electionTimer")) {
       throw Refused.because("it is " + world.place(r).row.role());
     }
@@ -138,7 +134,7 @@ final class Steps {
   // What somebody wants
 
   private static void resign(World world, int r) {
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     EpochState before = process.state();
     try {
       process.resign();
@@ -152,7 +148,7 @@ final class Steps {
 
   private static void append(World world, int r) {
     try {
-      world.process(r).append();
+      world.process(r).append("x");
     } catch (NotLeaderException problem) {
       throw Refused.answer("it throws " + problem);
     }
@@ -176,7 +172,7 @@ final class Steps {
   private static void answer(World world, int sender, int r, String kind) {
     HeldRequest request = world.request(sender, r, kind);
     ApiMessage data = Messages.request(request.data());
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     ApiMessage said = unlessItEnds(() -> process.answer(request, data));
     Answer answer = Messages.answer(request, Messages.response(said));
     if (answer.kind().equals("none")) { // a success changes nothing at who asked
@@ -192,7 +188,7 @@ final class Steps {
     if (request == null || answer == null || !kinds.contains(Messages.kind(request))) {
       throw Refused.because("there is no such answer");
     }
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     unlessItEnds(
         () -> {
           process.take(q, answer.data());
@@ -205,16 +201,11 @@ final class Steps {
     try {
       return input.get();
     } catch (IllegalStateException problem) {
-      if (!isImpossibleLeader(problem)) {
+      if (!ImpossibleLeader.isReason(problem)) {
         throw problem;
       }
       throw Refused.answer("the process ends: " + problem.getMessage());
     }
-  }
-
-  /** Kafka was told of a leader that cannot be. */
-  private static boolean isImpossibleLeader(IllegalStateException problem) {
-    return IMPOSSIBLE_LEADER.stream().anyMatch(String.valueOf(problem.getMessage())::startsWith);
   }
 
   private static void failAtRequest(World world, int r, int leader) {
@@ -222,7 +213,7 @@ final class Steps {
     if (request == null || world.answer(leader, r) != null) {
       throw Refused.because("there is no such request");
     }
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     ends(world, r, () -> process.answer(request, Messages.request(request.data())));
   }
 
@@ -231,7 +222,7 @@ final class Steps {
     if (answer == null) {
       throw Refused.because("there is no such answer");
     }
-    HeldClient process = world.process(r);
+    HeldClient<String> process = world.process(r);
     ends(world, r, () -> process.take(q, answer.data()));
   }
 
@@ -240,7 +231,7 @@ final class Steps {
     try {
       input.run();
     } catch (IllegalStateException problem) {
-      if (!isImpossibleLeader(problem)) {
+      if (!ImpossibleLeader.isReason(problem)) {
         throw problem;
       }
       world.stop(r);

@@ -5,24 +5,31 @@ import org.apache.kafka.common.utils.HeldTimer;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Timer;
 
-/** A clock that stands still. Its timers fire when they are told to. */
+/** A clock that stands still until somebody moves it. Its timers fire when they are told to. */
 public final class StillTime implements Time {
-  /** The time that it always is, in ms. */
+  /** The time when it begins, in ms. */
   public static final long NOW = 1_000_000;
+
+  private long now = NOW;
+
+  /** So many ms go by. */
+  public void moves(long by) {
+    now += by;
+  }
 
   @Override
   public long milliseconds() {
-    return NOW;
+    return now;
   }
 
   @Override
   public long hiResClockMs() {
-    return NOW;
+    return now;
   }
 
   @Override
   public long nanoseconds() {
-    return NOW * 1_000_000;
+    return now * 1_000_000;
   }
 
   @Override

@@ -8,9 +8,9 @@ final class Voter {
   final Disk disk;
 
   /** Null while no process runs. */
-  final HeldClient process;
+  final HeldClient<String> process;
 
-  Voter(int id, Disk disk, HeldClient process) {
+  Voter(int id, Disk disk, HeldClient<String> process) {
     this.id = id;
     this.disk = disk;
     this.process = process;

@@ -59,7 +59,7 @@ final class World {
     places = new Place[voters + 1];
     answers = new Answer[voters + 1][voters + 1];
     for (int v = 1; v <= voters; v++) {
-      start(v, new Disk(0));
+      start(v, new Disk(0, 1));
     }
     settle();
   }
@@ -105,7 +105,7 @@ final class World {
   // What a step changes
 
   /** The process of this voter, to be changed; refused if none runs. */
-  HeldClient process(int v) {
+  HeldClient<String> process(int v) {
     if (!places[v].voter.runs()) {
       throw Refused.because("no process of v" + v + " runs");
     }
@@ -134,7 +134,7 @@ final class World {
   /** The process of a voter ends, and its next one finds an empty disk. */
   void loseDisk(int v) {
     stop(v);
-    drafts.put(v, new Voter(v, new Disk(drafts.get(v).disk.number + 1), null));
+    drafts.put(v, new Voter(v, drafts.get(v).disk.next(), null));
   }
 
   /** A process of a voter starts on the disk that it has. */
@@ -146,7 +146,7 @@ final class World {
   }
 
   private void start(int v, Disk disk) {
-    drafts.put(v, new Voter(v, disk, new HeldClient(v, voters(), disk)));
+    drafts.put(v, new Voter(v, disk, HeldClient.ofWords(v, voters(), disk)));
   }
 
   /** From now on nothing changes here any more. */

@@ -34,7 +34,7 @@ final class HeldChannel implements NetworkChannel {
 
   /** A request arrives at a client, and its answer leaves when it leaves. */
   static CompletableFuture<RaftResponse.Outbound> handle(
-      KafkaRaftClient<String> client, RaftRequest.Inbound request) {
+      KafkaRaftClient<?> client, RaftRequest.Inbound request) {
     client.handle(request);
     return request.completion;
   }

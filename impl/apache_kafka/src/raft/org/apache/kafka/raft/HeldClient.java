@@ -8,26 +8,32 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.BooleanSupplier;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.utils.HeldTimer;
+import org.apache.kafka.server.common.serialization.RecordSerde;
 
 /**
  * One KafkaRaftClient without a thread. It takes one input at a time and is then polled until it is
  * at rest. What it sends is held, and its timers fire when they are told to.
+ *
+ * @param <T> the records of its log
  */
-public final class HeldClient {
+public final class HeldClient<T> {
   /** Polls after which nothing is left to do at one time: one takes the input, others follow it. */
   private static final int POLLS = 3;
 
   private final HeldChannel channel = new HeldChannel();
   private final HeldQueue queue = new HeldQueue();
   private final ClientMetrics metrics = new ClientMetrics();
-  private final KafkaRaftClient<String> client;
+  private final HeldParts parts = new HeldParts();
+  private final KafkaRaftClient<T> client;
+  private BooleanSupplier listener = () -> false;
 
   /** The process of one of so many voters, 1 to {@code voters}, starts on this disk. */
-  public HeldClient(int id, int voters, Disk disk) {
-    client = ThisRelease.client(id, disk, channel, queue, new HeldParts());
+  public HeldClient(int id, int voters, Disk disk, RecordSerde<T> serde) {
+    client = ThisRelease.client(id, disk, channel, queue, parts, serde);
     Map<Integer, InetSocketAddress> addresses = new HashMap<>();
     for (int v = 1; v <= voters; v++) {
       addresses.put(v, HeldParts.address(v));
@@ -37,13 +43,30 @@ public final class HeldClient {
     rest();
   }
 
-  private void rest() {
+  /** The same, with records that are words. */
+  public static HeldClient<String> ofWords(int id, int voters, Disk disk) {
+    return new HeldClient<>(id, voters, disk, HeldParts.WORDS);
+  }
+
+  /** Who listens to it does now what it has to do, and says whether that was anything. */
+  public void listens(BooleanSupplier listener) {
+    this.listener = listener;
+  }
+
+  /** Poll it until nothing is left to do at this time. */
+  public void rest() {
     if (!quorum().isLeader()) {
       metrics.reset();
     }
-    for (int i = 0; i < POLLS || !queue.isEmpty(); i++) {
+    for (int i = 0; i < POLLS || !queue.isEmpty(); ) {
       client.poll();
+      i = listener.getAsBoolean() ? 0 : i + 1;
     }
+  }
+
+  /** What Kafka's classes above it are given. */
+  public RaftClient<T> client() {
+    return client;
   }
 
   /** A request of another voter arrives; its answer, or null while it waits. */
@@ -61,6 +84,13 @@ public final class HeldClient {
     rest();
   }
 
+  /** The same, and nothing else is done yet: who is elected by it has appended nothing. */
+  public void takeAlone(int from, ApiMessage answer) {
+    channel.requests.remove(from).complete(answer);
+    client.poll();
+    listener.getAsBoolean();
+  }
+
   /** Fire a timer of the state that it is in; whether the state has one. */
   public boolean fire(String timer) {
     EpochState state = state();
@@ -72,6 +102,12 @@ public final class HeldClient {
     return true;
   }
 
+  /** A leader has heard of nobody for long, and says once more that it leads. */
+  public void beginsAgain() {
+    parts.time().moves(parts.quorumConfig().fetchTimeoutMs());
+    fire("beginQuorumEpochTimer");
+  }
+
   /** It is told to resign. */
   public void resign() {
     client.resign(quorum().epoch());
@@ -79,8 +115,8 @@ public final class HeldClient {
   }
 
   /** A client of its log writes a record; NotLeaderException if it does not lead. */
-  public void append() {
-    ThisRelease.append(client, quorum().epoch());
+  public void append(T record) {
+    ThisRelease.append(client, quorum().epoch(), record);
     rest();
   }
 

@@ -1,5 +1,6 @@
 package org.apache.kafka.raft;
 
+import insync.raft.StillTime;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -64,7 +65,8 @@ final class HeldParts {
     }
   }
 
-  static final RecordSerde<String> SERDE =
+  /** Records that are words. */
+  static final RecordSerde<String> WORDS =
       new RecordSerde<>() {
         @Override
         public int recordSize(String data, ObjectSerializationCache cache) {
@@ -90,6 +92,13 @@ final class HeldParts {
 
   static InetSocketAddress address(int id) {
     return InetSocketAddress.createUnresolved("voter", 9000 + id);
+  }
+
+  private final StillTime time = new StillTime();
+
+  /** One clock. */
+  StillTime time() {
+    return time;
   }
 
   MemoryPool memory() {

@@ -16,6 +16,7 @@ import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.utils.internals.LogContext;
+import org.apache.kafka.server.common.serialization.RecordSerde;
 
 /** Calls that differ between releases, as they are since Kafka 4.0. */
 final class ThisRelease {
@@ -25,24 +26,28 @@ final class ThisRelease {
   private ThisRelease() {}
 
   /** A client that has not been initialized. */
-  static KafkaRaftClient<String> client(
-      int id, Disk disk, HeldChannel channel, HeldQueue queue, HeldParts parts) {
+  static <T> KafkaRaftClient<T> client(
+      int id,
+      Disk disk,
+      HeldChannel channel,
+      HeldQueue queue,
+      HeldParts parts,
+      RecordSerde<T> serde) {
     return new KafkaRaftClient<>(
         OptionalInt.of(id),
         disk.directory(id),
-        HeldParts.SERDE,
+        serde,
         channel,
         queue,
         new HeapLog(disk),
         parts.memory(),
-        new StillTime(),
+        parts.time(),
         parts.expiration(),
         parts.fetchMaxWaitMs(),
         true,
         "cluster",
         List.of(),
-        Endpoints.fromInetSocketAddresses(
-            Map.of(HeldChannel.LISTENER, HeldParts.address(id))),
+        Endpoints.fromInetSocketAddresses(Map.of(HeldChannel.LISTENER, HeldParts.address(id))),
         new SupportedVersionRange((short) 0, (short) 1),
         new LogContext(),
         parts.random(),
@@ -51,7 +56,7 @@ final class ThisRelease {
 
   /** What it does when its process starts. */
   static void initialize(
-      KafkaRaftClient<String> client,
+      KafkaRaftClient<?> client,
       Map<Integer, InetSocketAddress> voters,
       Disk disk,
       ClientMetrics metrics) {
@@ -60,7 +65,7 @@ final class ThisRelease {
 
   /** A request arrives; the answer comes when it comes. */
   static CompletableFuture<RaftResponse.Outbound> handle(
-      KafkaRaftClient<String> client, RaftRequest.Outbound request, ApiMessage data) {
+      KafkaRaftClient<?> client, RaftRequest.Outbound request, ApiMessage data) {
     short version = ApiKeys.forId(data.apiKey()).latestVersion(false);
     RaftRequest.Inbound inbound =
         new RaftRequest.Inbound(
@@ -69,8 +74,8 @@ final class ThisRelease {
   }
 
   /** A leader appends a record; NotLeaderException if it is none. */
-  static void append(KafkaRaftClient<String> client, int epoch) {
-    client.prepareAppend(epoch, List.of("x"));
+  static <T> void append(KafkaRaftClient<T> client, int epoch, T record) {
+    client.prepareAppend(epoch, List.of(record));
     client.schedulePreparedAppend();
   }
 

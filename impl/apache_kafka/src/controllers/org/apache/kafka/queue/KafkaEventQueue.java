@@ -1,0 +1,34 @@
+package org.apache.kafka.queue;
+
+import java.util.OptionalLong;
+import java.util.function.BiConsumer;
+import java.util.function.UnaryOperator;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.common.utils.internals.LogContext;
+
+/**
+ * Stands in the place of Kafka's class of this name, as it is since Kafka 4.1: it comes earlier on
+ * the class path, for QuorumController builds its queue itself.
+ */
+public final class KafkaEventQueue extends HeldEvents {
+  /** As Kafka's; the other things are for its thread. */
+  public KafkaEventQueue(Time time, LogContext log, String threadNamePrefix) {
+    super(time);
+  }
+
+  /** The same. */
+  public KafkaEventQueue(
+      Time time,
+      LogContext log,
+      String threadNamePrefix,
+      Event cleanup,
+      BiConsumer<Long, Long> idleTime) {
+    super(time);
+  }
+
+  @Override
+  public void enqueue(
+      EventInsertionType type, String tag, UnaryOperator<OptionalLong> deadline, Event event) {
+    hold(type, tag, event);
+  }
+}
