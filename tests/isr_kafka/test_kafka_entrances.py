@@ -11,12 +11,13 @@ import pytest
 
 from insync_cli.conformance.kafka import cases
 from isr_conform.conformance import conform
-from isr_conform.conformance_result import ConformanceResult, Limits, Schedule
+from isr_conform.conformance_result import ConformanceResult, Limits, Schedule, nothing_known
 from isr_conform.control import agrees_there
 from isr_kafka.mistakes import Mistake, plant
 from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
+from isr_protocol.designs.releases import KAFKA_4_4
 
 CASES = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
 
@@ -45,7 +46,27 @@ def agrees(done: ConformanceResult) -> None:
     assert not done.cannot
 
 
-@pytest.mark.parametrize("reading", ["batches", "direct"])
+AT_WORK = TWO | {"sessions_lost": 0, "epochs": 1, "log": 1, "records": 1}
+
+
+@pytest.mark.parametrize(
+    ("budgets", "action"),
+    [
+        ({"reassignments": 2, "isr_changes": 3}, "replica_is_deleted"),
+        ({"reassignments": 0, "minimum_changes": 1, "isr_changes": 2}, "broker_learns_minimum"),
+    ],
+    ids=["reassignments", "minimum"],
+)
+def test_a_snapshot_knows_of_no_replica_before_it(budgets: dict[str, int], action: str, newest: Kafka) -> None:
+    """TopicsDelta.replay of a TopicRecord: who is removed stays, and what a leader knows comes again."""
+    some, instance = Limits(per_action=10, seed=1), Instance(KAFKA_4_4, AT_WORK | budgets)
+    command = newest.command(properties={"insync.metadata": "snapshot"})
+    done = conform(instance, command, some, patience=300.0, explain=newest.explain() or nothing_known)
+    assert {d.action for d in done.differences} == {action}
+    assert {place for d in done.differences for place, _, _ in d.places} <= {"pending_isr[r1]", "pending_isr[r2]"}
+
+
+@pytest.mark.parametrize("reading", ["batches", "direct", "snapshot"])
 def test_it_makes_no_difference_how_metadata_reaches_a_broker(newest: Kafka, reading: str) -> None:
     """All else drives MetadataLoader with all that is new in one delta."""
     agrees(driven(newest, TWO, {"insync.metadata": reading}))

@@ -6,10 +6,12 @@ import pytest
 from tests.isr_kafka.conftest import driven
 
 from insync_cli.conformance.kafka import BEGIN, END, cases, table
+from insync_cli.registry import design_named
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import Limits, Schedule
 from isr_conform.stories import tell_all
 from isr_kafka.system import DRIVEN_RELEASES, Kafka
+from isr_lang import Instance
 from isr_report.sections import conformance, kafka_stories
 
 TOP = Path(__file__).resolve().parents[2]
@@ -66,3 +68,51 @@ def test_kafka_4_0_elects_a_last_known_leader_that_is_fenced() -> None:
     assert difference.action == "broker_restarts"
     assert ("controller_leader", None, "r1") in difference.places
     assert "fenced" not in {place for place, _, _ in difference.places}  # it still is, and leads
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_a_directory_that_is_told_empties_the_elr_where_the_leader_stops_later() -> None:
+    """Told as it is stored, assigned-directory stops at difference F: the leader is shutting down already."""
+    instance, trace = next((instance, trace) for name, instance, trace in cases(CASES) if name == "assigned-directory")
+    steps = [(step.action, step.parameters) for step in trace.steps]
+    assert [name for name, _ in steps[5:7]] == ["broker_asks_to_shut_down", "controller_fences_follower"]
+    steps[5], steps[6] = steps[6], steps[5]
+    limits = Limits(schedule=Schedule(initial=trace.initial, steps=tuple(steps)))
+    wrong = conform(instance, driven(Kafka("4.2.2")).command(), limits, patience=120.0)
+    assert wrong.conforms, wrong.differences
+    assert (wrong.steps, wrong.skipped_steps) == (15, [])
+    mended = conform(instance, driven(Kafka("4.3.0")).command(), limits, patience=120.0)
+    (difference,) = mended.differences
+    assert (difference.action, difference.places) == ("controller_learns_directory", (("controller_elr", [], ["r2"]),))
+
+
+EARLIER_ANSWER = (
+    ("leader_appends", {"leader": 0}),
+    ("leader_answers_fetch", {"leader": 0, "follower": 1}),
+    ("follower_appends", {"follower": 1}),
+    ("leader_proposes_shrink", {"leader": 0, "lagging": 0b10}),
+    ("controller_reassigns_at_once", {"target": 0b01, "leader": 0}),
+    ("controller_starts_reassignment", {"target": 0b10}),
+    ("becomes_follower", {"r": 1}),
+    ("leader_answers_fetch", {"leader": 0, "follower": 1}),
+)
+"""The last answer is to a fetch of the epoch before."""
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.parametrize(("release", "known"), [("4.0.0", "Q"), ("4.0.1", "")])
+def test_kafka_4_0_0_takes_the_answer_to_a_fetch_of_an_earlier_epoch(release: str, known: str) -> None:
+    """KAFKA-18991, mended in 4.0.1."""
+    work = {"sessions_lost": 0, "epochs": 1, "isr_changes": 3, "log": 1, "records": 1, "reassignments": 2}
+    instance, kafka = Instance(design_named("kafka-4.0"), {"replicas": 2, **work}), driven(Kafka(release))
+    limits = Limits(schedule=Schedule(initial={"first": 0, "spares": 0}, steps=EARLIER_ANSWER))
+    explain = kafka.explain()
+    assert explain is not None
+    done = conform(
+        instance, kafka.command(properties={"insync.no-elr": "true"}), limits, explain=explain, patience=120.0
+    )
+    assert done.conforms, done.differences
+    assert done.steps == len(EARLIER_ANSWER)
+    assert "".join(why[0] for why in done.known_differences) == known

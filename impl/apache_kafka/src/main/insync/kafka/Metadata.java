@@ -139,6 +139,13 @@ final class Metadata {
           read(batches); // a broker that starts is told nothing before it has caught up
         }
       }
+      case SNAPSHOT -> {
+        if (isInstalled) {
+          load(batches);
+        } else {
+          read(batches);
+        }
+      }
       case DIRECT -> apply(batches);
     }
     faults.raise();
@@ -149,17 +156,21 @@ final class Metadata {
    * MetadataLoader.handleLoadSnapshot, of what MetadataImage.write writes.
    */
   void learnSnapshot(HeldController controller) {
+    committed = controller.log().size();
+    load(next(controller, controller.log().size()));
+    faults.raise();
+  }
+
+  /** What it has already and these batches, as a snapshot. */
+  private void load(List<Batch<ApiMessageAndVersion>> batches) {
     MetadataImage known = parts.cache.currentImage();
     MetadataDelta delta = new MetadataDelta.Builder().setImage(known).build();
-    committed = controller.log().size();
-    next(controller, controller.log().size())
-        .forEach(batch -> batch.records().forEach(record -> delta.replay(record.message())));
+    batches.forEach(batch -> batch.records().forEach(record -> delta.replay(record.message())));
     MetadataImage all = delta.apply(new MetadataProvenance(position, 1, clock.now, true));
     RecordListWriter writer = new RecordListWriter();
     all.write(writer, new ImageWriterOptions.Builder(all).build());
     Batch<ApiMessageAndVersion> batch = Batch.data(position, 1, clock.now, 0, writer.records());
     handle(() -> loader.handleLoadSnapshot(snapshot(List.of(batch).iterator())));
-    faults.raise();
   }
 
   /** A snapshot of all so far with these batches; the type of its id is another in old releases. */

@@ -46,6 +46,8 @@ final class Steering {
     COALESCED,
     /** MetadataLoader reads batch after batch, and publishes a delta for each. */
     BATCHES,
+    /** MetadataLoader loads a snapshot of all, where the broker has some of it already. */
+    SNAPSHOT,
     /** Neither loader nor publisher: the adapter calls what the publisher calls. */
     DIRECT
   }
