@@ -198,11 +198,14 @@ final class Messages {
   }
 
   /** A follower takes an answer: AbstractFetcherThread.processFetchRequest. */
-  static void take(World world, int follower, String kind) {
+  static void take(World world, int follower, String kind) throws Exception {
     if (!world.look(follower).fetch.kind.equals(kind)) {
       throw Refused.because("no such answer is on its way");
     }
     Machine at = world.alive(follower);
+    if (kind.equals("diverged")) { // ProducerStateManager.truncateAndReload lists the log's folder
+      Disk.of(at.process, at.watermark(), null).prepare(follower, at.directory());
+    }
     at.process.answer(at.fetch.ask, at.fetch.answer);
     send(at);
   }
