@@ -35,6 +35,27 @@ THREE: Mapping[str, Value] = {**SMALL, "replicas": 3, "min_insync": 2}
 BUDGETS: tuple[Mapping[str, Value], ...] = (
     {**THREE, "sessions_lost": 1, "epochs": 2, "isr_changes": 2, "producers_wait": True},
     {**TWO, "min_insync": 1, "epochs": 1, "isr_changes": 3, "late_news": 1},
+    {**TWO, "min_insync": 1, "epochs": 1, "isr_changes": 3, "snapshots_loaded": 1},
+    {**TWO, "min_insync": 1, "sessions_lost": 1, "epochs": 2, "isr_changes": 3, "old_metadata": 1},
+    {
+        **TWO,
+        "min_insync": 1,
+        "sessions_lost": 2,
+        "epochs": 1,
+        "isr_changes": 3,
+        "minimum_changes": 1,
+        "old_metadata": 1,
+    },
+    {
+        **TWO,
+        "min_insync": 2,
+        "sessions_lost": 1,
+        "epochs": 2,
+        "isr_changes": 4,
+        "reassignments": 1,
+        "old_metadata": 1,
+    },
+    {**TWO, "min_insync": 2, "shutdowns": 1, "epochs": 2, "isr_changes": 4, "disks_replaced": 1, "old_metadata": 1},
     {
         **TWO,
         "min_insync": 1,

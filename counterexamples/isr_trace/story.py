@@ -18,9 +18,12 @@ from isr_trace.trace import Step, Trace
 
 PHRASES: Mapping[str, str] = {
     "becomes_follower": "{r} began to follow",
+    "becomes_follower_of_old_image": "{r} began to follow by metadata that were replaced",
     "becomes_leader": "{r} began to lead",
+    "becomes_replaced_leader": "{r} began to lead by metadata that were replaced",
     "broker_crashes": "{r} crashed, and its disk stayed",
     "broker_learns_minimum": "{r} learned of another min.insync.replicas",
+    "broker_learns_old_minimum": "{r} learned of a min.insync.replicas that was replaced",
     "broker_loses_power": "{r} lost power",
     "broker_restarts": "{r} started again",
     "broker_restarts_unnoticed": "{r} was back before the controller had noticed",
@@ -51,6 +54,7 @@ PHRASES: Mapping[str, str] = {
     "follower_sends_fetch": "{follower} sent a fetch to {leader}",
     "follower_truncates": "{follower} cut its log where it thought that it parts from the leader's",
     "follower_truncates_to_watermark": "{follower} cut its log at its own watermark",
+    "image_is_delayed": "metadata came late to some brokers",
     "leader_adopts_isr": "{leader} adopted the new in-sync set",
     "leader_answers_diverging": "{leader} told {follower} where their logs part",
     "leader_answers_epoch_end": "{leader} told {follower} where an epoch ends",
@@ -58,12 +62,17 @@ PHRASES: Mapping[str, str] = {
     "leader_answers_undefined_epoch": "{leader} did not know the epoch that {follower} asked for",
     "leader_appends": "{leader} appended a record",
     "leader_evicts_alone": "{leader} evicted {lagging} and asked nobody",
+    "leader_hears_known_version": "{leader} heard once more of a version that it knew",
+    "leader_hears_known_version_of_old_image": "{leader} heard once more of a version that it knew",
     "leader_learns_brokers": "{leader} learned who is fenced or stopping",
     "leader_learns_isr": "{leader} learned of another in-sync set",
+    "leader_learns_old_isr": "{leader} learned of an in-sync set that was replaced",
+    "leader_loads_snapshot": "{leader} loaded a snapshot of the metadata",
     "leader_proposes_expansion": "{leader} asked to add {f} to the in-sync set",
     "leader_proposes_shrink": "{leader} put {lagging} out of its in-sync set",
     "leader_rolls_back": "{leader} took back what it had proposed",
     "replica_is_deleted": "{r} deleted its replica",
+    "replica_is_deleted_by_old_image": "{r} deleted its replica by metadata that were replaced",
 }
 """What an action is in a story, with its parameters; any other action is told by its name."""
 

@@ -42,7 +42,7 @@ class Part:
 
     `folders`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
-    of a release, None where nothing is.
+    of a release, None where nothing is. `budgets_without_steps`: budgets of designs for which it has no steps.
     """
 
     word: str
@@ -51,9 +51,11 @@ class Part:
     design: str
     releases: tuple[str, ...]
     explain_in: Callable[[str], Explain] | None = None
+    budgets_without_steps: tuple[str, ...] = ()
 
 
-PARTITION: Final = Part("kafka", ("main",), "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in)
+OLD_IMAGES: Final = ("old_metadata", "snapshots_loaded")
+PARTITION: Final = Part("kafka", ("main",), "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in, OLD_IMAGES)
 QUORUM: Final = Part("kafka-raft", ("raft",), "insync.raft.Main", "kraft", _releases_from("3.9.1"))
 CONTROLLERS: Final = Part(
     "kafka-controllers",

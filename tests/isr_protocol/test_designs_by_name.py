@@ -15,7 +15,16 @@ from isr_lang import Design
 from isr_protocol.by_name import DESIGNS
 
 SPEC = Path(__file__).parents[2] / "spec"
-PARTS = {"late_metadata", "new_directory", "quorum", "replica_directory", "wider_state", "zookeeper", "__init__"}
+PARTS = {
+    "late_metadata",
+    "new_directory",
+    "old_metadata",
+    "quorum",
+    "replica_directory",
+    "wider_state",
+    "zookeeper",
+    "__init__",
+}
 """Modules of `designs/` with no design of the table: parts, states, and designs that are given as files."""
 
 

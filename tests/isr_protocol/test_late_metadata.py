@@ -87,27 +87,6 @@ def test_a_design_keeps_its_promises_where_metadata_come_late(name: str) -> None
     assert not broken
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "constants",
-    [
-        {},
-        {"minimum_changes": 1, "reassignments": 0, "crashes": 1},
-        {"disks_replaced": 1, "reassignments": 1, "log": 1, "records": 1},
-    ],
-    ids=["moved and moved back", "minimum", "disk"],
-)
-def test_todays_kafka_with_all_mends_loses_nothing_where_metadata_come_late(constants: dict[str, Value]) -> None:
-    """Who was replaced leads on, and is followed, while people reassign, set the minimum and replace disks."""
-    design, promises = DESIGNS["kafka-4.4-mended"], ("acked-survives", "committed-on-new-leader")
-    plain = explore(Instance(design, constants), promises, symmetry=True)
-    found = explore(Instance(late(design), constants), promises, symmetry=True)
-    assert plain.complete
-    assert found.complete
-    assert found.distinct > plain.distinct, "or nothing comes late"
-    assert {f.verdict for f in found.findings} == {Verdict.HOLDS}
-
-
 @pytest.mark.explores
 @pytest.mark.parametrize("unfenced", [UNFENCED, UNFENCED_LOOK_UP], ids=["fetch", "look-up"])
 def test_what_is_not_fenced_is_found_only_where_metadata_come_late(unfenced: Design) -> None:

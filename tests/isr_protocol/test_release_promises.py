@@ -18,7 +18,7 @@ from isr_protocol.designs.earlier_releases import KAFKA_4_0
 from isr_protocol.designs.history import never_struck, no_elr
 from isr_protocol.designs.reassignment import completes as completes_with_all
 from isr_protocol.designs.reassignment import completes_with_added
-from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, added_by, elr_of, removed_by
+from isr_protocol.designs.releases import KAFKA_4_4, KAFKA_4_4_MENDED, added_by, completes, elr_of, removed_by
 from isr_protocol.elections import awaited, electable
 
 pytestmark = pytest.mark.explores
@@ -42,8 +42,8 @@ BREACHES: Mapping[str, tuple[Design, Mapping[str, Value]]] = {
         {**TWO, "reassignments": 2},
     ),
     "completion-keeps-minimum": (
-        planted(completes_with_added_or_all=completes_with_added),
-        {**TWO, "replicas": 3, "reassignments": 1, "sessions_lost": 1, "epochs": 1, "isr_changes": 2},
+        planted(completes_at_minimum=completes),
+        {**TWO, "replicas": 3, "reassignments": 1, "sessions_lost": 1, "least_replicas": 2},
     ),
     "reassignment-is-not-held-up": (
         planted(completes_with_added_or_all=completes_with_all),
@@ -80,6 +80,16 @@ def test_without_the_mistake_it_holds(name: str) -> None:
 def test_every_promise_of_releases_has_its_mistake() -> None:
     usual = {p.name for p in KIP_966.properties}
     assert {p.name for p in KAFKA_4_4.properties if p.name not in usual} == set(BREACHES)
+
+
+def test_with_those_added_in_sync_alone_a_reassignment_took_the_isr_under_the_minimum() -> None:
+    """KAFKA-15665, with no session lost: the rule of 3.3.0 to 3.7.1, in the newest release."""
+    before = KAFKA_4_4.replacing(
+        "before", "Kafka 4.4 with it", because="", completes_with_added_or_all=completes_with_added
+    )
+    bounds = {**TWO, "replicas": 3, "reassignments": 1, "isr_changes": 2, "spares": 1}
+    assert broken(before, bounds, "completion-keeps-minimum")
+    assert not broken(KAFKA_4_4, bounds, "completion-keeps-minimum")
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from isr_check.engine import Verdict
 from isr_check.native import explore
 from isr_lang import Design, Instance, Value
 from isr_protocol.by_name import DESIGNS
+from isr_protocol.designs.old_metadata import NEWS
 from isr_protocol.designs.releases import (
     KAFKA_4_4,
     KAFKA_4_4_MENDED,
@@ -82,10 +83,29 @@ WAYS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
         "reassignment-can-complete",
         {**TWO, "min_insync": 2, "sessions_lost": 0, "epochs": 1, "isr_changes": 3, "reassignments": 2},
     ),
+    "completion-at-minimum": (
+        "completion-keeps-minimum",
+        {
+            **REST,
+            "replicas": 3,
+            "min_insync": 2,
+            "sessions_lost": 1,
+            "epochs": 1,
+            "isr_changes": 3,
+            "reassignments": 1,
+            "least_replicas": 2,
+        },
+    ),
 }
 """What each mend is against: a promise, and bounds at which `kafka-4.4` breaks it in this way and in no other."""
 UNNEEDED: Mapping[str, tuple[str, ...]] = {
     "elr-kept-below-minimum": ("leader_proposes_expansion", "controller_moves_leadership"),
+    "completion-at-minimum": (
+        "leader_proposes_shrink",
+        "controller_moves_leadership",
+        "controller_cancels_reassignment",
+        "leader_rolls_back",
+    ),
 }
 """Actions without which a way is as long, where all of them make too many states."""
 LONG = ("elr-kept-below-minimum",)
@@ -105,7 +125,7 @@ def test_without_one_mend_a_record_is_lost_and_with_all_of_them_none_is(mend: st
     unneeded = UNNEEDED.get(mend, ())
     assert broken(KAFKA_4_4.without(*unneeded), constants, promise) == {promise}
     assert broken(others.without(*unneeded), constants, promise) == {promise}
-    assert broken(KAFKA_4_4_MENDED.without(*unneeded), constants, *OF_RECORDS) == set()
+    assert broken(KAFKA_4_4_MENDED.without(*unneeded), constants, *OF_RECORDS, promise) == set()
 
 
 def test_every_mend_has_a_way() -> None:
@@ -122,10 +142,12 @@ def test_a_cancelled_reassignment_leaves_who_was_added_in_the_elr_too() -> None:
 
 
 def test_earlier_releases_differ_in_what_completes_a_reassignment_and_in_the_elr() -> None:
-    held_up = {**REST, "replicas": 3, "min_insync": 2, "sessions_lost": 1, "epochs": 1, "isr_changes": 3}
-    constants = {**held_up, "reassignments": 1}
-    assert broken(DESIGNS["kafka-4.2"], constants, "reassignment-is-not-held-up") == {"reassignment-is-not-held-up"}
-    assert broken(KAFKA_4_4, constants, "reassignment-is-not-held-up", "completion-keeps-minimum") == set()
+    (kept, constants), unneeded = WAYS["completion-at-minimum"], UNNEEDED["completion-at-minimum"]
+    asked = ("reassignment-is-not-held-up", kept)
+    for name in ("kafka-4.0", "kafka-4.2"):
+        assert broken(DESIGNS[name].without(*unneeded), constants, *asked) == {"reassignment-is-not-held-up"}
+    assert broken(KAFKA_4_4.without(*unneeded), constants, *asked) == {kept}
+    assert broken(KAFKA_4_4_MENDED.without(*unneeded), constants, *asked) == set()
     _, removed = WAYS["elr-of-replicas"]
     assert broken(DESIGNS["kafka-4.2"], removed, "acked-survives") == {"acked-survives"}
     assert broken(DESIGNS["kafka-4.0"], removed, "acked-survives") == set()
@@ -150,9 +172,13 @@ def test_with_no_budget_nobody_has_done_anything() -> None:
         "controller_sets_minimum",
         "disk_is_replaced",
         "leader_hears_known_version",
+        "leader_loads_snapshot",
+        "image_is_delayed",
+        *NEWS.values(),
         "controller_refuses_later_copy",
         "directory_is_removed",
         "controller_switches_unclean_election",
         "controller_elects_unclean_since_switched",
     }
     assert issubclass(KAFKA_4_4.state, Operations)
+    assert not any(v.name.startswith(("image_", "snapshots_")) for v in Instance(KAFKA_4_4, idle).variables)

@@ -163,6 +163,8 @@ def test_smaller_bounds_leave_an_unclean_election_no_room(epochs: int, changes: 
         ({"reassignments": 0, "minimum_changes": 1}, None),
         ({"reassignments": 0, "copies": 1}, None),
         ({"reassignments": 0, "late_news": 1}, None),
+        ({"reassignments": 0, "old_metadata": 1}, None),
+        ({"reassignments": 0, "snapshots_loaded": 1}, None),
         ({"reassignments": 0, "directories_removed": 1}, "all-operations-happen"),
         ({"reassignments": 0, "directories_removed": 1, "shutdowns": 1}, None),
         ({"reassignments": 0, "unclean_switches": 1}, None),

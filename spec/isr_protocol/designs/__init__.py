@@ -8,7 +8,8 @@ that makes designs lists them as DESIGNS.
   `raised_minimum`, `removed_replica`, `forgotten_proposal`.
 - Reported by others: `reassignment`, `registration`, `directories`, `cleared_elr`.
 - Proposed, and not built: `proposals`, `unclean_recovery`.
-- Kafka as it is released, with all that was found in it: `releases`, `replica_directory`, `earlier_releases`.
+- Kafka as it is released, with all that was found in it: `old_metadata`, `releases`, `replica_directory`,
+  `earlier_releases`.
 - Today's, where less happens: `calm`, `unclean_stops`.
 - Added to designs by their tests: `late_metadata`, `new_directory`.
 """

@@ -52,13 +52,26 @@ def has_read(old: Answered, new: Answered, r: Replica) -> Step:
 def hears_known_version(old: Answered, new: Answered, leader: Replica) -> Step:
     """The log brings the version that the leader knows from an answer, and it is the newest.
 
-    Kafka's leader may hear it when there are newer ones, too; brokers in this model learn the newest only.
+    Kafka's leader may hear it when there are newer ones, too: `old_metadata`.
     """
     return (
         leads(old, leader),
         old.ahead.has(leader),
         old.partition_epoch[leader] == old.controller_partition_epoch,
         new.ahead == old.ahead.excluding(leader),
+    )
+
+
+def forgets_proposal(old: Answered, new: Answered, leader: Replica) -> Step:
+    """The leader is told of the version that it knows, and goes by its committed in-sync set."""
+    isr, end = old.isr[leader], log_end(old, leader)
+    up_to = replicated(old, leader, end, old.follower_end[leader], isr)
+    watermark = advanced_watermark(old, leader, up_to, isr, news=True)
+    return (
+        new.pending_isr[leader] == blank(new.controller_isr),
+        *answer_lapses(old, new, leader),
+        *commits(old, new, leader, watermark),
+        new.acked == old.acked | acknowledged(old, leader, watermark, isr, news=True),
     )
 
 
@@ -70,16 +83,7 @@ def leader_hears_known_version(old: Answered, new: Answered, leader: Replica) ->
     skips only what is older, and updateAssignmentAndIsr replaces the pending state by the committed in-sync set;
     submitAlterPartition, `partitionState != proposedIsrState` (4.3.1 read, 4.4.0 run).
     """
-    isr, end = old.isr[leader], log_end(old, leader)
-    up_to = replicated(old, leader, end, old.follower_end[leader], isr)
-    watermark = advanced_watermark(old, leader, up_to, isr, news=True)
-    return (
-        *hears_known_version(old, new, leader),
-        new.pending_isr[leader] == blank(new.controller_isr),
-        *answer_lapses(old, new, leader),
-        *commits(old, new, leader, watermark),
-        new.acked == old.acked | acknowledged(old, leader, watermark, isr, news=True),
-    )
+    return (*hears_known_version(old, new, leader), *forgets_proposal(old, new, leader))
 
 
 @action

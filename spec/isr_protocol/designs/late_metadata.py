@@ -1,5 +1,5 @@
 """Metadata that come late: a broker learns of a leader that was replaced. In no design; `late` and `late_to_lead` add
-it to any.
+it to any in which people do nothing. The designs of `releases` have `old_metadata`, which is all of it and more.
 
 The model's brokers learn the newest metadata only. Kafka's read the metadata log in order, each at its own pace
 (BrokerMetadataPublisher.onMetadataUpdate, 4.3.1; before KRaft LeaderAndIsr requests that arrived late), and may follow

@@ -51,6 +51,7 @@ from isr_model import KIP_966
 from isr_protocol.designs.cleared_elr import ELR_KEPT_BELOW_MINIMUM
 from isr_protocol.designs.forgotten_proposal import (
     PROPOSAL_KEPT,
+    forgets_proposal,
     has_read,
     leader_has_read,
     leader_hears_known_version,
@@ -63,6 +64,14 @@ from isr_protocol.designs.leader_bugs import (
     controller_refuses_later_copy,
     controller_refuses_later_copy_in_new_version,
     hears_what_it_waits_for,
+)
+from isr_protocol.designs.old_metadata import (
+    WithImage,
+    has_passed_image,
+    image_is_delayed,
+    leader_has_passed_image,
+    no_image,
+    with_old_metadata,
 )
 from isr_protocol.designs.raised_minimum import (
     MINIMUM_IN_NEW_VERSION,
@@ -87,7 +96,7 @@ from isr_protocol.designs.removed_replica import (
     replica_is_deleted,
     takes_from_replica,
 )
-from isr_protocol.designs.wider_state import Minimum, Operating, members_are_replicas
+from isr_protocol.designs.wider_state import Minimum, members_are_replicas
 from isr_protocol.elections import available, elects_from_outside
 from isr_protocol.membership import current, eligible, elr_beside, metadata_changes, replies
 from isr_protocol.metadata import becomes_leader, leader_learns_brokers
@@ -117,6 +126,9 @@ UNCLEAN_SWITCHES = bound(
 COPIES = bound("copies", "AlterPartition requests that are sent again", default=0, high=2, budget=True)
 LATE_NEWS = bound(
     "late_news", "answers that a leader has before the metadata of the same change", default=0, high=2, budget=True
+)
+SNAPSHOTS_LOADED = bound(
+    "snapshots_loaded", "snapshots of the metadata that a leader loads", default=0, high=2, budget=True
 )
 SPARES = bound("spares", "brokers without a replica at first, where anybody reassigns", default=1, high=3)
 LEAST_REPLICAS = bound("least_replicas", "replicas that every reassignment asks for at least", default=1, low=1, high=7)
@@ -150,13 +162,17 @@ class LateNews(Number, high=LATE_NEWS):
     """How many versions of the partition a leader has heard late."""
 
 
+class SnapshotsLoaded(Number, high=SNAPSHOTS_LOADED):
+    """How many snapshots told a leader a version that it knew."""
+
+
 def smaller_minimum(minimum: Minimum, replicas: Set[Replica]) -> Minimum:
     """The minimum, or the number of replicas if there are fewer (Partition.effectiveMinIsr)."""
     number = smallest((n for n in Minimum.all().where(lambda n: replicas.size() == n)), or_else=minimum)
     return when(number < minimum, number, minimum)
 
 
-class Operations(Operating):
+class Operations(WithImage):
     """The state of a cluster at which people work: assignment and configuration change, and messages arrive twice."""
 
     reassignments: Reassignments = var("reassignments so far that were begun or cancelled")
@@ -167,6 +183,9 @@ class Operations(Operating):
     unclean_enabled: Bool = var("unclean.leader.election.enable, as the controller has it")
     copies: Copies = var("requests so far that were sent again")
     late_news: LateNews = var("versions so far that a leader knew from an answer when its metadata brought them")
+    snapshots_loaded: SnapshotsLoaded = var(
+        "snapshots so far that told a leader a version which it knew", when=SNAPSHOTS_LOADED > 0
+    )
     least: Minimum = var("the least number of logs that an acknowledgement has taken so far")
 
 
@@ -190,6 +209,8 @@ def at_rest(new: Operations, first: Replica, spares: Set[Replica]) -> Step:
         new.unclean_enabled == UNCLEAN,
         new.copies == 0,
         new.late_news == 0,
+        new.snapshots_loaded == 0,
+        *no_image(new),
         new.least == smaller_minimum(Minimum.of(MIN_INSYNC), others),
     )
 
@@ -291,6 +312,21 @@ def completes(
     """
     some = ~(adding | removing).is_empty()
     return some & completes_with_added_or_all(s, isr - removing, replicas, adding, removing)
+
+
+@define
+def keeps_minimum(s: Operations, isr: Set[Replica], removing: Set[Replica], replicas: Set[Replica]) -> Bool:
+    """Where a reassignment completes, the minimum is left in sync, or all that stay, or nobody in sync goes."""
+    left = isr - removing
+    return (left.size() >= s.minimum) | ((replicas - removing) <= left) | (isr <= left)
+
+
+@define
+def completes_at_minimum(
+    s: Operations, isr: Set[Replica], adding: Set[Replica], removing: Set[Replica], replicas: Set[Replica]
+) -> Bool:
+    """Such an ISR completes a reassignment, and that takes nobody out of it under min.insync.replicas."""
+    return completes(s, isr, adding, removing, replicas) & keeps_minimum(s, isr, removing, replicas)
 
 
 def some_go(s: Operations, replicas: Set[Replica]) -> Bool:
@@ -463,6 +499,37 @@ def counts_news(old: Operations, new: Operations, leader: Replica) -> Step:
     return (old.late_news < LATE_NEWS, new.late_news == old.late_news + 1)
 
 
+def loads_snapshot(old: Operations, new: Operations, leader: Replica) -> Step:
+    """A leader that waits for an answer loads a snapshot of the metadata, with the version that it knows.
+
+    It is told of it again: TopicsDelta.replay(TopicRecord) compares what a snapshot brings with no partitions at all,
+    so that all of the leader's are changes (TopicDelta.localChanges; MetadataLoader.handleLoadSnapshot, 4.3.1, read).
+    """
+    return (
+        old.snapshots_loaded < SNAPSHOTS_LOADED,
+        leads(old, leader),
+        ~old.pending_isr[leader].is_empty(),
+        old.partition_epoch[leader] == old.controller_partition_epoch,
+        new.ahead == old.ahead.excluding(leader),
+        new.snapshots_loaded == old.snapshots_loaded + 1,
+    )
+
+
+@action
+def leader_loads_snapshot(old: Operations, new: Operations, leader: Replica) -> Step:
+    """A leader loads a snapshot with the version that it knows, and forgets what it has proposed since.
+
+    As `leader_hears_known_version`, and no answer has to be first.
+    """
+    return (*loads_snapshot(old, new, leader), *forgets_proposal(old, new, leader))
+
+
+@action
+def leader_loads_snapshot_and_waits_on(old: Operations, new: Operations, leader: Replica) -> Step:
+    """A leader loads a snapshot with the version that it knows: nothing else changes."""
+    return loads_snapshot(old, new, leader)
+
+
 @action
 def counts_copy(old: Operations, new: Operations, leader: Replica) -> Step:
     """One of the copies of the budget."""
@@ -583,24 +650,28 @@ def reassignment_can_complete(s: Operations) -> Bool:
 
 @step
 def completion_keeps_minimum(old: Operations, new: Operations) -> Bool:
-    """To complete a reassignment takes the ISR under min.insync.replicas only where all replicas left are in sync.
+    """To complete a reassignment takes nobody out of the ISR under min.insync.replicas, unless all that are left are in
+    sync: who else is missing had failed before.
 
-    Else writes are refused that were taken a moment before (KAFKA-15665). Cancelling is not completing.
+    Else writes are refused that were taken a moment before, or would be from now on (KAFKA-15665). Cancelling is not
+    completing.
     """
-    gone, left = old.replicas - new.replicas, new.controller_isr.size()
-    kept = (left >= old.minimum) | (left >= old.controller_isr.size()) | (new.controller_isr == new.replicas)
+    gone, left = old.replicas - new.replicas, new.controller_isr
+    kept = (left.size() >= old.minimum) | (left == new.replicas) | (old.controller_isr & gone).is_empty()
     return (gone <= old.adding) | kept
 
 
 @step
 def reassignment_is_not_held_up(old: Operations, new: Operations) -> Bool:
-    """A proposal that brings in sync all that a reassignment adds completes it, unless there will be fewer replicas.
+    """A proposal that brings in sync all that a reassignment adds completes it, unless there will be fewer replicas, or
+    too few in sync.
 
     Who stays and is out of sync may never be back (KAFKA-19975).
     """
     proposal = (new.controller_epoch == old.controller_epoch) & (new.controller_isr != old.controller_isr)
     added = ~new.adding.is_empty() & (new.adding <= (new.controller_isr - new.removing))
-    return ~(proposal & added & (new.removing.size() <= new.adding.size()))
+    enough_are_left = keeps_minimum(new, new.controller_isr, new.removing, new.replicas)
+    return ~(proposal & added & (new.removing.size() <= new.adding.size()) & enough_are_left)
 
 
 @step(when=DISKS_REPLACED + DIRECTORIES_REMOVED > 0)
@@ -663,16 +734,19 @@ def _operations() -> Design:
 
 _AS_WELL: Mapping[str, tuple[Action, ...]] = {
     "leader_answers_fetch": (hears_of,),
-    "becomes_leader": (learns_replicas, learns_minimum, has_read, has_heard_of_nobody),
-    "becomes_follower": (follows_as_replica, learns_minimum, has_read, has_heard_of_nobody),
-    "leader_learns_isr": (leader_learns_replicas, leader_learns_minimum, leader_has_read),
-    "replica_is_deleted": (has_read, has_heard_of_nobody),
-    "broker_crashes": (forgets_replicas, has_read, has_heard_of_nobody),
-    "broker_loses_power": (forgets_replicas, has_read, has_heard_of_nobody),
-    "broker_shuts_down": (forgets_replicas, has_read, has_heard_of_nobody),
+    "becomes_leader": (learns_replicas, learns_minimum, has_read, has_heard_of_nobody, has_passed_image),
+    "becomes_follower": (follows_as_replica, learns_minimum, has_read, has_heard_of_nobody, has_passed_image),
+    "leader_learns_isr": (leader_learns_replicas, leader_learns_minimum, leader_has_read, leader_has_passed_image),
+    "leader_learns_brokers": (leader_has_passed_image,),
+    "broker_learns_minimum": (has_passed_image,),
+    "replica_is_deleted": (has_read, has_heard_of_nobody, has_passed_image),
+    "broker_crashes": (forgets_replicas, has_read, has_heard_of_nobody, has_passed_image),
+    "broker_loses_power": (forgets_replicas, has_read, has_heard_of_nobody, has_passed_image),
+    "broker_shuts_down": (forgets_replicas, has_read, has_heard_of_nobody, has_passed_image),
     "broker_restarts": (learns_minimum,),
     "leader_adopts_isr": (is_ahead,),
-    "leader_hears_known_version": (counts_news,),
+    "leader_hears_known_version": (counts_news, leader_has_passed_image),
+    "leader_loads_snapshot": (leader_has_passed_image,),
     "controller_accepts_alter_partition": (goes_on,),
     "controller_elects_unclean": (elects_replica, elects_as_enabled),
     "controller_sets_minimum": (counts_minimum,),
@@ -691,12 +765,14 @@ def _as_well(design: Design, *names: str) -> Design:
 
 REMOVED_IS_ELECTED = "who is removed stays in the ELR, and is elected from it when it is added again"
 
-KAFKA_4_4 = (
+KAFKA_4_4 = with_old_metadata(
     _as_well(
         _operations()
         .adding(
             leader_learns_brokers,
             leader_hears_known_version,
+            leader_loads_snapshot,
+            image_is_delayed,
             controller_refuses_later_copy,
             controller_sets_minimum,
             broker_learns_minimum,
@@ -756,7 +832,10 @@ KAFKA_4_4 = (
 
 MENDS: Mapping[str, Mapping[str, Action | DefinitionFunction]] = {
     KAFKA_RESETS_POSITIONS.name: {"becomes_leader": becomes_leader},
-    PROPOSAL_KEPT.name: {"leader_hears_known_version": leader_hears_known_version_and_waits_on},
+    PROPOSAL_KEPT.name: {
+        "leader_hears_known_version": leader_hears_known_version_and_waits_on,
+        "leader_loads_snapshot": leader_loads_snapshot_and_waits_on,
+    },
     REFUSAL_IN_NEW_VERSION.name: {"controller_refuses_later_copy": controller_refuses_later_copy_in_new_version},
     MINIMUM_IN_NEW_VERSION.name: {
         "controller_sets_minimum": controller_sets_minimum_in_new_version,
@@ -766,11 +845,12 @@ MENDS: Mapping[str, Mapping[str, Action | DefinitionFunction]] = {
     ELR_KEPT_BELOW_MINIMUM.name: {"keeps_elr": keeps_elr_below_minimum},
     "mark-of-all-directories": {"marks_left": marks_of_all},
     "target-written-whole": {"added_by": added_by_target, "removed_by": removed_by_target},
+    "completion-at-minimum": {"completes": completes_at_minimum},
 }
 """Which parts of `kafka-4.4` become which: by the design that proposes it against one way to lose a record.
 
-The last two have no designs of their own. The very last is against a reassignment that another replaced and that never
-ends.
+The last three have no designs of their own. The last two lose no record: a reassignment that another replaced never
+ends, and one that completes leaves too few in sync for writes.
 """
 
 
@@ -779,7 +859,7 @@ def with_mends(name: str, summary: str, *mends: str) -> Design:
     parts = {slot: part for mend in mends for slot, part in MENDS[mend].items()}
     because = "nothing should be lost any more at the same bounds; what is lost is new."
     design = KAFKA_4_4.replacing(name, summary, because=because, **parts)
-    return _as_well(design, *(slot for slot in parts if slot in _AS_WELL))
+    return with_old_metadata(_as_well(design, *(slot for slot in parts if slot in _AS_WELL)))
 
 
 KAFKA_4_4_MENDED = with_mends("kafka-4.4-mended", "kafka-4.4 with every mend that is proposed here", *MENDS)
