@@ -6,7 +6,7 @@ Without these the invariant could be false, or so strong that it proves a quorum
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -39,13 +39,15 @@ def test_every_conjunct_holds_where_it_is_explored() -> None:
 # What is proved of any number of epochs and records.
 
 
-def asked(voters: int | None) -> tuple[Induction, Strategy]:
+def asked(voters: int | None, only: Sequence[str] = ()) -> tuple[Induction, Strategy]:
+    """The questions of the conjuncts `only`, or of all, and how the solver is asked them."""
     constants: dict[str, Value | None] = {c.name: c.default for c in ABSTRACT_QUORUM.constants()}
     constants |= FIXED_CONSTANTS
     constants |= dict.fromkeys(OPEN)
     constants["voters"] = voters
-    induction = Induction(ABSTRACT_QUORUM, constants, [ABSTRACT_QUORUM.restated_property(c.promise) for c in INVARIANT])
-    return induction, Strategy(induction, {**{c.name: c.by for c in INVARIANT}, **FOLLOWS})
+    conjuncts = [c for c in INVARIANT if not only or c.name in only]
+    induction = Induction(ABSTRACT_QUORUM, constants, [ABSTRACT_QUORUM.restated_property(c.promise) for c in conjuncts])
+    return induction, Strategy(induction, {**{c.name: c.by for c in conjuncts}, **FOLLOWS})
 
 
 def proved(voters: int | None, action: str, *names: str) -> list[str]:
@@ -66,6 +68,20 @@ def test_nobody_else_is_elected_in_an_epoch(voters: int | None) -> None:
 @pytest.mark.parametrize("action", ["voter_enters_term", "follower_cuts"])
 def test_of_any_number_of_voters_a_majority_stays_bound(action: str) -> None:
     assert proved(None, action, "leaders-bind-a-majority") == ["leaders-bind-a-majority"]
+
+
+OF_LEADERS = ("terms-fit", "leaders-bind-a-majority", "one-leader-ever", "leaders-note-what-they-write")
+"""These alone are inductive, and one-leader-a-term follows."""
+
+
+@pytest.mark.slow
+def test_of_any_number_of_voters_one_leads_an_epoch() -> None:
+    induction, strategy = asked(None, OF_LEADERS)
+    promises = [p for p in ABSTRACT_QUORUM.properties if p.name in ("one-leader-a-term", "one-vote-a-term")]
+    every = [o for o in induction.obligations(promises, ["type-ok", *OF_LEADERS]) if o.queries]
+    assert {o.conjunct for o in every} >= {*OF_LEADERS, *(p.name for p in promises)}
+    for o in every:
+        assert isinstance(decide(induction, o, 20.0, first=strategy.decide), Proved), o.name
 
 
 @pytest.mark.parametrize("action", ["voter_is_elected", "leader_commits"])
