@@ -131,7 +131,10 @@ class Labels:
 def check_cores(name: str) -> None:
     """NoSuchCores if the broker has no design of this name, which may be of another model altogether."""
     if name not in COMPARABLE:
-        raise NoSuchCores(f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}")
+        raise NoSuchCores(
+            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: the comparison has no other "
+            "states, as of reassignments or settings that change; the tests of the broker go through those"
+        )
 
 
 class Cores:

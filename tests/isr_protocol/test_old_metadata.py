@@ -37,7 +37,7 @@ WORK: Mapping[str, tuple[Mapping[str, Value], set[str]]] = {
         {"leader_learns_isr", "broker_learns_minimum"},
     ),
     "reassignment": (
-        {**TWO, "min_insync": 2, "epochs": 2, "isr_changes": 4, "reassignments": 1},
+        {**TWO, "min_insync": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 4, "reassignments": 1},
         {"becomes_leader", "replica_is_deleted"},
     ),
 }
