@@ -77,12 +77,12 @@ def one_leader_ever(s: Quorum) -> Bool:
 # Logs
 
 
-def written(s: Quorum, v: Voter, t: Term) -> Seq[Position, Term]:
+def log_written(s: Quorum, v: Voter, t: Term) -> Seq[Position, Term]:
     return s.written_logs[t][v]
 
 
 def written_end(s: Quorum, v: Voter, t: Term) -> Position:
-    return written(s, v, t).length()
+    return log_written(s, v, t).length()
 
 
 @always
@@ -104,9 +104,9 @@ def written_in_order(s: Quorum) -> Bool:
     return forall(
         has_led(s, v, t).implies(
             forall(
-                (written(s, v, t)[p] > 0)
-                & (written(s, v, t)[p] <= t)
-                & (o <= p).implies(written(s, v, t)[o] <= written(s, v, t)[p])
+                (log_written(s, v, t)[p] > 0)
+                & (log_written(s, v, t)[p] <= t)
+                & (o <= p).implies(log_written(s, v, t)[o] <= log_written(s, v, t)[p])
                 for p in Position.below(written_end(s, v, t))
                 for o in Position.below(written_end(s, v, t))
             )
@@ -121,7 +121,7 @@ def leaders_have_what_they_wrote(s: Quorum) -> Bool:
     """Whoever led an epoch has come so far, and has all that it wrote there as long as it is in that epoch."""
     return forall(
         has_led(s, v, t).implies(
-            (t > 0) & (t <= s.term[v]) & (s.term[v] == t).implies(s.quorum_log[v] == written(s, v, t))
+            (t > 0) & (t <= s.term[v]) & (s.term[v] == t).implies(s.quorum_log[v] == log_written(s, v, t))
         )
         for v in Voter.all()
         for t in Term.all()
@@ -131,7 +131,7 @@ def leaders_have_what_they_wrote(s: Quorum) -> Bool:
 @always
 def leaders_note_what_they_write(s: Quorum) -> Bool:
     """What was written in a leader's epoch is what it has."""
-    return forall(s.quorum_leaders.has(r).implies(s.quorum_log[r] == written(s, r, s.term[r])) for r in Voter.all())
+    return forall(s.quorum_leaders.has(r).implies(s.quorum_log[r] == log_written(s, r, s.term[r])) for r in Voter.all())
 
 
 @always
@@ -156,7 +156,7 @@ def written_have_a_leader(s: Quorum) -> Bool:
     return forall(
         has_led(s, q, u).implies(
             forall(
-                (written(s, q, u)[o] == t).implies(exists(has_written(s, v, t) for v in Voter.all()))
+                (log_written(s, q, u)[o] == t).implies(exists(has_written(s, v, t) for v in Voter.all()))
                 for o in Position.below(written_end(s, q, u))
             )
         )
@@ -173,7 +173,7 @@ def records_are_their_leaders(s: Quorum) -> Bool:
         has_led(s, v, t).implies(
             forall(
                 ((o <= p) & (s.quorum_log[r][p] == t)).implies(
-                    (p < written_end(s, v, t)) & (s.quorum_log[r][o] == written(s, v, t)[o])
+                    (p < written_end(s, v, t)) & (s.quorum_log[r][o] == log_written(s, v, t)[o])
                 )
                 for p in Position.below(end(s, r))
                 for o in Position.below(end(s, r))
@@ -191,8 +191,8 @@ def written_are_their_leaders(s: Quorum) -> Bool:
     return forall(
         (has_led(s, v, t) & has_led(s, q, u)).implies(
             forall(
-                ((o <= p) & (written(s, q, u)[p] == t)).implies(
-                    (p < written_end(s, v, t)) & (written(s, q, u)[o] == written(s, v, t)[o])
+                ((o <= p) & (log_written(s, q, u)[p] == t)).implies(
+                    (p < written_end(s, v, t)) & (log_written(s, q, u)[o] == log_written(s, v, t)[o])
                 )
                 for p in Position.below(written_end(s, q, u))
                 for o in Position.below(written_end(s, q, u))
@@ -236,7 +236,7 @@ def leaders_are_complete(s: Quorum) -> Bool:
     """Whoever led the epoch of the last committed record, or a later one, had all that is committed."""
     return forall(
         (has_led(s, v, t) & (s.quorum_committed.length() > 0) & (last_committed(s) <= t)).implies(
-            s.quorum_committed.is_prefix_of(written(s, v, t))
+            s.quorum_committed.is_prefix_of(log_written(s, v, t))
         )
         for v in Voter.all()
         for t in Term.all()

@@ -145,6 +145,8 @@ def test_audit(capsys: pytest.CaptureFixture[str]) -> None:
     loss = next(one for one in row.answers if one.verdict == "lost" and one.acks == "all")
     assert loss.story
     assert loss.change is None or loss.change.settings
+    ways = {deed.deed: deed.verdict for deed in row.as_released}
+    assert (ways["minimum-changes"], ways["reassignments"]) == ("lost", "none")
     page = answer.page()
     assert page.startswith("<!doctype html>")
     assert "Walk through it" in page

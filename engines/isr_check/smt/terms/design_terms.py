@@ -117,7 +117,7 @@ class Translation:
         axioms_by_id, waiting = dict[int, Term](), list(terms)
         functions, symbols, summands = set[int](), set[int](), set[int]()
         sizes = set[int]().union(*map(self._occurring.symbols, compared_terms))
-        compared = set[int]().union(*map(self._occurring.functions, compared_terms))
+        comparable = set[int]().union(*map(self._occurring.functions, compared_terms))
         while waiting:
             for t in waiting:
                 functions |= self._occurring.functions(t)
@@ -125,7 +125,7 @@ class Translation:
                 summands |= self._occurring.summands(t)
             more = [a for f, a in self.axioms if logic.function(f) in functions]
             more += self.shapes.sizes.defining(symbols, sizes)
-            more += self.shapes.sizes.of_sums(summands, compared)
+            more += self.shapes.sizes.of_sums(summands, comparable)
             waiting = [a for a in more if logic.identity(a) not in axioms_by_id]
             axioms_by_id |= {logic.identity(a): a for a in waiting}
         return list(axioms_by_id.values())

@@ -99,15 +99,15 @@ class Sizes:
                         self._axioms[i, j] = self._about(a) if a is b else self._comparison(a, b)
                     yield from self._axioms[i, j] if a is not b or i in compared_sizes else self._axioms[i, j][:-2]
 
-    def of_sums(self, summands: Collection[int], compared: Collection[int]) -> Iterator[Term]:
+    def of_sums(self, summands: Collection[int], comparable: Collection[int]) -> Iterator[Term]:
         """The axioms about two sizes that are added up, as in "more than half": both sizes are functions `summands`.
 
-        They are given where one of both is among the functions `compared`. A size that depends on bound variables has
+        They are given where one of both is among the functions `comparable`. A size that depends on bound variables has
         these axioms only.
         """
         sizes = [size for f in sorted(self._by_function.keys() & summands) for size in self._by_function[f].values()]
         for a, b in combinations(sizes, 2):
-            if a.of == b.of and {logic.function(a.number), logic.function(b.number)} & set(compared):
+            if a.of == b.of and {logic.function(a.number), logic.function(b.number)} & set(comparable):
                 key = logic.identity(a.number), logic.identity(b.number)
                 if key not in self._axioms_of_sums:
                     self._axioms_of_sums[key] = self._sum(a, self._apart(b, a.outer))
@@ -117,10 +117,10 @@ class Sizes:
         """The size with other names for these bound variables."""
         for x in variables:
             if x in a.outer:
-                a = self._renamed(a, x, self.shapes.bind("other"))
+                a = self._with_name(a, x, self.shapes.bind("other"))
         return a
 
-    def _renamed(self, a: Size, x: Term, by: Term) -> Size:
+    def _with_name(self, a: Size, x: Term, by: Term) -> Size:
         return Size(
             a.of,
             Members(lambda k: logic.replace_term(a.members.has(k), x, by)),
