@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from isr_audit.answers import Answer, read_table
-from isr_audit.cluster import MIN_INSYNC, Release
+from isr_audit.cluster import MIN_INSYNC, Release, Topic
 from isr_audit.kinds import Kind
 from isr_audit.questions import LOSS, MOST_REPLICAS, RELEASE_DESIGNS, Question
 from isr_audit.releases import TODAY
@@ -38,15 +38,17 @@ SPANS: Final[tuple[tuple[str, bool, Release, Release], ...]] = (
 
 @attrs.frozen
 class Deed:
-    """What is done, or comes late. `bug`: the bug of that name (bugs.toml) that it shows, "" where it shows none.
+    """What is done, or comes late. `bug`: the bug of that name (bugs.toml) that it shows.
 
-    `budgets`: of the design, with the bounds that it needs.
+    `budgets`: of the design, with the bounds that it needs. `least`: from which min.insync.replicas on it is asked; a
+    log that is gone is no loss of the protocol where an acknowledgement takes one log, so the designs leave it out.
     """
 
     name: str
     says: str
     bug: str
     budgets: Mapping[str, Value]
+    least: int = 1
 
 
 DEEDS: Final = (
@@ -76,7 +78,7 @@ DEEDS: Final = (
     ),
     Deed(
         "reassignments",
-        "replicas are reassigned, twice",
+        "replicas are reassigned twice, to as few as one",
         "removed-replica",
         {"reassignments": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 3},
     ),
@@ -85,12 +87,14 @@ DEEDS: Final = (
         "a broker that stopped in order starts without one of its log directories",
         "removed-directory",
         {"directories_removed": 1, "shutdowns": 2, "epochs": 2, "isr_changes": 5},
+        least=2,
     ),
     Deed(
         "disks-replaced",
         "a broker that stopped in order starts with an empty disk",
         "assigned-directory",
         {"disks_replaced": 1, "shutdowns": 2, "epochs": 2, "isr_changes": 5},
+        least=2,
     ),
 )
 """What is asked of each design."""
@@ -125,7 +129,7 @@ def questions() -> Iterator[Question]:
     """All that are stored, small ones first."""
     for replicas in range(2, MOST_REPLICAS + 1):
         for min_insync in range(1, replicas + 1):
-            for deed in DEEDS:
+            for deed in (d for d in DEEDS if d.least <= min_insync):
                 for design in RELEASE_DESIGNS:
                     yield question(design, replicas, min_insync, deed)
 
@@ -136,16 +140,21 @@ def release_answers() -> tuple[Answer, ...]:
     return tuple(read_table(TABLE))
 
 
-def ways_of(kind: Kind) -> tuple[Way, ...]:
-    """What is known of each deed to topics of this kind; nothing where their release or their minimum was not told.
+def ways_of(kind: Kind, topics: Sequence[Topic] = ()) -> tuple[Way, ...]:
+    """What is known of each deed to these topics of this kind; nothing where their release or minimum was not told.
 
-    With more replicas than are explored nothing is said. Unclean election only adds elections.
+    Nothing is said either of more replicas than are explored, and of topics of which some partitions have more replicas
+    than others. Unclean election adds elections, so with it only losses are said.
     """
     design, settings = design_of(kind), kind.settings
     if not design or MIN_INSYNC in kind.open or settings.replicas > MOST_REPLICAS:
         return ()
-    asked = [(deed, question(design, settings.replicas, settings.min_insync, deed)) for deed in DEEDS]
-    return tuple(Way(deed, a) for deed, q in asked for a in release_answers() if a.question == q)
+    if any(len(p.replicas) != settings.replicas for t in topics for p in t.partitions):
+        return ()
+    deeds = (deed for deed in DEEDS if deed.least <= settings.min_insync)
+    asked = [(deed, question(design, settings.replicas, settings.min_insync, deed)) for deed in deeds]
+    ways = tuple(Way(deed, a) for deed, q in asked for a in release_answers() if a.question == q)
+    return tuple(ways_to_loss(ways)) if settings.unclean else ways
 
 
 def ways_to_loss(ways: Sequence[Way]) -> tuple[Way, ...]:

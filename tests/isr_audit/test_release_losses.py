@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
 
+import attrs
 import pytest
 
 from insync_cli.main import main as insync
 from isr_audit.answers import Answer
 from isr_audit.bugs import bugs
-from isr_audit.cluster import MIN_INSYNC
+from isr_audit.cluster import MIN_INSYNC, Partition, Topic
 from isr_audit.kinds import Kind
 from isr_audit.questions import LOSS, Settings
 from isr_audit.release_losses import DEEDS, TABLE, Deed, design_of, questions, release_answers, ways_of, ways_to_loss
@@ -132,10 +133,45 @@ def test_what_was_not_told_or_not_explored_is_not_spoken_of() -> None:
     assert not ways_of(kind((4, 4), replicas=1, minimum=1))
 
 
-def test_a_minimum_of_one_has_no_elr_so_what_needs_one_does_not_reach_it() -> None:
-    """Who leaves an in-sync set at its minimum becomes eligible, and nobody is below a minimum of 1."""
+DONE_BY: Final[Mapping[str, str]] = {
+    "elections": "controller_moves_leadership",
+    "late-news": "leader_hears_known_version",
+    "copies": "controller_refuses_later_copy",
+    "minimum-changes": "controller_sets_minimum",
+    "reassignments": "controller_reassigns_at_once",
+    "directories-removed": "directory_is_removed",
+    "disks-replaced": "disk_is_replaced",
+}
+"""An action that is the deed."""
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize(
+    "answer",
+    [a for a in release_answers() if a.verdict == Verdict.HOLDS and a.states < 50_000],
+    ids=lambda a: f"{a.question.design}-{a.question.constants['min_insync']}-{deed_of(a).name}",
+)
+def test_where_no_way_was_found_the_deed_happens(answer: Answer) -> None:
+    """Else there would be none because nobody could do it at these bounds."""
+    found = explore(answer.question.instance(), (LOSS,), Limits(), silent, symmetry=True, reduction=True)
+    assert found.steps_by_action[DONE_BY[deed_of(answer).name]] > 0
+
+
+def test_of_partitions_with_different_replicas_and_of_unclean_elections_no_way_is_denied() -> None:
+    """With three replicas more is lost than with two, and with unclean elections more than without."""
+    two, three = Partition("t", 0, 1, (1, 2), (1, 2)), Partition("t", 1, 1, (1, 2, 3), (1, 2, 3))
+    assert ways_of(kind((4, 4), replicas=2), [Topic("t", 2, (two,))])
+    assert not ways_of(kind((4, 4), replicas=2), [Topic("t", 2, (two, three))])
+    asked = kind((4, 4), replicas=2)
+    unclean = attrs.evolve(asked, settings=attrs.evolve(asked.settings, unclean=True))
+    assert ways_of(unclean) == ways_to_loss(ways_of(asked))
+    assert len(ways_of(unclean)) < len(ways_of(asked))
+
+
+def test_with_a_minimum_of_one_nobody_is_eligible_beside_the_isr_and_no_lost_disk_is_asked() -> None:
+    """So a reassignment does not reach it: who leaves an in-sync set at its minimum is in no ELR."""
     names = {way.deed.name for way in ways_to_loss(ways_of(kind((4, 4), replicas=2, minimum=1)))}
-    assert {"reassignments", "directories-removed"}.isdisjoint(names)
+    assert {"reassignments", "directories-removed", "disks-replaced"}.isdisjoint(names)
     assert {"late-news", "copies", "minimum-changes"} <= names
     usual = {way.deed.name for way in ways_to_loss(ways_of(kind((4, 4))))}
     assert {"reassignments", "directories-removed", "elections"} <= usual

@@ -143,7 +143,7 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
 
 def _ways(row: Row) -> Iterator[str]:
     """What else loses a record of these topics on Kafka as it is released."""
-    ways = ways_of(row.kind)
+    ways = ways_of(row.kind, row.topics)
     for text in audit_text.ways_title(row.kind, ways):
         yield f"<p>{escape(text)}:</p>"
     told = (

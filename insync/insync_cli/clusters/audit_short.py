@@ -143,7 +143,9 @@ def foot_lines(audit: Audit) -> list[str]:
     if audit.bugs:
         release = f" --kafka {audit.runs.version}" if audit.runs.release is not None else ""
         ways = count(len(audit.bugs), "known bug")
-        by_topic = "; by topic: --details" if any(ways_to_loss(ways_of(row.kind)) for row in audit.rows) else ""
+        by_topic = (
+            "; by topic: --details" if any(ways_to_loss(ways_of(row.kind, row.topics)) for row in audit.rows) else ""
+        )
         lines.append(f"{ways} may lose acknowledged records here: insync bugs{release}{by_topic}")
     racks = "" if audit_text.judges_racks(audit) else ", racks"
     return [*filter(None, lines), f"Not judged: {audit_text.NOT_JUDGED}{racks}.", HINT]

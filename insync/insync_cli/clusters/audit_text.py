@@ -335,7 +335,7 @@ def show_loss(out: Console, row: Row, line: Line, same: Sequence[Line]) -> None:
 
 def show_ways(out: Console, row: Row) -> None:
     """What else loses a record of these topics on Kafka as it is released."""
-    ways = ways_of(row.kind)
+    ways = ways_of(row.kind, row.topics)
     for text in ways_title(row.kind, ways):
         terminal.print_wrapped(out, text, 2)
     for way in ways_to_loss(ways):
@@ -471,7 +471,7 @@ def markdown(audit: Audit) -> str:
 
 def markdown_ways(row: Row) -> Iterator[str]:
     """What else loses a record of these topics on Kafka as it is released."""
-    ways = ways_of(row.kind)
+    ways = ways_of(row.kind, row.topics)
     for text in ways_title(row.kind, ways):
         yield from ("", f"{text}:", "")
     for way in ways_to_loss(ways):
@@ -579,7 +579,7 @@ def row_entry(row: Row) -> dict[str, object]:
         "racks": [attrs.asdict(loss) for loss in row.racks],
         "refusal": run_entry(row.refusal),
         "answers": [line_entry(line, example_of(row)) for line in row.lines],
-        "as_released": [way_entry(way) for way in ways_of(row.kind)],
+        "as_released": [way_entry(way) for way in ways_of(row.kind, row.topics)],
     }
 
 
