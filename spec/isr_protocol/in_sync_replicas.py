@@ -119,7 +119,7 @@ class InSyncReplicas(Family):
         return ProofPlan((*PROMISES, *OF_DESIGNS), OPEN, FIXED_CONSTANTS, FOLLOWS, CORES)
 
     def invariant(self, design: Design) -> tuple[Conjunct, ...]:
-        from isr_protocol.proof.questions import invariant
+        from isr_protocol.proof.operations import invariant
 
         return invariant(design)
 

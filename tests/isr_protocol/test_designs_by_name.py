@@ -19,6 +19,7 @@ PARTS = {
     "late_metadata",
     "new_directory",
     "old_metadata",
+    "operations_within_envelope",
     "quorum",
     "replica_directory",
     "wider_state",

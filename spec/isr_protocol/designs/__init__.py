@@ -10,6 +10,6 @@ that makes designs lists them as DESIGNS.
 - Proposed, and not built: `proposals`, `unclean_recovery`.
 - Kafka as it is released, with all that was found in it: `old_metadata`, `releases`, `replica_directory`,
   `earlier_releases`.
-- Today's, where less happens: `calm`, `unclean_stops`.
+- Where less happens: `calm` and `unclean_stops` (today's), `operations_within_envelope`.
 - Added to designs by their tests: `late_metadata`, `new_directory`.
 """

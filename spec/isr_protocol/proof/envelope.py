@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 
 from isr_lang import NONE, Bool, Conjunct, Design, Property, Set, always, define, exists, forall
-from isr_lang.override import Override, definition_of
+from isr_lang.override import DefinitionFunction, Override, definition_of
 from isr_protocol.membership import current
 from isr_protocol.promises.safety import leads_now
 from isr_protocol.proof.logs import acknowledges, firm, follows
@@ -52,6 +52,12 @@ def acknowledged_is_there_still(s: State) -> Bool:
     )
 
 
+@define
+def few_are_down(s: State) -> Bool:
+    """Fewer than min.insync.replicas brokers are down."""
+    return (Replica.all() - s.alive - s.clean_shutdown).size() < MIN_INSYNC
+
+
 @always
 def somebody_is_up(s: State) -> Bool:
     """The elected leader is in the ISR; a member of ISR or ELR is up, and few brokers are down."""
@@ -60,7 +66,7 @@ def somebody_is_up(s: State) -> Bool:
             exists((s.controller_leader == r) & s.controller_isr.has(r) for r in Replica.all())
         )
         & exists((s.controller_isr | s.controller_elr).has(r) & s.alive.has(r) for r in Replica.all())
-        & ((Replica.all() - s.alive - s.clean_shutdown).size() < MIN_INSYNC)
+        & few_are_down(s)
         & ((RESTARTS > 0) | (s.alive == Replica.all()))
     )
 
@@ -68,9 +74,12 @@ def somebody_is_up(s: State) -> Bool:
 @always
 def incarnations_are_not_ahead(s: State) -> Bool:
     """No leader has heard of, and no request means, a later incarnation than there is; nor an earlier one than heard
-    of, in the leader's own epoch."""
+    of, in the leader's own epoch. A leader that is down may have asked, too."""
     return forall(
         (s.follower_broker_epoch[q][f] <= s.broker_epoch[f])
+        & ((s.alter[q] == Alter.REQUESTED) & current(s, q) & s.alter_isr[q].has(f) & ~s.controller_isr.has(f)).implies(
+            s.alter_broker_epoch[q] <= s.broker_epoch[f]
+        )
         & (
             (s.alter[q] == Alter.REQUESTED)
             & leads(s, q)
@@ -107,13 +116,17 @@ _OF_SETS = ("leaders-count-candidates",)
 _WHO = Override({definition_of(candidates): definition_of(candidates_up)})
 
 
-def within_envelope(conjuncts: tuple[Conjunct, ...]) -> tuple[Conjunct, ...]:
-    """The same invariant where unclean stops may lose records; conjuncts keep their names, for others name them."""
+def within_envelope(conjuncts: tuple[Conjunct, ...], few: DefinitionFunction = few_are_down) -> tuple[Conjunct, ...]:
+    """The same invariant where unclean stops may lose records; conjuncts keep their names, for others name them.
+
+    `few`: how few brokers are down.
+    """
+    how_few = Override({definition_of(few_are_down): definition_of(few)})
 
     def restate_conjunct(c: Conjunct) -> Conjunct:
         other: Property | None = _INSTEAD.get(c.name)
         if other is not None:
-            return attrs.evolve(c, promise=attrs.evolve(other, name=c.name))
+            return attrs.evolve(c, promise=attrs.evolve(how_few.property(other), name=c.name))
         return c if c.name in _OF_SETS else attrs.evolve(c, promise=_WHO.property(c.promise))
 
     return (

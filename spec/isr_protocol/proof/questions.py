@@ -47,7 +47,7 @@ from isr_protocol.proof.assignments import (
     nobody_in_both,
 )
 from isr_protocol.proof.calm import BESIDES, FOLLOWS_IN_CALM, STEPS_OF_RETURN
-from isr_protocol.proof.envelope import keeps_envelope, within_envelope
+from isr_protocol.proof.envelope import few_are_down, keeps_envelope, within_envelope
 from isr_protocol.proof.invariant import FOLLOWS as FOLLOWS_TODAY
 from isr_protocol.proof.invariant import INVARIANT
 from isr_protocol.proof.sets import no_elr_beside_enough
@@ -197,9 +197,9 @@ CORES = Path(__file__).with_name("cores.json")
 """What earlier proofs have learnt; `insync prove ... --learn` of this file adds to it."""
 
 
-def invariant(design: Design) -> tuple[Conjunct, ...]:
+def invariant(design: Design, few: DefinitionFunction = few_are_down) -> tuple[Conjunct, ...]:
     """The conjuncts for a design: one more where leaders write the in-sync set themselves (before KIP-497), and where
-    min.insync.replicas or the replicas change.
+    min.insync.replicas or the replicas change. `few`: how few brokers are down within the envelope.
 
     Of the older designs this is not enough: the invariant knows of no question that is asked before the first fetch.
     Nor is it of the designs that change more.
@@ -208,5 +208,5 @@ def invariant(design: Design) -> tuple[Conjunct, ...]:
     if not any(a.name == controller_accepts_alter_partition.name for a in design.actions):
         more = (*more, Conjunct(replaced_leaders_are_behind))
     if keeps_envelope(design):
-        return (*within_envelope(INVARIANT), *more)
+        return (*within_envelope(_of_wider_state(design), few), *more)
     return (*_of_wider_state(design), *more)
