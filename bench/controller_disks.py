@@ -18,7 +18,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.pages import between, markdown
+from bench.pages import markdown, put_between
 from tests.support.controller_disks import CASES, DiskCase, DiskOutcome, DiskTrial, NextDisk, Voters
 
 from isr_cluster.kafka import archive
@@ -67,7 +67,7 @@ def main() -> int:
             print(" | ".join(cells(outcome)), f"| {outcome.seconds:.0f} s", flush=True)
     if options.write:
         table = markdown(HEAD, [cells(o) for o in outcomes])
-        DOCS.write_text(between(DOCS.read_text("utf-8"), BEGIN, f"\n{table}\n\n", END), encoding="utf-8")
+        put_between(DOCS, BEGIN, f"\n{table}\n\n", END)
     return int(any(bool(o.missing) != is_expected_to_lose(o.case) for o in outcomes))
 
 

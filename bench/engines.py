@@ -33,7 +33,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import attrs
-from bench.pages import between
+from bench.pages import put_between
 
 from isr_check import simulation
 from isr_check.engine import Exploration
@@ -502,7 +502,7 @@ def put(part: str, lines: Sequence[str]) -> None:
     """Print what was measured, and replace it on the page, between the part's markers."""
     text, begin, end = "\n".join(lines), f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     print(text)
-    PAGE.write_text(between(PAGE.read_text("utf-8"), begin, f"\n{text}\n", end), encoding="utf-8")
+    put_between(PAGE, begin, f"\n{text}\n", end)
 
 
 if __name__ == "__main__":

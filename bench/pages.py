@@ -18,6 +18,11 @@ def between(text: str, begin: str, content: str, end: str) -> str:
     return f"{text[:start]}{content}{text[text.index(end, start) :]}"
 
 
+def put_between(page: Path, begin: str, content: str, end: str) -> None:
+    """The same of a page that is a file."""
+    page.write_text(between(page.read_text(encoding="utf-8"), begin, content, end), encoding="utf-8")
+
+
 def markdown(head: Sequence[object], rows: Sequence[Sequence[object]]) -> str:
     """A table."""
     lines = [head, ["---"] * len(head), *rows]

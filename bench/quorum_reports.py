@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import attrs
 from bench.engines import INSYNC, ProcessEnd, process
-from bench.pages import between, markdown
+from bench.pages import markdown, put_between
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs" / "kraft.md"
 BEGIN: Final = "<!-- Made by bench/quorum_reports.py --write: -->\n"
@@ -100,7 +100,7 @@ def main() -> int:
     rows = list(answers())
     print(table(rows))
     if options.write:
-        DOCS.write_text(between(DOCS.read_text("utf-8"), BEGIN, f"\n{table(rows)}\n\n", END), encoding="utf-8")
+        put_between(DOCS, BEGIN, f"\n{table(rows)}\n\n", END)
     return int(any(a.verdict != "VIOLATED" for a in rows))
 
 

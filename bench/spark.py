@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.pages import put_between
 from tests.support import s3
 from tests.support.apart import apart as cluster_apart
 from tests.support.apart import bare
@@ -488,10 +489,8 @@ def main() -> None:
         text = "\n".join([*lines, "", f"({when}, load average {load:.1f} before and {os.getloadavg()[0]:.1f} after.)"])
         print(text, flush=True)
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        page = PAGE.read_text("utf-8") if PAGE.exists() else ""
-        if begin in page:
-            before, rest = page.split(begin)
-            PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}", encoding="utf-8")
+        if PAGE.exists() and begin in PAGE.read_text("utf-8"):
+            put_between(PAGE, begin, f"\n{text}\n", end)
 
 
 if __name__ == "__main__":

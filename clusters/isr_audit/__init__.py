@@ -17,7 +17,7 @@ them), `properties` (as Java has them), `json_texts` and `deployments` (JSON, an
 `descriptions` (the texts of Kafka's tools), `live` and `live_replicas` (an admin client), `contradictions` (what was
 told of the release and cannot all be so), `releases` (which design runs), `questions` (what is asked of it), `answers`
 (what the model says), `coarse` (of more replicas), `kinds` (what topics have in common), `changes` (other settings),
-`audit` (rows of these, worst first), `condition` (how it is now), `bugs` (what is known of the release),
-`release_losses` (what of it reaches a topic), `advice` (a change as steps that can be followed), `report` (all of it as
-one record).
+`release_losses` (what the release itself loses), `audit` (rows of all these, worst first), `condition` (how it is now),
+`bugs` (what is known of the release), `advice` (a change as steps that can be followed), `report` (all of it as one
+record).
 """

@@ -17,7 +17,7 @@ from typing import Final, NotRequired, TypedDict, cast
 import attrs
 
 from isr_audit.questions import DECISIVE_VERDICTS, LOSS, Question, constants_of
-from isr_check.engine import Limits, Path, Progress, Verdict
+from isr_check.engine import Engine, Limits, Path, Progress, Verdict
 from isr_check.native import explore
 from isr_check.reference import Evaluator
 from isr_lang import Value
@@ -203,12 +203,17 @@ def _one_outage(path: Path, explored_with: int, replicas: int, in_rack: int) -> 
     return not back and explored_with - len(down) <= replicas - in_rack
 
 
+def engine_of(question: Question) -> Engine:
+    """What explores it as its command says."""
+    return partial(explore, symmetry=question.symmetric, reduction=question.reduction)
+
+
 def explored(question: Question, limits: Limits, progress: Callable[[Progress], None]) -> Answer:
     """Explore now.
 
     A promise that is kept counts only where what it speaks about happens and the bounds leave room for the faults.
     """
-    instance, engine = question.instance(), partial(explore, symmetry=question.symmetric)
+    instance, engine = question.instance(), engine_of(question)
     watched, wanted = with_probes(instance, (question.promise,))
     found = worth(instance, engine(watched, wanted, limits, progress), (question.promise,), engine, limits).exploration
     finding = found.finding(question.promise)

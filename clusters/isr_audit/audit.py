@@ -43,6 +43,7 @@ from isr_audit.questions import (
     loss_question,
     refusal_question,
 )
+from isr_audit.release_losses import Way, ways_of
 from isr_audit.releases import Running
 from isr_check.engine import Verdict
 
@@ -90,7 +91,8 @@ class RackLoss:
 @attrs.frozen
 class Row:
     """One kind of topic. `refusal`: the run behind what is said of writes that stop. `racks`: those whose loss stops
-    writes. `plan`: the smallest change that keeps what acks=all loses by any one failure, if one is known."""
+    writes. `plan`: the smallest change that keeps what acks=all loses by any one failure, if one is known. `ways`: what
+    is known of deeds by which Kafka as it is released loses a record."""
 
     kind: Kind
     topics: tuple[Topic, ...]
@@ -99,6 +101,12 @@ class Row:
     notes: tuple[str, ...] = ()
     racks: tuple[RackLoss, ...] = ()
     plan: Change | None = None
+    ways: tuple[Way, ...] = ()
+
+    @property
+    def ways_to_loss(self) -> tuple[Way, ...]:
+        """The deeds by which a record is lost."""
+        return tuple(way for way in self.ways if way.answer.verdict == Verdict.VIOLATED)
 
     @property
     def partitions(self) -> int:
@@ -203,7 +211,9 @@ def audit_rows(cluster: Cluster, runs: Running, answers: AnswerSource) -> list[R
         )
         for kind, topics in kinds_of(cluster, runs).items()
     ]
-    rows = [attrs.evolve(row, racks=tuple(rack_losses(cluster, row))) for row in rows]
+    rows = [
+        attrs.evolve(row, racks=tuple(rack_losses(cluster, row)), ways=ways_of(row.kind, row.topics)) for row in rows
+    ]
     return sorted(rows, key=lambda row: (*row.worst, row.topics[0].name))
 
 

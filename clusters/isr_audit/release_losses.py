@@ -18,7 +18,7 @@ import attrs
 from isr_audit.answers import Answer, read_table
 from isr_audit.cluster import MIN_INSYNC, Release, Topic
 from isr_audit.kinds import Kind
-from isr_audit.questions import LOSS, MOST_REPLICAS, RELEASE_DESIGNS, Question
+from isr_audit.questions import LOSS, MOST_REPLICAS, RELEASE_DESIGNS, Question, constants_of
 from isr_audit.releases import TODAY
 from isr_check.engine import Verdict
 from isr_lang import Value
@@ -118,20 +118,20 @@ def design_of(kind: Kind) -> str:
     return next((d for d, elr, since, until in SPANS if elr == has_elr and since <= release < until), "")
 
 
-def question(design: str, replicas: int, min_insync: int, deed: Deed) -> Question:
-    """Whether a record of such a topic is lost, with as many replicas as are explored and every other budget 0."""
-    constants: dict[str, Value] = {c.name: 0 for c in DESIGNS[design].constants() if c.budget}
-    asked = {**constants, **_BARE, **deed.budgets, "replicas": replicas, "min_insync": min_insync}
-    return Question(design, LOSS, check_constants(DESIGNS[design], asked))
+def questions_of(design: str, replicas: int, min_insync: int) -> Iterator[tuple[Deed, Question]]:
+    """Whether a record of such a topic is lost by each deed that is asked of it, with every other budget 0."""
+    constants: dict[str, Value] = {c.name: 0 for c in constants_of(design) if c.budget}
+    for deed in (d for d in DEEDS if d.least <= min_insync):
+        asked = {**constants, **_BARE, **deed.budgets, "replicas": replicas, "min_insync": min_insync}
+        yield deed, Question(design, LOSS, check_constants(DESIGNS[design], asked))
 
 
 def questions() -> Iterator[Question]:
     """All that are stored, small ones first."""
     for replicas in range(2, MOST_REPLICAS + 1):
         for min_insync in range(1, replicas + 1):
-            for deed in (d for d in DEEDS if d.least <= min_insync):
-                for design in RELEASE_DESIGNS:
-                    yield question(design, replicas, min_insync, deed)
+            for design in RELEASE_DESIGNS:
+                yield from (asked for _, asked in questions_of(design, replicas, min_insync))
 
 
 @cache
@@ -151,12 +151,6 @@ def ways_of(kind: Kind, topics: Sequence[Topic] = ()) -> tuple[Way, ...]:
         return ()
     if any(len(p.replicas) != settings.replicas for t in topics for p in t.partitions):
         return ()
-    deeds = (deed for deed in DEEDS if deed.least <= settings.min_insync)
-    asked = [(deed, question(design, settings.replicas, settings.min_insync, deed)) for deed in deeds]
-    ways = tuple(Way(deed, a) for deed, q in asked for a in release_answers() if a.question == q)
-    return tuple(ways_to_loss(ways)) if settings.unclean else ways
-
-
-def ways_to_loss(ways: Sequence[Way]) -> tuple[Way, ...]:
-    """Those in which a record is lost."""
-    return tuple(way for way in ways if way.answer.verdict == Verdict.VIOLATED)
+    asked = questions_of(design, settings.replicas, settings.min_insync)
+    ways = (Way(deed, a) for deed, q in asked for a in release_answers() if a.question == q)
+    return tuple(way for way in ways if not settings.unclean or way.answer.verdict == Verdict.VIOLATED)

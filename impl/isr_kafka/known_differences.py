@@ -8,6 +8,7 @@ that the model forbids, it is known as well what comes of Kafka's own step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias, cast
 
 CHANGES: Final = ("controller_starts_reassignment", "broker_restarts", "controller_learns_directory")
@@ -15,6 +16,9 @@ CHANGES: Final = ("controller_starts_reassignment", "broker_restarts", "controll
 
 FENCES: Final = ("controller_fences_follower", "controller_fences_leader", "controller_fences_last_leader")
 """Actions that take away the session of `r`, or relieve it."""
+
+ANSWERS: Final = ("leader_answers_fetch", "leader_answers_diverging")
+"""The answers to fetches."""
 
 ELECT_UNCLEAN: Final = ("broker_restarts", *FENCES, "controller_cancels_reassignment")
 """Of the changes that relieve a leader those that ask whether unclean elections are enabled:
@@ -33,6 +37,7 @@ LAST_MEMBER: Final = "M: who is alone in the ISR where nobody leads is relieved 
 EMPTY_EPOCH: Final = "O: who led an epoch without a record in it is told once more where the logs part"
 UNCLEAN: Final = "P: with unclean.leader.election.enable somebody is elected in the step that leaves nobody else"
 
+EARLIER_ANSWER: Final = "Q: a follower takes the answer to a fetch of an earlier epoch"
 ANY_EPOCH: Final = ("4.0.0",)
 """The driven releases whose followers take answers of an earlier epoch, which is difference Q (KAFKA-18991)."""
 
@@ -49,15 +54,19 @@ def explain(
     parameters: Values,
     places: Sequence[Place],
     own: Sequence[Place] | None = None,
+    *,
+    any_epoch: bool = False,
 ) -> str:
     """What is known of a difference, in a few words; nothing if nothing is.
 
     `before` is the model's state before the step; `places` have the model's value and Kafka's after it. `own` has them
     after the step that Kafka took in place of a missing one, or that is unexpected: the model's are those to which its
-    action leads, allowed or not. It is None where Kafka took no step.
+    action leads, allowed or not. It is None where Kafka took no step. `any_epoch`: of a release in `ANY_EPOCH`.
     """
     match kind:
         case "inconsistent state":
+            if any_epoch and action in ANSWERS and _takes_earlier_answer(before, action, parameters, places):
+                return EARLIER_ANSWER
             return _explain_state(before, action, parameters, places)
         case "missing action":
             return "" if places else _explain_missing(before, action, parameters, own)
@@ -120,23 +129,7 @@ def _explain_unexpected(before: Values, action: str, parameters: Values, own: Se
 
 def explain_in(release: str) -> Explain:
     """The same of one release, which may have differences of its own."""
-    if release not in ANY_EPOCH:
-        return explain
-
-    def explain_there(
-        kind: str,
-        before: Values,
-        action: str,
-        parameters: Values,
-        places: Sequence[Place],
-        own: Sequence[Place] | None = None,
-    ) -> str:
-        answers = kind == "inconsistent state" and action in ("leader_answers_fetch", "leader_answers_diverging")
-        if answers and _takes_earlier_answer(before, action, parameters, places):
-            return "Q: a follower takes the answer to a fetch of an earlier epoch"
-        return explain(kind, before, action, parameters, places, own)
-
-    return explain_there
+    return partial(explain, any_epoch=release in ANY_EPOCH)
 
 
 def _takes_earlier_answer(before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:

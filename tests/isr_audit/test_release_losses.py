@@ -6,9 +6,9 @@ Without these a topic would be told of a bug that cannot reach it, or not of one
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import attrs
 import pytest
@@ -19,7 +19,7 @@ from isr_audit.bugs import bugs
 from isr_audit.cluster import MIN_INSYNC, Partition, Topic
 from isr_audit.kinds import Kind
 from isr_audit.questions import LOSS, Settings
-from isr_audit.release_losses import DEEDS, TABLE, Deed, design_of, questions, release_answers, ways_of, ways_to_loss
+from isr_audit.release_losses import DEEDS, TABLE, Deed, Way, design_of, questions, release_answers, ways_of
 from isr_check.engine import Limits, Verdict, silent
 from isr_check.native import explore
 from isr_check.reference import Evaluator
@@ -42,9 +42,12 @@ MENDED_BY: Final[Mapping[str, str]] = {
 """The mend of each bug that a deed shows, where `kafka-4.4` has one."""
 
 
-def kind(release: tuple[int, ...] | None, design: str = "kip-966", **more: object) -> Kind:
-    settings = Settings(cast("int", more.pop("replicas", 3)), cast("int", more.pop("minimum", 2)), False, "all")
-    return Kind(design, settings, release=release, **more)  # type: ignore[arg-type]
+def kind(release: tuple[int, ...] | None, design: str = "kip-966", replicas: int = 3, minimum: int = 2) -> Kind:
+    return Kind(design, Settings(replicas, minimum, False, "all"), release=release)
+
+
+def ways_to_loss(ways: Sequence[Way]) -> tuple[Way, ...]:
+    return tuple(way for way in ways if way.answer.verdict == Verdict.VIOLATED)
 
 
 def loses(answer: Answer, design: Design) -> bool:
@@ -101,34 +104,31 @@ def test_a_stored_answer_is_found_again(wanted: Verdict) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "design", "more", "expected"),
+    ("topics", "expected"),
     [
-        ((4, 4), "kip-966", {}, "kafka-4.4"),
-        ((4, 3, 1), "kip-966", {}, "kafka-4.4"),
-        ((4, 2, 2), "kip-966", {}, "kafka-4.2"),
-        ((4, 1), "kip-966", {}, "kafka-4.2"),
-        ((4, 2), "kraft-3.5", {}, "kafka-4.0"),
-        ((4, 0, 1), "kraft-3.5", {}, "kafka-4.0"),
-        ((4, 0), "kip-966", {}, ""),
-        ((4, 4), "kraft-3.5", {}, ""),
-        ((3, 9), "kraft-3.5", {}, ""),
-        ((5, 0), "kip-966", {}, ""),
-        (None, "kip-966", {}, ""),
-        ((4, 4), "kip-966", {"doubt": "two releases were told"}, ""),
-        ((4, 1), "kraft-3.5", {"also": ("kip-966",)}, ""),
+        (kind((4, 4)), "kafka-4.4"),
+        (kind((4, 3, 1)), "kafka-4.4"),
+        (kind((4, 2, 2)), "kafka-4.2"),
+        (kind((4, 1)), "kafka-4.2"),
+        (kind((4, 2), "kraft-3.5"), "kafka-4.0"),
+        (kind((4, 0, 1), "kraft-3.5"), "kafka-4.0"),
+        (kind((4, 0)), ""),
+        (kind((4, 4), "kraft-3.5"), ""),
+        (kind((3, 9), "kraft-3.5"), ""),
+        (kind((5, 0)), ""),
+        (kind(None), ""),
+        (attrs.evolve(kind((4, 4)), doubt="two releases were told"), ""),
+        (attrs.evolve(kind((4, 1), "kraft-3.5"), also=("kip-966",)), ""),
     ],
 )
-def test_a_release_has_its_own_design_or_none(
-    release: tuple[int, ...] | None, design: str, more: Mapping[str, object], expected: str
-) -> None:
-    topics = kind(release, design, **more)
+def test_a_release_has_its_own_design_or_none(topics: Kind, expected: str) -> None:
     assert design_of(topics) == expected
     assert bool(ways_of(topics)) == bool(expected)
 
 
 def test_what_was_not_told_or_not_explored_is_not_spoken_of() -> None:
     assert ways_to_loss(ways_of(kind((4, 4))))
-    assert not ways_of(kind((4, 4), open=(MIN_INSYNC,)))
+    assert not ways_of(attrs.evolve(kind((4, 4)), open=(MIN_INSYNC,)))
     assert not ways_of(kind((4, 4), replicas=5))
     assert not ways_of(kind((4, 4), replicas=1, minimum=1))
 

@@ -35,14 +35,30 @@ def agrees(done: ConformanceResult) -> None:
     assert not done.cannot
 
 
-def is_found(mistake: Mistake, kafka: Kafka, folder: Path) -> None:
-    """The mistake is found, and where it is found Kafka as it is agrees with the model."""
+def is_found(mistake: Mistake, kafka: Kafka, folder: Path, walks: int | None) -> None:
+    """The mistake is found by so many walks, or along every edge, and there Kafka as it is agrees with the model."""
     instance = Instance(design_named(mistake.design), dict(mistake.bounds))
     wrong = kafka.command(before=[plant(kafka, mistake, folder)])
-    walks = 600 if mistake.bounds == THREE_VOTERS or mistake.design != "kraft" else None
     first = Limits(stop_at_first=True, walks=walks, walk_length=80, seed=1)
     (difference,) = conform(instance, wrong, first, patience=300.0).differences
     assert agrees_there(instance, kafka.command(), difference, patience=300.0), difference
+
+
+def ends_as_on_the_page(design: str, kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command of docs/kraft-classes.md for the design, of this release, ends with the line that stands there."""
+    page = (TOP / "docs" / "kraft-classes.md").read_text(encoding="utf-8")
+    command, _, rest = page.partition(f"    $ insync conform {design} ")[2].partition("\n")
+    assert kafka.release in command
+    assert main(["conform", design, *command.split(), "--plain"]) == 0
+    line = next(line.strip() for line in rest.splitlines() if line.startswith("    insync conform"))
+    assert capsys.readouterr().out.splitlines()[-1] == line
+
+
+def is_of_another_family(word: str, designs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """That part of Kafka is not driven along a partition: its answers would be taken for nonsense."""
+    assert main(["conform", "kip-966", "--sut", word, "--replicas", "2"]) == Exit.USAGE
+    sentence = f"--sut {word} is driven along designs as {designs}, and kip-966 is of another family"
+    assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -57,7 +73,7 @@ def test_every_edge_of_the_smallest_bounds_in_both_directions(newest_raft: Kafka
 def test_each_mistake_in_kafkas_raft_is_found_where_kafka_agrees(
     mistake: Mistake, newest_raft: Kafka, tmp_path: Path
 ) -> None:
-    is_found(mistake, newest_raft, tmp_path)
+    is_found(mistake, newest_raft, tmp_path, 600 if mistake.bounds == THREE_VOTERS else None)
 
 
 @pytest.mark.slow
@@ -79,10 +95,7 @@ def test_walks_of_three_voters_agree(newest_raft: Kafka) -> None:
 
 
 def test_the_quorum_is_not_driven_along_a_partition(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its answers would be taken for nonsense."""
-    assert main(["conform", "kip-966", "--sut", "kafka-raft", "--replicas", "2"]) == Exit.USAGE
-    sentence = "--sut kafka-raft is driven along designs as kraft, and kip-966 is of another family"
-    assert sentence in capsys.readouterr().err
+    is_of_another_family("kafka-raft", "kraft", capsys)
 
 
 def test_the_quorum_is_driven_in_every_pinned_release() -> None:
@@ -97,9 +110,4 @@ def test_a_resigned_leader_is_an_obstacle_as_the_page_says(
 ) -> None:
     """KAFKA-20895, by the command of docs/kraft-classes.md and with its last line."""
     monkeypatch.chdir(TOP)
-    page = (TOP / "docs" / "kraft-classes.md").read_text(encoding="utf-8")
-    command, _, rest = page.partition("    $ insync conform kafka-20895 ")[2].partition("\n")
-    assert newest_raft.release in command
-    assert main(["conform", "kafka-20895", *command.split(), "--plain"]) == 0
-    line = next(line.strip() for line in rest.splitlines() if line.startswith("    insync conform"))
-    assert capsys.readouterr().out.splitlines()[-1] == line
+    ends_as_on_the_page("kafka-20895", newest_raft, capsys)

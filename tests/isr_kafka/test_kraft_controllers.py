@@ -6,10 +6,8 @@ Without these, the model could say something of controllers that Kafka's own do 
 from pathlib import Path
 
 import pytest
-from tests.isr_kafka.test_kraft_classes import TOP, is_found
+from tests.isr_kafka.test_kraft_classes import TOP, ends_as_on_the_page, is_found, is_of_another_family
 
-from insync_cli.exits import Exit
-from insync_cli.main import main
 from insync_cli.registry import design_named
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import ConformanceResult, Limits
@@ -47,7 +45,7 @@ def test_walks_with_a_lost_disk_agree(newest_controllers: Kafka) -> None:
 def test_each_mistake_in_kafkas_controllers_is_found_where_kafka_agrees(
     mistake: Mistake, newest_controllers: Kafka, tmp_path: Path
 ) -> None:
-    is_found(mistake, newest_controllers, tmp_path)
+    is_found(mistake, newest_controllers, tmp_path, 600)
 
 
 @pytest.mark.slow
@@ -56,19 +54,11 @@ def test_a_lost_disk_takes_an_acknowledged_record_as_the_page_says(
 ) -> None:
     """KAFKA-14077 for a partition, by the command of docs/kraft-classes.md and with its last line."""
     monkeypatch.chdir(TOP)
-    page = (TOP / "docs" / "kraft-classes.md").read_text(encoding="utf-8")
-    command, _, rest = page.partition("    $ insync conform kraft-controllers-static ")[2].partition("\n")
-    assert newest_controllers.release in command
-    assert main(["conform", "kraft-controllers-static", *command.split(), "--plain"]) == 0
-    line = next(line.strip() for line in rest.splitlines() if line.startswith("    insync conform"))
-    assert capsys.readouterr().out.splitlines()[-1] == line
+    ends_as_on_the_page("kraft-controllers-static", newest_controllers, capsys)
 
 
 def test_controllers_are_not_driven_along_a_partition(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their answers would be taken for nonsense."""
-    assert main(["conform", "kip-966", "--sut", "kafka-controllers", "--replicas", "2"]) == Exit.USAGE
-    sentence = "--sut kafka-controllers is driven along designs as kraft-controllers, and kip-966 is of another family"
-    assert sentence in capsys.readouterr().err
+    is_of_another_family("kafka-controllers", "kraft-controllers", capsys)
 
 
 def test_controllers_are_driven_since_kafka_4_0() -> None:

@@ -18,6 +18,7 @@ from isr_check.engine import Limits, Verdict
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, decide
 from isr_check.smt.strategy import Strategy
 from isr_lang import Bool, Design, Instance, Value, define
+from isr_lang.override import DefinitionFunction
 from kraft_protocol.abstract_quorum import ABSTRACT_QUORUM, AbstractQuorum, Position, Term, end, is_majority
 from kraft_protocol.proof import FIXED_CONSTANTS, FOLLOWS, INVARIANT, OPEN, PROMISES
 from kraft_protocol.state import Voter
@@ -123,8 +124,8 @@ def commits_any_epoch(s: AbstractQuorum, r: Voter, n: Position) -> Bool:
     return (n > 0) & (n <= own.length()) & is_majority(holders)
 
 
-def changed(**definitions: object) -> Design:
-    return ABSTRACT_QUORUM.replacing("changed", "A quorum without a rule", because="It is a mistake.", **definitions)  # type: ignore[arg-type]
+def changed(**definitions: DefinitionFunction) -> Design:
+    return ABSTRACT_QUORUM.replacing("changed", "A quorum without a rule", because="It is a mistake.", **definitions)
 
 
 MISTAKES = [

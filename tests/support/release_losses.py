@@ -6,10 +6,9 @@ its answer is UNKNOWN.
 
 import time
 
-from isr_audit.answers import Answer, write_table
+from isr_audit.answers import Answer, engine_of, write_table
 from isr_audit.release_losses import TABLE, questions, release_answers
 from isr_check.engine import Limits, Verdict, silent
-from isr_check.native import explore
 
 SECONDS, STATES = 300.0, 60_000_000
 
@@ -20,10 +19,7 @@ def main() -> None:
         if any(a.question == asked for a in known):
             continue
         began = time.monotonic()
-        limits = Limits(STATES, SECONDS)
-        found = explore(
-            asked.instance(), (asked.promise,), limits, silent, symmetry=asked.symmetric, reduction=asked.reduction
-        )
+        found = engine_of(asked)(asked.instance(), (asked.promise,), Limits(STATES, SECONDS), silent)
         finding = found.finding(asked.promise)
         verdict = Verdict.UNKNOWN if finding.verdict is Verdict.BUDGETED else finding.verdict
         path = finding.path if verdict is Verdict.VIOLATED else None

@@ -13,7 +13,6 @@ from insync_cli.terminal import write_text
 from insync_cli.view.pages import roomier
 from insync_cli.view.remedy import mender, remedy
 from isr_audit.audit import MAY_BE_LOST, SURVIVES, Row
-from isr_audit.release_losses import ways_of, ways_to_loss
 from isr_check.reference import Evaluator
 from isr_trace.itf import itf_text
 from isr_visual.document import Model, document
@@ -143,15 +142,14 @@ def _row(row: Row, n: int, links: dict[str, str]) -> str:
 
 def _ways(row: Row) -> Iterator[str]:
     """What else loses a record of these topics on Kafka as it is released."""
-    ways = ways_of(row.kind, row.topics)
-    for text in audit_text.ways_title(row.kind, ways):
+    for text in audit_text.ways_title(row):
         yield f"<p>{escape(text)}:</p>"
     told = (
-        f"{escape(audit_text.way_text(row.kind, way))}<br><code>{escape(way.answer.command)}</code>"
-        for way in ways_to_loss(ways)
+        f"{escape(audit_text.way_text(row, way))}<br><code>{escape(way.answer.command)}</code>"
+        for way in row.ways_to_loss
     )
     yield items(told, text=False)
-    yield from (f"<p>{escape(text)}</p>" for text in audit_text.ways_rest(ways))
+    yield from (f"<p>{escape(text)}</p>" for text in audit_text.ways_rest(row))
 
 
 def _loss(row: Row, line: Line, same: Sequence[Line], links: dict[str, str]) -> str:

@@ -17,7 +17,6 @@ from isr_audit.audit import MAY_BE_LOST
 from isr_audit.cluster import RETENTION
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import NOTHING
-from isr_audit.release_losses import ways_of, ways_to_loss
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,9 +142,7 @@ def foot_lines(audit: Audit) -> list[str]:
     if audit.bugs:
         release = f" --kafka {audit.runs.version}" if audit.runs.release is not None else ""
         ways = count(len(audit.bugs), "known bug")
-        by_topic = (
-            "; by topic: --details" if any(ways_to_loss(ways_of(row.kind, row.topics)) for row in audit.rows) else ""
-        )
+        by_topic = "; by topic: --details" if any(row.ways_to_loss for row in audit.rows) else ""
         lines.append(f"{ways} may lose acknowledged records here: insync bugs{release}{by_topic}")
     racks = "" if audit_text.judges_racks(audit) else ", racks"
     return [*filter(None, lines), f"Not judged: {audit_text.NOT_JUDGED}{racks}.", HINT]

@@ -18,7 +18,6 @@ from isr_audit.changes import ELR
 from isr_audit.cluster import FLUSH, MIN_INSYNC, UNCLEAN
 from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, DISK, NOTHING, POWER
-from isr_audit.release_losses import design_of, ways_of, ways_to_loss
 from isr_audit.releases import Running
 from isr_audit.report import Audit
 from isr_check.engine import Verdict
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from isr_audit.answers import Answer
     from isr_audit.audit import Change
     from isr_audit.cluster import Partition
-    from isr_audit.kinds import Kind
     from isr_audit.release_losses import Way
     from isr_trace.trace import Trace
 
@@ -335,37 +333,35 @@ def show_loss(out: Console, row: Row, line: Line, same: Sequence[Line]) -> None:
 
 def show_ways(out: Console, row: Row) -> None:
     """What else loses a record of these topics on Kafka as it is released."""
-    ways = ways_of(row.kind, row.topics)
-    for text in ways_title(row.kind, ways):
+    for text in ways_title(row):
         terminal.print_wrapped(out, text, 2)
-    for way in ways_to_loss(ways):
-        terminal.print_wrapped(out, f"- {way_text(row.kind, way)}", 4)
+    for way in row.ways_to_loss:
+        terminal.print_wrapped(out, f"- {way_text(row, way)}", 4)
         out.print(f"      $ {way.answer.command}", style="dim", soft_wrap=True)
-    for text in ways_rest(ways):
+    for text in ways_rest(row):
         terminal.print_wrapped(out, text, 2)
 
 
-def ways_title(kind: Kind, ways: Sequence[Way]) -> list[str]:
+def ways_title(row: Row) -> list[str]:
     """What the list of ways is about; nothing where there is none."""
-    if not ways_to_loss(ways):
+    if not row.ways_to_loss:
         return []
-    return [
-        f"Kafka as it is released (design {design_of(kind)}) loses a record of such a topic, though no broker fails, if"
-    ]
+    design = row.ways_to_loss[0].answer.question.design
+    return [f"Kafka as it is released (design {design}) loses a record of such a topic, though no broker fails, if"]
 
 
-def way_text(kind: Kind, way: Way) -> str:
+def way_text(row: Row, way: Way) -> str:
     """What is done, in how many steps a record is lost, and the bug of this release that it shows."""
-    runs = Running(kind.release, kind.design)
+    runs = Running(row.kind.release, row.kind.design)
     known = [bug for bug in bugs() if bug.name == way.deed.bug and bug.applies(runs)]
     shown = [f"as in {bug.name}: {bug.show}" for bug in known]
     return f"{way.deed.says} ({'; '.join([count(way.answer.steps or 0, 'step'), *shown])})"
 
 
-def ways_rest(ways: Sequence[Way]) -> list[str]:
+def ways_rest(row: Row) -> list[str]:
     """The deeds by which no way was found, and those that were not decided."""
-    none = [way.deed.says for way in ways if way.answer.verdict == Verdict.HOLDS]
-    undecided = [way.deed.says for way in ways if way.answer.verdict == Verdict.UNKNOWN]
+    none = [way.deed.says for way in row.ways if way.answer.verdict == Verdict.HOLDS]
+    undecided = [way.deed.says for way in row.ways if way.answer.verdict == Verdict.UNKNOWN]
     said = [f"No way was found, within small bounds, if {'; if '.join(none)}."] if none else []
     return [*said, *([f"Not decided: if {'; if '.join(undecided)}."] if undecided else [])]
 
@@ -471,12 +467,11 @@ def markdown(audit: Audit) -> str:
 
 def markdown_ways(row: Row) -> Iterator[str]:
     """What else loses a record of these topics on Kafka as it is released."""
-    ways = ways_of(row.kind, row.topics)
-    for text in ways_title(row.kind, ways):
+    for text in ways_title(row):
         yield from ("", f"{text}:", "")
-    for way in ways_to_loss(ways):
-        yield from (f"- {way_text(row.kind, way)}", "", f"        {way.answer.command}", "")
-    for text in ways_rest(ways):
+    for way in row.ways_to_loss:
+        yield from (f"- {way_text(row, way)}", "", f"        {way.answer.command}", "")
+    for text in ways_rest(row):
         yield from ("", text)
 
 
@@ -579,7 +574,7 @@ def row_entry(row: Row) -> dict[str, object]:
         "racks": [attrs.asdict(loss) for loss in row.racks],
         "refusal": run_entry(row.refusal),
         "answers": [line_entry(line, example_of(row)) for line in row.lines],
-        "as_released": [way_entry(way) for way in ways_of(row.kind, row.topics)],
+        "as_released": [way_entry(way) for way in row.ways],
     }
 
 

@@ -1,4 +1,4 @@
-"""The inductive invariant, last part: people work at a cluster, within the envelope.
+"""The inductive invariant, last part: people work at a cluster, also within the envelope.
 
 The state of what people do (isr_protocol.designs.releases) has a variable that the invariant does not know otherwise:
 the fewest logs that an acknowledgement has taken.

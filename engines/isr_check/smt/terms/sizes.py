@@ -136,15 +136,14 @@ class Sizes:
         every = logic.plus(shapes.bounds(a.of)[1], 1)
         truths = [or_(at_most(logic.plus(a.number, b.number), every), both)]
         if outer:
-            truths += [self._only_in(x, y, outer) for x, y in ((a, b), (b, a))]
+            truths += [or_(at_most(x.number, y.number), self._only_in(x, y, outer)) for x, y in ((a, b), (b, a))]
         patterns = [x.number for x in (a, b) if x.outer]
         return _parts([logic.forall_at(outer, truth, *patterns) for truth in truths])
 
-    def _only_in(self, a: Size, b: Size, outer: Sequence[Term]) -> Truth:
-        """The first is not larger than the second, or has a member that the second lacks."""
+    def _only_in(self, a: Size, b: Size, outer: Sequence[Term] = ()) -> Truth:
+        """The first has a member, for which there is a name, that the second lacks."""
         w = logic.int_symbol(self.shapes.fresh("only_in"), outer)
-        only = and_(self.shapes.inside(a.of, w), a.members.has(w), not_(b.members.has(w)))
-        return or_(at_most(a.number, b.number), only)
+        return and_(self.shapes.inside(a.of, w), a.members.has(w), not_(b.members.has(w)))
 
     def _about(self, a: Size) -> list[Term]:
         shapes = self.shapes
@@ -160,8 +159,7 @@ class Sizes:
     def _comparison(self, a: Size, b: Size) -> list[Term]:
         if a.of != b.of:
             return []
-        w = logic.int_symbol(self.shapes.fresh("only_in"))
-        only = and_(self.shapes.inside(a.of, w), a.members.has(w), not_(b.members.has(w)))
+        only = self._only_in(a, b)
         return _parts([or_(at_most(a.number, b.number), only), or_(self._part_and_whole(a, b), only)])
 
     def _part_and_whole(self, a: Size, b: Size) -> Truth:
