@@ -256,7 +256,8 @@ KAFKA_15665 = KAFKA_19975.replacing(
 
 REASSIGNED_BY_ADDED = KAFKA_19975.replacing(
     "reassigned-by-added",
-    "kafka-19975 where all target replicas have to be in sync only if there will be fewer, as in Kafka 4.3",
+    "kafka-19975 where all target replicas have to be in sync only if there will be fewer, as in Kafka 4.3;"
+    " its ELR loses who is removed, and that of Kafka 4.3 does not (kafka-4.4)",
     because="as many come as go, and who comes is in sync, so the ISR does not shrink.",
     completes=completes_with_added_or_all,
 )
