@@ -31,13 +31,16 @@ END: Final = "<!-- until here. -->\n"
 
 @attrs.frozen
 class Report:
-    """The number in Kafka's JIRA, and the command that finds it."""
+    """The number in Kafka's JIRA, and the command that finds it; `lasting`: the promise is of what comes to pass."""
 
     numbers: str
     words: str
+    lasting: bool = False
 
     def command(self) -> list[str]:
-        return ["check", *shlex.split(self.words), "--symmetry", "on"]
+        """A cycle of states is looked for among states, and all else among orbits."""
+        words = shlex.split(self.words)
+        return ["check", *words, *(("--liveness", "on") if self.lasting else ("--symmetry", "on"))]
 
 
 REPORTS: Final = (
@@ -46,12 +49,16 @@ REPORTS: Final = (
     Report("12181, 14077", "kafka-14077 --property one-leader-per-epoch"),
     Report("12460", "kafka-12460 --property watermark-within-log"),
     Report("12619", "kafka-12619 --property leaders-complete --reduction on"),
+    Report("13104", "kafka-13104 --property leaders-have-not-given-up"),
+    Report("13959", "kafka-13959 --property living-brokers-are-unfenced", lasting=True),
     Report("14154", "kafka-14154 --property no-leader-is-stuck"),
+    Report("15345", "kafka-15345 --property decisions-follow-a-commit"),
     Report("16530", "kafka-16530 --property committed-by-majority"),
     Report("16531", "kafka-16531 --property only-a-majority-suffices"),
     Report("17426", "kafka-17426 --property one-leader-per-epoch"),
     Report("17608", "kafka-17608 --property deposed-find-a-snapshot"),
     Report("18138", "kafka-18138 --property stopped-brokers-have-sessions"),
+    Report("19130", "kafka-19130 --property fenced-brokers-may-register"),
     Report("19850", "kafka-19850 --property removed-voter-stays-out"),
     Report("20839", "kafka-20839 --property metadata-begin-with-the-bootstrap"),
     Report("20895", "kafka-20895 --property resigned-leader-is-no-obstacle"),

@@ -22,9 +22,15 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from controller_protocol.designs import sessions
 
     yield sessions.DESIGNS
+    from controller_protocol.designs import busy_log
+
+    yield busy_log.DESIGNS
     from controller_protocol.designs import activation
 
     yield activation.DESIGNS
+    from controller_protocol.designs import renouncing
+
+    yield renouncing.DESIGNS
     from kraft_protocol import abstract_quorum
 
     yield abstract_quorum.DESIGNS

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 def _premises() -> Mapping[str, Property]:
     """By the name of each promise of any design what it speaks about."""
-    from controller_protocol.designs import activation, one_controller, sessions
+    from controller_protocol.designs import activation, one_controller, renouncing, sessions
     from controller_protocol.promises import PREMISES
 
-    return {**PREMISES, **sessions.PREMISES, **one_controller.PREMISES, **activation.PREMISES}
+    own = (sessions.PREMISES, one_controller.PREMISES, activation.PREMISES, renouncing.PREMISES)
+    return {name: premise for premises in (PREMISES, *own) for name, premise in premises.items()}
 
 
 class Controllers(Family):

@@ -77,6 +77,13 @@ def last(s: State, c: Voter) -> Position:
 
 
 @define
+def has_committed_in_term(s: AbstractQuorum, c: Voter) -> Bool:
+    """The voter leads, and knows that a record of its epoch is committed."""
+    known = s.quorum_end[c]
+    return s.quorum_leaders.has(c) & (known > 0) & (s.quorum_log[c][known - 1] == s.term[c])
+
+
+@define
 def is_active(s: AbstractQuorum, c: Voter) -> Bool:
     """The controller has claimed: it leads, and knows that a record of its epoch is committed.
 
@@ -84,8 +91,7 @@ def is_active(s: AbstractQuorum, c: Voter) -> Bool:
     (KafkaRaftClient.ListenerContext.maybeFireLeaderChange),
     upon which QuorumController.claim makes it active.
     """
-    known = s.quorum_end[c]
-    return s.quorum_leaders.has(c) & (known > 0) & (s.quorum_log[c][known - 1] == s.term[c])
+    return has_committed_in_term(s, c)
 
 
 @define

@@ -26,21 +26,25 @@ Bounds = Mapping[str, Value]
 SMALL: Bounds = {"crashes": 0, "lost_disks": 0, "metadata_log": 3, "isr_changes": 1}
 """Two replicas and three controllers: a change of the metadata, and a second controller that is elected."""
 CRASH: Bounds = {**SMALL, "crashes": 1, "lost_disks": 1}
-
-
+SESSION: Bounds = {"voters": 2, "crashes": 0, "sessions_lost": 1, "metadata_log": 4, "isr_changes": 2}
+"""A living broker is fenced, and two controllers."""
 TERMS: Bounds = {"voters": 3, "terms": 3, "metadata_log": 4}
 """Three elections, and of the quorum alone."""
 
 
 def explored(design: Design, bounds: Bounds, names: tuple[str, ...] = (), steps: int | None = None) -> Exploration:
-    """All states within the bounds, or all of so many steps, one for all that differ in names only."""
+    """All states within the bounds, or all of so many steps, one for all that differ in names only.
+
+    A promise of what comes to pass is asked of all states, and each is one.
+    """
     depth = [0]
+    lasting = any(p.kind == "eventually" and p.name in names for p in design.properties)
 
     def notes_depth(progress: Progress) -> None:
         depth[0] = progress.depth
 
-    limits = Limits(stop=lambda: steps is not None and depth[0] > steps)
-    return native.explore(Instance(design, bounds), names, limits, notes_depth, symmetry=True)
+    limits = Limits(stop=lambda: steps is not None and depth[0] > steps and not lasting)
+    return native.explore(Instance(design, bounds), names, limits, notes_depth, symmetry=not lasting)
 
 
 def broken(exploration: Exploration) -> set[str]:
@@ -68,7 +72,10 @@ def test_they_keep_them_while_a_broker_crashes_and_returns() -> None:
 
 @attrs.frozen
 class Mistake:
-    """A design that breaks a promise within these bounds, in so many steps, and not in fewer; and one that does not."""
+    """A design that breaks a promise within these bounds, in so many steps, and not in fewer; and one that does not.
+
+    Of a promise of what comes to pass they are the steps to the loop and around it.
+    """
 
     design: str
     promise: str
@@ -82,6 +89,10 @@ MISTAKES = (
     Mistake("kraft-controllers-static", "acked-survives", 14, CRASH, "kraft-controllers-853", {"dynamic": True}),
     Mistake("kafka-14154", "no-leader-is-stuck", 10, SMALL),
     Mistake("kafka-18138", "stopped-brokers-have-sessions", 5, {**CRASH, "lost_disks": 0}, "kraft-sessions"),
+    Mistake("kafka-19130", "fenced-brokers-may-register", 6, {**CRASH, "lost_disks": 0}, "kraft-sessions"),
+    Mistake("kafka-13959", "living-brokers-are-unfenced", 6, SESSION, "kraft-busy-log"),
+    Mistake("kafka-13104", "leaders-have-not-given-up", 5, TERMS, "kraft-renouncing"),
+    Mistake("kafka-15345", "decisions-follow-a-commit", 3, TERMS, "kraft-activation"),
     Mistake("kafka-20839", "metadata-begin-with-the-bootstrap", 13, TERMS, "kraft-activation"),
     Mistake("kafka-17608", "deposed-find-a-snapshot", 8, TERMS, "kraft-activation"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from controller_protocol.state import is_active
+from controller_protocol.state import has_committed_in_term, is_active
 from isr_lang import (
     Bool,
     Choice,
@@ -26,6 +26,7 @@ from isr_lang import (
     initial,
     sometimes,
     sometimes_step,
+    step,
     var,
     when,
 )
@@ -215,6 +216,23 @@ def deposed_find_a_snapshot(s: Activation) -> Bool:
     return s.fatal_faults.is_empty()
 
 
+@step
+def decisions_follow_a_commit(old: Activation, new: Activation) -> Bool:
+    """What a controller writes, it writes when a record of its epoch is committed.
+
+    So it hears that it leads after all that was committed before (RaftClient.Listener.handleLeaderChange).
+    """
+    return forall(
+        (
+            old.quorum_leaders.has(c)
+            & old.quorum_log[c].is_prefix_of(new.quorum_log[c])
+            & (end(old, c) < end(new, c))
+            & (new.kind[c][end(old, c)] != Kind.LEADER_CHANGE)
+        ).implies(has_committed_in_term(old, c))
+        for c in Voter.all()
+    )
+
+
 @sometimes
 def metadata_are_committed(s: Activation) -> Bool:
     """Other metadata than the bootstrap are committed."""
@@ -242,6 +260,7 @@ ACTIVATION = Design(
     (
         metadata_begin_with_the_bootstrap,
         deposed_find_a_snapshot,
+        decisions_follow_a_commit,
         *QUORUM_PROMISES,
         later_leader_commits,
     ),
@@ -279,6 +298,24 @@ NO_SNAPSHOT = ACTIVATION.replacing(
 ).failing("a controller that is deposed after that has nothing to go back to.", deposed_find_a_snapshot)
 
 
+@define
+def is_active_at_once(s: Activation, c: Voter) -> Bool:
+    """A leader whose log was empty is active as soon as it has appended its LeaderChange.
+
+    Its listener was at the start of the epoch, for that is offset 0 (ListenerContext.maybeFireLeaderChange).
+    """
+    was_empty = (end(s, c) > 0) & (s.quorum_log[c][0] == s.term[c])
+    return has_committed_in_term(s, c) | (s.quorum_leaders.has(c) & was_empty)
+
+
+CLAIMS_AT_ONCE = ACTIVATION.replacing(
+    "kafka-15345",
+    "Controllers that are active as soon as they are elected, where the log is empty",
+    because="the listener had to reach the start of the epoch, and not to pass it (KAFKA-15345; before Kafka 3.6).",
+    is_active=is_active_at_once,
+).failing("the controller decides before anybody has its LeaderChange.", decisions_follow_a_commit)
+
+
 @sometimes_step
 def active_controller_is_deposed(old: Activation, new: Activation) -> Bool:
     """An active controller leads no more."""
@@ -288,7 +325,8 @@ def active_controller_is_deposed(old: Activation, new: Activation) -> Bool:
 PREMISES: Mapping[str, Property] = {
     metadata_begin_with_the_bootstrap.name: metadata_are_committed,
     deposed_find_a_snapshot.name: active_controller_is_deposed,
+    decisions_follow_a_commit.name: metadata_are_committed,
 }
 """By the name of the promise: what must happen in some behaviour, or else the promise says nothing."""
 
-DESIGNS = (ACTIVATION, FLAG_OUTLIVES, NO_SNAPSHOT)
+DESIGNS = (ACTIVATION, FLAG_OUTLIVES, NO_SNAPSHOT, CLAIMS_AT_ONCE)

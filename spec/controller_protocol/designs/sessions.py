@@ -20,6 +20,8 @@ from isr_lang import (
     forall,
     initial,
     sometimes,
+    sometimes_step,
+    step,
     var,
     when,
 )
@@ -69,6 +71,27 @@ def session_begins(old: Sessions, new: Sessions, controller: Voter, r: Replica) 
 
 
 @action
+def registers_without_session(old: Sessions, new: Sessions, controller: Voter, r: Replica) -> Step:
+    """A new incarnation may register when the session of the former one is over.
+
+    DuplicateBrokerRegistrationException otherwise (ClusterControlManager.registerBroker, hasValidSession).
+    """
+    return (~old.sessions[controller].has(r),)
+
+
+@action
+def session_of_fenced_broker_ends(old: Sessions, new: Sessions, c: Voter, r: Replica) -> Step:
+    """The session of a stopped broker that is fenced already ends, and nothing is written (BrokerHeartbeatTracker)."""
+    return (
+        is_active(old, c),
+        ~old.alive.has(r),
+        replayed_metadata(old, c).fenced.has(r),
+        old.sessions[c].has(r),
+        new.sessions[c] == old.sessions[c].excluding(r),
+    )
+
+
+@action
 def controller_hears_broker(old: Sessions, new: Sessions, c: Voter, r: Replica) -> Step:
     """The heartbeat of a broker reaches an active controller."""
     return (
@@ -84,6 +107,31 @@ def stopped_brokers_have_sessions(s: Sessions) -> Bool:
     """Of every stopped broker that is not fenced each active controller has a session, so that it will be fenced."""
     return forall(
         (is_active(s, c) & ~(s.alive | replayed_metadata(s, c).fenced).has(r)).implies(s.sessions[c].has(r))
+        for c in Voter.all()
+        for r in Replica.all()
+    )
+
+
+@step
+def fenced_brokers_may_register(old: Sessions, new: Sessions) -> Bool:
+    """A controller that becomes active begins no session of a stopped broker that is fenced.
+
+    So that one may register at once, and waits for no session in which nobody has heard of it.
+    """
+    return forall(
+        (~is_active(old, c) & is_active(new, c) & ~new.alive.has(r) & replayed_metadata(new, c).fenced.has(r)).implies(
+            ~new.sessions[c].has(r)
+        )
+        for c in Voter.all()
+        for r in Replica.all()
+    )
+
+
+@sometimes_step
+def later_controller_finds_a_fenced_broker(old: Sessions, new: Sessions) -> Bool:
+    """A controller becomes active when a stopped broker is fenced."""
+    return exists(
+        ~is_active(old, c) & is_active(new, c) & ~new.alive.has(r) & replayed_metadata(new, c).fenced.has(r)
         for c in Voter.all()
         for r in Replica.all()
     )
@@ -115,9 +163,10 @@ SESSIONS = (
         controller_unfences=session_begins,
         controller_elects_returned=session_begins,
         controller_elects_last_known_leader=session_begins,
+        controller_registers=registers_without_session,
     )
-    .adding(controller_hears_broker)
-    .promising(stopped_brokers_have_sessions)
+    .adding(controller_hears_broker, session_of_fenced_broker_ends)
+    .promising(stopped_brokers_have_sessions, fenced_brokers_may_register)
 )
 
 
@@ -134,7 +183,24 @@ NO_SESSIONS = SESSIONS.replacing(
     sessions_at_claim=no_sessions_at_claim,
 ).failing("a broker that stops as the controller fails over is never fenced.", stopped_brokers_have_sessions)
 
-PREMISES: Mapping[str, Property] = {stopped_brokers_have_sessions.name: later_controller_has_a_stopped_broker}
+
+@define
+def sessions_of_all_at_claim(s: Sessions, c: Voter) -> Set[Replica]:
+    """A controller that becomes active begins a session of every broker, fenced or not."""
+    return Replica.all()
+
+
+SESSIONS_OF_ALL = SESSIONS.replacing(
+    "kafka-19130",
+    "Controllers that become active with a session of every broker, of fenced ones, too",
+    because="the mend of KAFKA-18138 began a session of every broker (KAFKA-19130; Kafka 4.0).",
+    sessions_at_claim=sessions_of_all_at_claim,
+).failing("a broker that is fenced may not register until that session is over.", fenced_brokers_may_register)
+
+PREMISES: Mapping[str, Property] = {
+    stopped_brokers_have_sessions.name: later_controller_has_a_stopped_broker,
+    fenced_brokers_may_register.name: later_controller_finds_a_fenced_broker,
+}
 """By the name of the promise: what must happen in some behaviour, or else the promise says nothing."""
 
-DESIGNS = (SESSIONS, NO_SESSIONS)
+DESIGNS = (SESSIONS, NO_SESSIONS, SESSIONS_OF_ALL)
