@@ -65,6 +65,12 @@ class InSyncReplicas(Family):
 
         return noticing_constants(design, constants, tuple(promises), whatever_it_takes=whatever_it_takes)
 
+    def is_large(self, instance: Instance) -> bool:
+        """Where people work beside the faults, or a message comes twice or late."""
+        from isr_protocol.promises.room import operations_of
+
+        return any(instance.constants[name] for name in operations_of(instance.design))
+
     def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
         from isr_protocol.promises.worth import premises
 

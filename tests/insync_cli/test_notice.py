@@ -180,6 +180,9 @@ def test_the_line_says_in_which_design_mistakes_were_tried(design: Design, start
         ("kip-966 --crashes 1 --lossy-crashes 1 --engine reference", (False, False)),
         ("kip-966 --crashes 1 --lossy-crashes 1 --simulate 3", (False, False)),
         ("kip-966 --log 1 --records 1", (False, False)),
+        ("kafka-4.4 --log 1 --records 1 --reassignments 1 --isr-changes 1 --epochs 1", (True, True)),
+        ("kafka-4.4 --log 1 --records 1 --reassignments 1 --isr-changes 1 --epochs 1 --symmetry off", (False, True)),
+        ("kafka-4.4 --log 1 --records 1 --reassignments 0 --isr-changes 1 --epochs 1", (False, False)),
     ],
 )
 def test_bounds_that_follow_faults_are_explored_by_orbits_too(command: str, fewer: tuple[bool, bool]) -> None:

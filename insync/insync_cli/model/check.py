@@ -78,8 +78,8 @@ class Question:
     liveness: bool
     grown_bounds: tuple[str, ...] = ()
     """Bounds that were not given, and are larger than it takes for the faults, to notice known mistakes."""
-    is_larger: bool = False
-    """Whether a bound that was not given is larger than the design's own, for mistakes, faults or settings."""
+    is_large: bool = False
+    """Whether a bound that was not given is larger than the design's own, or the family calls the model large."""
 
     @property
     def requested_properties(self) -> tuple[str, ...]:
@@ -177,10 +177,10 @@ def question_of(invocation: Options) -> Question:
     if may_grow(invocation):
         names = (*named_properties, *expected) if named_properties else (*registry.property_names(design),)
         instance, grown = registry.instance_that_notices(design, constants, names)
-        is_larger = instance.constants != check_constants(design, constants)
+        is_large = instance.constants != check_constants(design, constants) or family_of(design).is_large(instance)
     else:
-        instance, grown, is_larger = registry.instance_with_room(design, constants), (), False
-    return Question(instance, named_properties, expected, invocation.deadlock, invocation.liveness, grown, is_larger)
+        instance, grown, is_large = registry.instance_with_room(design, constants), (), False
+    return Question(instance, named_properties, expected, invocation.deadlock, invocation.liveness, grown, is_large)
 
 
 def may_grow(invocation: Options) -> bool:
@@ -196,9 +196,9 @@ def may_grow(invocation: Options) -> bool:
 
 
 def exploring_for(question: Question, exploring: exploration.Exploring) -> exploration.Exploring:
-    """As asked; where bounds are larger than a design's own by themselves, one state of each orbit and of each kind,
-    unless somebody says otherwise."""
-    large, fewer = exploring.large, question.is_larger
+    """As asked; where bounds are larger than a design's own by themselves, or the model is large, one state of each
+    orbit and of each kind, unless somebody says otherwise."""
+    large, fewer = exploring.large, question.is_large
     symmetry = fewer and has_orbits(question) if large.symmetry is None else large.symmetry
     reduction = fewer if large.reduction is None else large.reduction
     return attrs.evolve(exploring, large=attrs.evolve(large, symmetry=symmetry, reduction=reduction))

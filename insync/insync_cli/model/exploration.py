@@ -51,7 +51,8 @@ class Large:
     """For models that are too large to be explored plainly."""
 
     symmetry: bool | None = switch(
-        "one state of each orbit (without it: off, or on where bounds not given are larger than the design's)"
+        "one state of each orbit (without it: off, or on where bounds not given are larger than the design's, or where "
+        "people work beside the faults)"
     )
     reduction: bool | None = switch(
         "one state for all that differ in what makes no difference later (without it: as symmetry)"
