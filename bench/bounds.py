@@ -135,13 +135,18 @@ def check(
     design: Design, constants: Mapping[str, Value], states: int, seconds: float, left_out: Sequence[str] = ()
 ) -> Answer:
     """`insync check` of the design at these constants without some of its actions, in a process of its own."""
+    named = [word for name in promises_of(design) for word in ("--property", name)]
+    fewer = [*FEWER, *(word for action in left_out for word in ("--without", action))]
+    return run_check(design, [*words_of(constants), *fewer, *named], states, seconds)
+
+
+def run_check(design: Design, options: Sequence[str], states: int, seconds: float) -> Answer:
+    """`insync check` of the design with these options, in a process of its own."""
     promises = promises_of(design)
     limits = ["--max-states", str(states), "--max-seconds", str(seconds), "--workers", "1", "--memory", "4G"]
     with tempfile.TemporaryDirectory(prefix="insync-bounds-") as folder:
-        fewer = [*FEWER, *(word for action in left_out for word in ("--without", action))]
-        words = ["check", design.name, *words_of(constants), *fewer, *limits, "--out", folder]
-        named = [word for name in promises for word in ("--property", name)]
-        command = [sys.executable, "-P", "-m", "insync_cli.main", *words, *named, "--quiet", "--json", "-"]
+        words = ["check", design.name, *options, *limits, "--out", folder]
+        command = [sys.executable, "-P", "-m", "insync_cli.main", *words, "--quiet", "--json", "-"]
         began = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout.startswith("{"):
