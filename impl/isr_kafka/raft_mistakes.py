@@ -15,11 +15,23 @@ TWO: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 1, "writes": 0
 TWO_EPOCHS: Final[Mapping[str, int]] = {"voters": 2, "epochs": 2, "log": 2, "writes": 1}
 THREE_VOTERS: Final[Mapping[str, int]] = {"voters": 3, "epochs": 2, "log": 2, "writes": 1, "restarts": 1}
 """By walks: with two voters a follower hears of nobody but its leader, and no two logs part."""
+CHANGE: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 2}
+SNAPSHOT: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 3, "snapshots": 1}
+JOINER: Final[Mapping[str, int]] = {"voters": 3, "epochs": 1, "log": 2, "joiners": 1}
+"""By walks."""
+TRUNCATION: Final[Mapping[str, int]] = {"voters": 3, "epochs": 2, "log": 3}
+"""By walks."""
 
 
-def _mistake(name: str, method: str, answers: str, says: str, bounds: Mapping[str, int] = TWO) -> Mistake:
+def _mistake(
+    name: str, method: str, answers: str, says: str, bounds: Mapping[str, int] = TWO, design: str = "kraft"
+) -> Mistake:
     type_name, _, of_type = method.rpartition(".")
-    return Mistake(name, f"{RAFT}.{type_name}", of_type, answers, says, bounds, "kraft")
+    return Mistake(name, f"{RAFT}.{type_name}", of_type, answers, says, bounds, design)
+
+
+def _of_voters(name: str, method: str, answers: str, says: str, bounds: Mapping[str, int] = CHANGE) -> Mistake:
+    return _mistake(name, method, answers, says, bounds, "kraft-853")
 
 
 MISTAKES: Final = (
@@ -71,4 +83,45 @@ MISTAKES: Final = (
         "a follower keeps records that its leader does not have",
         THREE_VOTERS,
     ),
+    _of_voters(
+        "adds-who-lags",
+        "LeaderState.isReplicaCaughtUp",
+        "true",
+        "a leader adds a node that has not caught up with it",
+        JOINER,
+    ),
+    _of_voters(
+        "removed-leader-stays",
+        "internals.RemoveVoterHandler.highWatermarkUpdated",
+        "nothing",
+        "a leader that has removed itself does not resign when that is committed (rule 13)",
+    ),
+    _of_voters(
+        "former-voters-count",
+        "LeaderState.updateVoterAndObserverStates",
+        "nothing",
+        "a leader counts the voters that it had before (rule 11)",
+    ),
+    _of_voters(
+        "removed-voter-stands",
+        "VoterSet.isVoter",
+        "true",
+        "a node that is no voter stands for election",
+    ),
+    _of_voters(
+        "voters-not-taken-back",
+        "internals.VoterSetHistory.truncateNewEntries",
+        "nothing",
+        "a follower that has truncated a record with voters keeps these (rule 11)",
+        TRUNCATION,
+    ),
+    _of_voters(
+        "snapshot-not-fetched",
+        "FollowerState.setFetchingSnapshot",
+        "nothing",
+        "a follower whose log ends before the leader's begins does not fetch the snapshot",
+        SNAPSHOT,
+    ),
 )
+BY_WALKS: Final = (THREE_VOTERS, JOINER, TRUNCATION)
+"""Bounds along which not every edge is driven."""

@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 
+from isr_kafka import known_raft_differences
 from isr_kafka.compile import BRANCHES, build, order
 from isr_kafka.jars import RELEASES, classpath, jars, no_such_release, release_of
 from isr_kafka.known_differences import Explain, explain_in
@@ -42,7 +43,8 @@ class Part:
 
     `folders`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
-    of a release, None where nothing is. `budgets_without_steps`: budgets of designs for which it has no steps.
+    of a release, None where nothing is, and `page` tells of them. `budgets_without_steps`: budgets of designs for which
+    it has no steps.
     """
 
     word: str
@@ -52,11 +54,20 @@ class Part:
     releases: tuple[str, ...]
     explain_in: Callable[[str], Explain] | None = None
     budgets_without_steps: tuple[str, ...] = ()
+    page: str = "docs/kafka-classes.md"
 
 
 OLD_IMAGES: Final = ("old_metadata", "snapshots_loaded")
 PARTITION: Final = Part("kafka", ("main",), "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in, OLD_IMAGES)
-QUORUM: Final = Part("kafka-raft", ("raft",), "insync.raft.Main", "kraft", _releases_from("3.9.1"))
+QUORUM: Final = Part(
+    "kafka-raft",
+    ("raft",),
+    "insync.raft.Main",
+    "kraft",
+    _releases_from("3.9.1"),
+    known_raft_differences.explain_in,
+    page="docs/kraft-classes.md",
+)
 CONTROLLERS: Final = Part(
     "kafka-controllers",
     ("raft", "controllers"),

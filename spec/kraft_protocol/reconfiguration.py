@@ -2,7 +2,7 @@
 
 A voter set is a record like others. It counts as soon as it is in a log (rule 11, in `state.voter_set`). Each action is
 what an AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter comes to at the leader. What the leader refuses changes
-nothing. The ApiVersions that an AddRaftVoter waits for is left out.
+nothing. The ApiVersions that an AddRaftVoter waits for is asked and answered in the same step.
 
 The numbers in brackets are the rules that re-implementations often miss, listed in kraft_model.
 """
@@ -16,6 +16,7 @@ from kraft_protocol.state import (
     CHANGES,
     DYNAMIC,
     JOINERS,
+    Request,
     Role,
     State,
     Voter,
@@ -27,7 +28,7 @@ from kraft_protocol.state import (
     names,
     voter_set,
 )
-from kraft_protocol.voter import becomes, first_of, follower, unattached, unchanged
+from kraft_protocol.voter import becomes, first_of, follower, next_request, unattached, unchanged
 
 # Before anything happens
 
@@ -77,19 +78,30 @@ def changes_voters(old: State, new: State, leader: Voter, voters: VoterSet) -> S
 
 
 def adds_node(old: State, new: State, leader: Voter, v: Voter, may_join: Bool) -> Step:
-    """The leader appends a voter set with a node that has fetched from it, on the disk with which it fetched."""
+    """The leader appends a voter set with a node that has caught up with it, on the disk with which it fetched.
+
+    The node answers an ApiVersions, which takes the place of what the leader has asked it before.
+    LeaderState.isReplicaCaughtUp.
+    """
+    asks_no_more = next_request(old, leader, v, Request.NONE).requests
     return (
         leader != v,
         may_join,
+        old.alive.has(v),
         old.follower_end[leader][v] != NONE,
+        old.awaited_end[leader][v] == NONE,
         old.follower_directory[leader][v] == old.directory[v],
+        new.request[leader] == asks_no_more.kind,
+        new.answer[leader] == asks_no_more.answer,
+        new.answer_epoch[leader] == asks_no_more.epoch,
+        new.answer_leader[leader] == asks_no_more.leader,
         *changes_voters(old, new, leader, voter_set(old, leader).put(v, Maybe.of(old.directory[v]))),
     )
 
 
 @action
 def leader_adds_voter(old: State, new: State, r: Voter, v: Voter) -> Step:
-    """A leader adds a node that has fetched from it, and whose id is not among the voters.
+    """A leader adds a node that has caught up with it, and whose id is not among the voters.
 
     (10) Another disk of a voter has to wait until that voter was removed. AddVoterHandler.
     """

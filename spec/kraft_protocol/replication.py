@@ -134,6 +134,17 @@ def is_heard(old: State, leader: Voter, f: Voter) -> Bool:
     return ~DYNAMIC | (entry == NONE) | names(entry, old.directory[f])
 
 
+def awaited_end_after_fetch(old: State, leader: Voter, f: Voter) -> Maybe[Offset]:
+    """Where the follower has to fetch next to have caught up; none if it has, now or before.
+
+    It has at the leader's end, or at what was that when it fetched last. LeaderState.ReplicaState.updateFollowerState.
+    """
+    end, awaited = log_end(old, f), old.awaited_end[leader][f]
+    is_known = (old.follower_end[leader][f] != NONE) & (old.follower_directory[leader][f] == old.directory[f])
+    caught_up = (log_end(old, leader) <= end) | (is_known & (awaited.or_else(0) <= end))
+    return when(caught_up, blank(awaited), Maybe.of(log_end(old, leader)))
+
+
 @define
 def is_removed(s: State, leader: Voter, up_to: Offset) -> Bool:
     """(13) The leader is not in its voter set, and that is committed with the records before this offset."""
@@ -175,6 +186,7 @@ def leader_answers_fetch(old: State, new: State, r: Voter, f: Voter) -> Step:
     heard = fits & is_heard(old, r, f)
     ends = when(heard, old.follower_end[r].put(f, Maybe.of(end)), old.follower_end[r])
     directories = when(heard, old.follower_directory[r].put(f, old.directory[f]), old.follower_directory[r])
+    awaited_ends = when(heard, old.awaited_end[r].put(f, awaited_end_after_fetch(old, r, f)), old.awaited_end[r])
     up_to = majority_end(old, r, Acknowledgements(voter_set(old, r), log_end(old, r), ends, directories))
     commits_more = fits & may_commit(old, r, up_to) & (was.or_else(0) < up_to)
     watermark = when(commits_more, Maybe.of(up_to), was)
@@ -189,7 +201,13 @@ def leader_answers_fetch(old: State, new: State, r: Voter, f: Voter) -> Step:
         when(diverges, end_of_epoch(old, r, last_epoch(old, f)), when(snapshot, start, blank(start))),
         when(leader_of_epoch, watermark, blank(was)),
     )
-    n = attrs.evolve(unchanged(old, r), follower_end=ends, follower_directory=directories, high_watermark=watermark)
+    n = attrs.evolve(
+        unchanged(old, r),
+        follower_end=ends,
+        follower_directory=directories,
+        awaited_end=awaited_ends,
+        high_watermark=watermark,
+    )
     n = choice(commits_more & is_removed(old, r, up_to), resigned(old, r), n)
     return (
         *arrives(old, f, r, Request.FETCH),

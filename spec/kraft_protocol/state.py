@@ -164,6 +164,9 @@ class State(Struct):
     follower_end: Map[Voter, Map[Voter, Maybe[Offset]]] = var("the offset at which each leader saw each follower fetch")
 
     follower_directory: Map[Voter, Map[Voter, Directory]] = var("the directory of the follower then", when=DYNAMIC)
+    awaited_end: Map[Voter, Map[Voter, Maybe[Offset]]] = var(
+        "where each follower has to fetch to have caught up with each leader once, none after that", when=CHANGES > 0
+    )
 
     # One request from each voter to each other one, and its answer.
     request: Map[Voter, Map[Voter, Request]] = var("what the first asks the second")
@@ -216,6 +219,7 @@ def empty(new: State) -> Step:
         new.rejecting == blank(new.rejecting),
         new.follower_end == blank(new.follower_end),
         new.follower_directory == blank(new.follower_directory),
+        new.awaited_end == blank(new.awaited_end),
         new.request == blank(new.request),
         new.answer == blank(new.answer),
         new.answer_epoch == blank(new.answer_epoch),
@@ -260,11 +264,21 @@ def last_epoch(s: State, r: Voter) -> Epoch:
 
 
 @define
+def has_first_voters(s: State, r: Voter) -> Bool:
+    """The disk of the node was formatted with the first voters (kafka-storage format --initial-controllers)."""
+    return (s.directory[r] == 0) & ~s.joiners.has(r)
+
+
+@define
 def epoch_not_above(s: State, r: Voter, e: Epoch) -> Epoch:
-    """The largest epoch in the voter's log that is not above e, and e itself where there is none."""
+    """The largest epoch in the voter's log that is not above e.
+
+    Where there is none it is 0 for a node that was formatted with voters, because that begins with a snapshot of epoch
+    0, and e itself for any other. KafkaRaftLog.endOffsetForEpoch.
+    """
     below = exists(s.log[r][o] <= e for o in Offset.below(log_end(s, r)))
     most = largest((when(s.log[r][o] <= e, s.log[r][o], blank(e)) for o in Offset.below(log_end(s, r))), or_else=0)
-    return when(below, most, e)
+    return when(below | (DYNAMIC & has_first_voters(s, r)), most, e)
 
 
 @define
@@ -296,8 +310,8 @@ def first_voters(s: State, r: Voter) -> VoterSet:
 
     The bootstrap checkpoint, as kafka-storage format writes it with --initial-controllers.
     """
-    has_them = (s.directory[r] == 0) & ~s.joiners.has(r)
     none = blank(s.voters_at[r][Offset.of(0)][r])
+    has_them = has_first_voters(s, r)
     return Map.build(Voter, lambda q: when(has_them & ~s.joiners.has(q), Maybe.of(Directory.of(0)), none))
 
 

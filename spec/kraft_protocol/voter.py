@@ -71,6 +71,7 @@ class VoterState:
     rejecting: Set[Voter]
     follower_end: Map[Voter, Maybe[Offset]]
     follower_directory: Map[Voter, Directory]
+    awaited_end: Map[Voter, Maybe[Offset]]
     requests: Requests
 
 
@@ -104,6 +105,7 @@ def unchanged(old: State, r: Voter) -> VoterState:
         old.rejecting[r],
         old.follower_end[r],
         old.follower_directory[r],
+        old.awaited_end[r],
         requests,
     )
 
@@ -170,6 +172,7 @@ def in_role(old: State, r: Voter, role: Role, requests: Requests | None = None) 
         rejecting=blank(old.rejecting[r]),
         follower_end=blank(old.follower_end[r]),
         follower_directory=blank(old.follower_directory[r]),
+        awaited_end=blank(old.awaited_end[r]),
         fetching_snapshot=blank(old.fetching_snapshot[r]),
         requests=no_requests(old, r) if requests is None else requests,
     )
@@ -306,6 +309,7 @@ def choice(condition: Bool, a: VoterState, b: VoterState) -> VoterState:
         either(condition, a.rejecting, b.rejecting),
         either(condition, a.follower_end, b.follower_end),
         either(condition, a.follower_directory, b.follower_directory),
+        either(condition, a.awaited_end, b.awaited_end),
         choice_of_requests(condition, a.requests, b.requests),
     )
 
@@ -338,6 +342,7 @@ def becomes_but_for_requests(old: State, new: State, r: Voter, n: VoterState) ->
         new.rejecting[r] == n.rejecting,
         new.follower_end[r] == n.follower_end,
         new.follower_directory[r] == n.follower_directory,
+        new.awaited_end[r] == n.awaited_end,
         new.leaders
         == when(n.role == Role.LEADER, old.leaders.put(n.epoch, old.leaders[n.epoch].including(r)), old.leaders),
     )

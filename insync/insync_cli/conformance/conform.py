@@ -88,7 +88,8 @@ def run(argv: Sequence[str]) -> int:
     if invocation.save is not None:
         save_difference(result, instance, invocation.save)
     line = result_line(result) + (f"; stopped by {brake.reason}" if brake.reason else "")
-    invocation.output.answer(report(result, constants), lambda out: print_details(out, result), line)
+    page = page_of_differences(invocation.sut)
+    invocation.output.answer(report(result, constants), lambda out: print_details(out, result, page), line)
     return exit_code(result)
 
 
@@ -180,6 +181,13 @@ def explainer_for(sut: str, home: Path | None = None) -> Explain:
 
     kafka = kafka_from_word(sut, home)
     return (kafka.explain() if kafka is not None else None) or nothing_known
+
+
+def page_of_differences(sut: str) -> str:
+    """Where the known differences of that part of Kafka are told."""
+    from isr_kafka.system import PARTITION, part_from_word
+
+    return (part_from_word(sut) or PARTITION).page
 
 
 def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) -> Limits:
@@ -277,7 +285,8 @@ def example(difference: Difference) -> dict[str, object]:
     }
 
 
-def print_details(out: Console, result: ConformanceResult) -> None:
+def print_details(out: Console, result: ConformanceResult, page: str) -> None:
+    """`page`: where the differences that are known are told."""
     of = result.of_actions
     rows = [
         (name, f"{result.actions[name]:,}", f"{of[name]:,}" if of is not None else "")
@@ -290,7 +299,7 @@ def print_details(out: Console, result: ConformanceResult) -> None:
     cannot = [f"{n:,} edges: {why}" for why, n in result.cannot.most_common()]
     terminal.print_lines(out, "Not driven, for the system could not be brought to them", cannot)
     explained = [f"{n:,} x {why}" for why, n in result.known_differences.most_common()]
-    terminal.print_lines(out, "Differs as is known (docs/kafka-classes.md)", explained)
+    terminal.print_lines(out, f"Differs as is known ({page})", explained)
     for difference in result.differences:
         print_difference(out, difference, result)
     out.print()

@@ -54,6 +54,11 @@ public final class Fields {
     return UNSAFE.getBoolean(of, offset(of.getClass(), name));
   }
 
+  /** A field that is a long. */
+  public static long number(Object of, String name) {
+    return UNSAFE.getLong(of, offset(of.getClass(), name));
+  }
+
   private static long offset(Class<?> type, String name) {
     Field field = field(type, name);
     if (field == null) {

@@ -13,12 +13,13 @@ import org.apache.kafka.raft.Isolation;
 import org.apache.kafka.raft.LogAppendInfo;
 import org.apache.kafka.raft.LogFetchInfo;
 import org.apache.kafka.raft.LogOffsetMetadata;
+import org.apache.kafka.raft.ValidOffsetAndEpoch;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.snapshot.RawSnapshotReader;
 import org.apache.kafka.snapshot.RawSnapshotWriter;
 
 /**
- * The log of the metadata in memory, without snapshots. A read gives as many batches as the disk
+ * The log of the metadata in memory, with its snapshots. A read gives as many batches as the disk
  * says.
  *
  * <p>It says what KafkaRaftLog says of its UnifiedLog and LeaderEpochFileCache, and refuses what
@@ -26,11 +27,12 @@ import org.apache.kafka.snapshot.RawSnapshotWriter;
  */
 public final class HeapLog implements org.apache.kafka.raft.RaftLog {
   private final Disk disk;
-  private LogOffsetMetadata highWatermark = new LogOffsetMetadata(0);
+  private LogOffsetMetadata highWatermark;
 
   /** The log on this disk. */
   public HeapLog(Disk disk) {
     this.disk = disk;
+    highWatermark = new LogOffsetMetadata(disk.start);
   }
 
   private int end() {
@@ -77,6 +79,9 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
 
   /** At least one batch, if there is one, whatever its size: so reads KafkaRaftLog. */
   public LogFetchInfo read(long start, Isolation isolation, int maxBytes) {
+    if (start < disk.start) {
+      throw new IllegalStateException("reads at " + start + " before " + disk.start);
+    }
     long limit = isolation == Isolation.COMMITTED ? highWatermark.offset() : end();
     Records found = start < limit ? records(batchAt(start), (int) limit) : MemoryRecords.EMPTY;
     return new LogFetchInfo(found, new LogOffsetMetadata(start));
@@ -113,11 +118,16 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
   @Override
   public OffsetAndEpoch endOffsetForEpoch(int epoch) {
     int known = -1;
-    int end = 0;
+    int end = disk.start;
     while (end < end() && disk.epochs.get(end) <= epoch) {
       known = disk.epochs.get(end++);
     }
-    return new OffsetAndEpoch(end, known < 0 ? epoch : known);
+    if (known >= 0) {
+      return new OffsetAndEpoch(end, known);
+    }
+    return earliestSnapshotId()
+        .filter(earliest -> earliest.offset() == disk.start)
+        .orElse(new OffsetAndEpoch(end, epoch));
   }
 
   @Override
@@ -132,7 +142,7 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
 
   @Override
   public long startOffset() {
-    return 0;
+    return disk.start;
   }
 
   @Override
@@ -175,42 +185,78 @@ public final class HeapLog implements org.apache.kafka.raft.RaftLog {
 
   @Override
   public boolean truncateToLatestSnapshot() {
-    return false;
+    OffsetAndEpoch latest = latestSnapshotId().orElse(new OffsetAndEpoch(0, 0));
+    int own = lastFetchedEpoch();
+    if (latest.epoch() < own || latest.epoch() == own && latest.offset() <= end()) {
+      return false;
+    }
+    disk.batches.clear();
+    disk.offsets.clear();
+    disk.epochs.clear();
+    for (int offset = 0; offset < latest.offset(); offset++) {
+      disk.epochs.add(latest.epoch());
+    }
+    startAt(latest);
+    highWatermark = new LogOffsetMetadata(disk.start);
+    return true;
+  }
+
+  private void startAt(OffsetAndEpoch snapshot) {
+    disk.start = (int) snapshot.offset();
+    disk.snapshots.headMap(snapshot, false).clear();
   }
 
   @Override
   public boolean deleteBeforeSnapshot(OffsetAndEpoch id) {
-    return false;
+    if (!disk.snapshots.containsKey(id) || id.offset() <= disk.start) {
+      return false;
+    }
+    startAt(id);
+    return true;
   }
 
   @Override
   public Optional<RawSnapshotWriter> createNewSnapshot(OffsetAndEpoch id) {
-    return Optional.empty();
+    if (id.offset() < disk.start) {
+      return Optional.empty();
+    }
+    if (id.offset() > highWatermark.offset()) {
+      throw new IllegalArgumentException("a snapshot past the high watermark");
+    }
+    if (validateOffsetAndEpoch(id.offset(), id.epoch()).kind() != ValidOffsetAndEpoch.Kind.VALID) {
+      throw new IllegalArgumentException("a snapshot that is not of this log");
+    }
+    if (id.offset() < end() && !disk.offsets.contains((int) id.offset())) {
+      throw new IllegalArgumentException("a snapshot that ends within a batch");
+    }
+    return createNewSnapshotUnchecked(id);
   }
 
   @Override
   public Optional<RawSnapshotWriter> createNewSnapshotUnchecked(OffsetAndEpoch id) {
-    return Optional.empty();
+    return disk.snapshots.containsKey(id)
+        ? Optional.empty()
+        : Optional.of(new HeapSnapshot.Writer(disk, id));
   }
 
   @Override
   public Optional<RawSnapshotReader> readSnapshot(OffsetAndEpoch id) {
-    return Optional.empty();
+    return Optional.ofNullable(disk.snapshots.get(id));
   }
 
   @Override
   public Optional<RawSnapshotReader> latestSnapshot() {
-    return Optional.empty();
+    return latestSnapshotId().flatMap(this::readSnapshot);
   }
 
   @Override
   public Optional<OffsetAndEpoch> latestSnapshotId() {
-    return Optional.empty();
+    return disk.snapshots.isEmpty() ? Optional.empty() : Optional.of(disk.snapshots.lastKey());
   }
 
   @Override
   public Optional<OffsetAndEpoch> earliestSnapshotId() {
-    return Optional.empty();
+    return disk.snapshots.isEmpty() ? Optional.empty() : Optional.of(disk.snapshots.firstKey());
   }
 
   @Override

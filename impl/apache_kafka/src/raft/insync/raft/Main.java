@@ -22,7 +22,7 @@ public final class Main implements SystemUnderTest<World> {
   @Override
   public Greeting hello(JsonNode constants) {
     this.constants = constants;
-    List<String> variables = new ArrayList<>(Snapshot.of(reset(null), bound("epochs")).keySet());
+    List<String> variables = new ArrayList<>(snapshot(reset(null)).keySet());
     if (!HeldClient.notesFetches()) {
       variables.remove("has_fetched");
     }
@@ -36,7 +36,7 @@ public final class Main implements SystemUnderTest<World> {
 
   @Override
   public World reset(JsonNode state) {
-    return new World(bound("voters"));
+    return new World(bound("voters"), constants.get("dynamic").asBoolean());
   }
 
   @Override
@@ -58,12 +58,14 @@ public final class Main implements SystemUnderTest<World> {
 
   @Override
   public Map<String, Object> snapshot(World world) {
-    return Snapshot.of(world, bound("epochs"));
+    return Snapshot.of(world, bound("epochs"), bound("log"), bound("snapshots") > 0);
   }
 
   @Override
   public List<Step> candidates() {
-    return steps.candidates(bound("voters"));
+    boolean snapshots = bound("snapshots") > 0;
+    return steps.candidates(
+        bound("voters"), constants.get("dynamic").asBoolean(), snapshots ? bound("log") : 0);
   }
 
   @Override
@@ -76,6 +78,9 @@ public final class Main implements SystemUnderTest<World> {
     }
     return world.writes <= bound("writes")
         && world.restarts <= bound("restarts")
-        && world.lostDisks <= bound("lost_disks");
+        && world.lostDisks <= bound("lost_disks")
+        && world.snapshots <= bound("snapshots")
+        && world.changes <= bound("changes")
+        && world.joiners().size() <= bound("joiners");
   }
 }

@@ -1,18 +1,24 @@
 package insync.raft;
 
 import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
 import org.apache.kafka.common.message.ApiMessageType;
 import org.apache.kafka.common.message.BeginQuorumEpochResponseData;
 import org.apache.kafka.common.message.EndQuorumEpochResponseData;
 import org.apache.kafka.common.message.FetchResponseData;
+import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.message.VoteResponseData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
+import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Records;
+import org.apache.kafka.common.record.internal.UnalignedMemoryRecords;
 import org.apache.kafka.raft.HeldClient;
 import org.apache.kafka.raft.HeldRequest;
 
@@ -56,6 +62,7 @@ public final class Messages {
       case END_QUORUM_EPOCH -> "end";
       case FETCH -> "fetch";
       case FETCH_SNAPSHOT -> "fetch_snapshot";
+      case API_VERSIONS -> "api_versions";
       default -> throw new IllegalStateException("a voter sends " + data);
     };
   }
@@ -76,13 +83,17 @@ public final class Messages {
       Integer firstEpoch,
       int lastEpoch,
       int end,
-      Integer watermark) {
-    boolean isError() {
-      return kind.equals("error");
+      Integer watermark,
+      Map<Integer, Integer> voters,
+      Disk snapshot) {
+    /** The epoch of each record that a snapshot stands for. */
+    List<Integer> log() {
+      return snapshot == null ? List.of() : snapshot.batchEpochs().subList(0, end);
     }
   }
 
-  static Answer answer(HeldRequest request, ApiMessage data) {
+  /** The answer to a request, by somebody with this disk. */
+  static Answer answer(HeldRequest request, ApiMessage data, Disk disk) {
     int number = request.number();
     if (data instanceof VoteResponseData all) {
       var p = all.topics().get(0).partitions().get(0);
@@ -95,34 +106,72 @@ public final class Messages {
       var p = all.topics().get(0).partitions().get(0);
       return plain(number, data, kind(p.errorCode(), "none"), p.leaderEpoch(), p.leaderId());
     } else if (data instanceof FetchResponseData all) {
-      return fetch(number, data, all.responses().get(0).partitions().get(0));
+      return fetch(number, data, all.responses().get(0).partitions().get(0), disk);
+    } else if (data instanceof FetchSnapshotResponseData all) {
+      return snapshot(number, data, all.topics().get(0).partitions().get(0), disk);
     }
     throw new IllegalStateException("a voter answers " + data);
   }
 
   private static Answer plain(int number, ApiMessage data, String kind, int epoch, int leader) {
-    return new Answer(number, data, kind, epoch, leader, null, 0, 0, null);
+    return new Answer(number, data, kind, epoch, leader, null, 0, 0, null, null, null);
   }
 
-  private static Answer fetch(int number, ApiMessage data, FetchResponseData.PartitionData p) {
+  private static Answer fetch(
+      int number, ApiMessage data, FetchResponseData.PartitionData p, Disk disk) {
     boolean diverges = p.divergingEpoch().epoch() >= 0;
+    boolean isSnapshot = p.snapshotId().epoch() >= 0;
+    long end = diverges ? p.divergingEpoch().endOffset() : p.snapshotId().endOffset();
     Integer firstEpoch = null;
+    Map<Integer, Integer> voters = null;
     if (p.records() != null && p.records().sizeInBytes() > 0) {
-      firstEpoch = ((Records) p.records()).batches().iterator().next().partitionLeaderEpoch();
+      Records records = (Records) p.records();
+      firstEpoch = records.batches().iterator().next().partitionLeaderEpoch();
+      voters = VoterSets.in(records);
     }
+    String brings = diverges ? "diverging" : isSnapshot ? "snapshot_id" : "fetched";
     return new Answer(
         number,
         data,
-        kind(p.errorCode(), diverges ? "diverging" : "fetched"),
+        kind(p.errorCode(), brings),
         p.currentLeader().leaderEpoch(),
         p.currentLeader().leaderId(),
         firstEpoch,
         diverges ? p.divergingEpoch().epoch() : 0,
-        diverges ? (int) p.divergingEpoch().endOffset() : 0,
-        p.highWatermark() < 0 ? null : (int) p.highWatermark());
+        diverges || isSnapshot ? disk.position(end) : 0,
+        p.highWatermark() < 0 ? null : disk.position(p.highWatermark()),
+        voters,
+        null);
   }
 
+  private static Answer snapshot(
+      int number, ApiMessage data, FetchSnapshotResponseData.PartitionSnapshot p, Disk disk) {
+    boolean sends = p.errorCode() == 0;
+    boolean isGone = p.errorCode() == Errors.SNAPSHOT_NOT_FOUND.code();
+    return new Answer(
+        number,
+        data,
+        sends || isGone ? "snapshot" : "error",
+        p.currentLeader().leaderEpoch(),
+        p.currentLeader().leaderId(),
+        null,
+        0,
+        sends ? disk.position(p.snapshotId().endOffset()) : 0,
+        null,
+        sends ? VoterSets.in(records(p)) : null,
+        sends ? disk : null);
+  }
+
+  private static Records records(FetchSnapshotResponseData.PartitionSnapshot p) {
+    return p.unalignedRecords() instanceof MemoryRecords records
+        ? records
+        : MemoryRecords.readableRecords(
+            ((UnalignedMemoryRecords) p.unalignedRecords()).buffer().duplicate());
+  }
+
+  /** Another disk of the node that was asked says so in an error, which changes nothing. */
   private static String kind(short error, String otherwise) {
-    return error == 0 ? otherwise : "error";
+    boolean isOf = error == Errors.INVALID_VOTER_KEY.code() && otherwise.equals("none");
+    return error == 0 || isOf ? otherwise : "error";
   }
 }

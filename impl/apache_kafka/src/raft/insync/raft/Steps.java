@@ -9,16 +9,32 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.FetchRequestData;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.raft.EpochState;
 import org.apache.kafka.raft.HeldClient;
 import org.apache.kafka.raft.HeldRequest;
+import org.apache.kafka.raft.VoterRequests;
 import org.apache.kafka.raft.errors.NotLeaderException;
+import org.apache.kafka.server.common.OffsetAndEpoch;
 
 /** The actions of the model, each as one input of one voter. */
 final class Steps {
   /** The roles that have an election timer, and are not waiting for anything else. */
   private static final Set<String> ELECTION_TIMER = Set.of("unattached", "candidate");
+
+  /** Parameters that name the other end of a message. */
+  private static final Set<String> MESSAGE_PARTNERS = Set.of("nominee", "leader", "f", "q");
+
+  /** What happens only where the log has the voters. */
+  private static final Set<String> OF_VOTERS =
+      Set.of(
+          "node_is_formatted_without_voters",
+          "leader_adds_voter",
+          "leader_removes_voter",
+          "leader_updates_voter",
+          "observer_finds_leader");
 
   private interface AtOne {
     void take(World world, int r);
@@ -52,6 +68,14 @@ final class Steps {
     comeback("leader_hears_error", "begin", "end");
     actions.put("voter_fails_at_request", new Action("leader", null, Steps::failAtRequest));
     actions.put("voter_fails_at_answer", new Action("q", null, Steps::failAtAnswer));
+    atOne("node_is_formatted_without_voters", Steps::formatWithoutVoters);
+    actions.put("leader_adds_voter", new Action("v", null, Steps::add));
+    actions.put("leader_removes_voter", new Action("v", null, Steps::remove));
+    actions.put("leader_updates_voter", new Action("v", null, Steps::update));
+    actions.put("observer_finds_leader", new Action("q", null, Steps::findLeader));
+    actions.put("voter_takes_snapshot", new Action("end", null, Steps::takeSnapshot));
+    arrival("leader_answers_fetch_snapshot", "f", "fetch_snapshot");
+    actions.put("follower_takes_snapshot", new Action("q", null, Steps::takeFetchedSnapshot));
   }
 
   private void atOne(String name, AtOne one) {
@@ -79,31 +103,47 @@ final class Steps {
       action.one().take(world, r);
       return;
     }
-    int other = Snapshot.id(step.parameters().get(action.other()));
-    if (r == other) {
+    Object named = step.parameters().get(action.other());
+    int other = action.other().equals("end") ? (int) named : Snapshot.id(named);
+    if (r == other && MESSAGE_PARTNERS.contains(action.other())) {
       throw Refused.because("a voter sends itself nothing");
     }
     action.two().take(world, r, other);
   }
 
-  /** Every step that may be tried, among so many voters. */
-  List<Step> candidates(int voters) {
+  /**
+   * Every step that may be tried, among so many voters. {@code dynamic}: voters change. {@code
+   * snapshots}: the last offset at which a snapshot ends, 0 without any.
+   */
+  List<Step> candidates(int voters, boolean dynamic, int snapshots) {
     List<Step> all = new ArrayList<>();
     actions.forEach(
         (name, action) -> {
-          for (int r = 1; r <= voters; r++) {
-            for (int q = 1; q <= voters; q++) {
-              if (action.other() == null && q == 1) {
-                all.add(new Step(name, Map.of("r", Snapshot.name(r))));
-              } else if (action.other() != null && q != r) {
-                all.add(
-                    new Step(
-                        name, Map.of("r", Snapshot.name(r), action.other(), Snapshot.name(q))));
-              }
-            }
+          boolean has =
+              OF_VOTERS.contains(name) ? dynamic : !name.contains("snapshot") || snapshots > 0;
+          for (int r = 1; has && r <= voters; r++) {
+            addAll(all, name, action, Snapshot.name(r), voters, snapshots);
           }
         });
     return all;
+  }
+
+  private static void addAll(
+      List<Step> all, String name, Action action, String r, int voters, int snapshots) {
+    if (action.other() == null) {
+      all.add(new Step(name, Map.of("r", r)));
+    } else if (action.other().equals("end")) {
+      for (int end = 1; end <= snapshots; end++) {
+        all.add(new Step(name, Map.of("r", r, "end", end)));
+      }
+    } else {
+      for (int q = 1; q <= voters; q++) {
+        String other = Snapshot.name(q);
+        if (!other.equals(r) || name.equals("leader_removes_voter")) {
+          all.add(new Step(name, Map.of("r", r, action.other(), other)));
+        }
+      }
+    }
   }
 
   // Timers
@@ -121,6 +161,9 @@ final class Steps {
     }
     if (process.state() == before) {
       process.fire("backoffTimer"); // before Kafka 4.0 a candidate waits once more
+    }
+    if (process.state() == before) {
+      throw Refused.answer("nothing comes of its timer");
     }
   }
 
@@ -174,11 +217,20 @@ final class Steps {
     ApiMessage data = Messages.request(request.data());
     HeldClient<String> process = world.process(r);
     ApiMessage said = unlessItEnds(() -> process.answer(request, data));
-    Answer answer = Messages.answer(request, Messages.response(said));
+    Answer answer = Messages.answer(request, Messages.response(said), world.disk(r));
     if (answer.kind().equals("none")) { // a success changes nothing at who asked
-      world.process(sender).take(r, answer.data());
+      acknowledge(world.process(sender), r, answer);
     } else {
       world.put(sender, r, answer);
+    }
+  }
+
+  /** A success comes back to a leader. That ends its process where who answers is no voter now. */
+  private static void acknowledge(HeldClient<String> leader, int from, Answer answer) {
+    try {
+      leader.take(from, answer.data());
+    } catch (IllegalArgumentException problem) {
+      throw Refused.answer("the leader's process ends: " + problem.getMessage());
     }
   }
 
@@ -194,6 +246,144 @@ final class Steps {
           process.take(q, answer.data());
           return null;
         });
+  }
+
+  private static void takeFetchedSnapshot(World world, int r, int q) {
+    Answer answer = world.answer(r, q);
+    take(world, r, q, List.of("fetch_snapshot"));
+    Disk disk = world.disk(r);
+    if (answer.snapshot() != null && disk.start > 0 && disk.batches.isEmpty()) {
+      disk.replaceBefore(answer.snapshot(), disk.start);
+    }
+  }
+
+  // Snapshots
+
+  private static void takeSnapshot(World world, int r, int end) {
+    HeldClient<String> process = world.process(r);
+    Disk disk = world.disk(r);
+    if (end > disk.offsets.size()) {
+      throw Refused.because("its log is shorter");
+    }
+    Integer known = world.place(r).row.highWatermark();
+    if (end <= world.place(r).row.logWatermark() && (known == null || known < end)) {
+      throw Refused.because("its log knows that more is committed than its state does");
+    }
+    int offset = disk.offset(end);
+    OffsetAndEpoch id = new OffsetAndEpoch(offset, disk.epochs.get(offset - 1));
+    try {
+      if (!process.snapshots(id)) {
+        throw Refused.answer("it has a later snapshot, or this one");
+      }
+    } catch (IllegalArgumentException problem) {
+      throw Refused.answer("it throws " + problem);
+    }
+    world.noteSnapshot(id, end);
+  }
+
+  // Voters that change
+
+  private static void formatWithoutVoters(World world, int r) {
+    int voters = world.voters() - world.joiners().size() - 1;
+    if (world.joiners().contains(r) || voters < 1) {
+      throw Refused.because("somebody has to be a voter");
+    }
+    for (int v = 1; v <= world.voters(); v++) {
+      Snapshot.Row row = world.place(v).row;
+      if (!row.runs() || row.directory() > 0 || row.epoch() > 0 || !row.role().equals("unattached")) {
+        throw Refused.because("something has happened");
+      }
+    }
+    if (voters == 1) {
+      throw Refused.cannot("an only voter leads as soon as it starts");
+    }
+    world.formatWithoutVoters(r);
+  }
+
+  private static void add(World world, int r, int v) {
+    Snapshot.Row row = world.place(v).row;
+    HeldClient<String> process = world.process(r);
+    if (process.requests().containsKey(v)) {
+      process.waits();
+    }
+    ApiMessage said = process.answer(VoterRequests.adds(v, directory(world, v)));
+    HeldRequest versions = process.requests().get(v);
+    if (said == null && versions != null && Messages.kind(versions).equals("api_versions")) {
+      if (!row.runs()) {
+        throw Refused.because("nobody answers ApiVersions");
+      }
+      process.take(v, Messages.response(VoterRequests.versions()));
+    }
+    checkChange(world, r);
+  }
+
+  private static void remove(World world, int r, int v) {
+    HeldClient<String> process = world.process(r);
+    Integer disk = lastVoters(world, r).get(v);
+    Uuid directory = new Disk(disk == null ? 0 : disk, 1).directory(v);
+    process.answer(VoterRequests.removes(v, directory));
+    checkChange(world, r);
+  }
+
+  private static void update(World world, int r, int v) {
+    HeldClient<String> process = world.process(r);
+    process.answer(VoterRequests.updates(v, directory(world, v), process.epoch()));
+    checkChange(world, r);
+  }
+
+  private static Uuid directory(World world, int v) {
+    return new Disk(world.place(v).row.directory(), 1).directory(v);
+  }
+
+  private static Map<Integer, Integer> lastVoters(World world, int r) {
+    var all = world.process(r).voterSets();
+    return all.isEmpty() ? Map.of() : VoterSets.of(all.lastEntry().getValue());
+  }
+
+  /** A leader has appended a voter set; refused if it has not. */
+  private static void checkChange(World world, int r) {
+    if (world.disk(r).batches.size() == world.place(r).row.log().size()) {
+      throw Refused.answer("the voters stay");
+    }
+    world.changes++;
+  }
+
+  /**
+   * A node that is no voter asks a server by a fetch who leads. Where the server that is asked
+   * leads itself, in the epoch of that node, it would send records, too; then one answers that
+   * follows it.
+   */
+  private static void findLeader(World world, int r, int q) {
+    Snapshot.Row row = world.place(r).row;
+    Snapshot.Row asked = world.place(q).row;
+    boolean waits = row.role().equals("unattached") || row.role().equals("follower");
+    if (!asked.runs() || !row.runs() || row.isVoter() || !waits) {
+      throw Refused.because("it asks nobody who leads");
+    }
+    HeldClient<String> process = world.process(r);
+    if (row.role().equals("follower")) {
+      process.waits();
+    }
+    HeldRequest fetch =
+        process.requests().values().stream()
+            .filter(request -> request.outbound().destination().id() < 0)
+            .findFirst()
+            .orElseThrow(() -> Refused.answer("it asks nobody"));
+    ApiMessage data = Messages.request(fetch.data());
+    boolean leads = asked.role().equals("leader") && asked.epoch() == row.epoch();
+    ApiMessage answer =
+        leads
+            ? VoterRequests.leads((FetchRequestData) data, q, asked.epoch())
+            : world.process(q).answer(fetch, data);
+    EpochState before = process.state();
+    unlessItEnds(
+        () -> {
+          process.take(fetch.outbound().destination().id(), Messages.response(answer));
+          return null;
+        });
+    if (process.state() == before) {
+      throw Refused.answer("it hears nothing new");
+    }
   }
 
   /** What comes of an input; refused where it ends the process by a fatal fault. */

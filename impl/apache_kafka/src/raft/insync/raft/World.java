@@ -9,8 +9,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.raft.HeldClient;
 import org.apache.kafka.raft.HeldRequest;
+import org.apache.kafka.raft.VoterRequests;
+import org.apache.kafka.server.common.OffsetAndEpoch;
 
 /**
  * Some voters, the answers on their way between them, and what has happened so far.
@@ -42,9 +45,21 @@ final class World {
   private final Map<Integer, TreeSet<Integer>> leaders = new HashMap<>();
 
   private List<Integer> committed = List.of();
+  private List<Map<Integer, Integer>> committedVoters = List.of();
   int writes;
   int restarts;
   int lostDisks;
+  int snapshots;
+  int changes;
+
+  /** How many records of the model each snapshot stands for. */
+  private final Map<OffsetAndEpoch, Integer> snapshotEnds = new HashMap<>();
+
+  /** Who was formatted without voters before anything happened. */
+  private final TreeSet<Integer> joiners = new TreeSet<>();
+
+  /** Whether the log has the voters, or the configuration of each process. */
+  private final boolean dynamic;
 
   private final Place[] places;
 
@@ -54,17 +69,22 @@ final class World {
   /** The voters that this draft may change, until it is settled. */
   private final Map<Integer, Voter> drafts = new HashMap<>();
 
-  /** Voters 1 to {@code voters} with empty disks. */
-  World(int voters) {
+  /** Voters 1 to {@code voters} with empty disks; {@code dynamic}: they are in the log. */
+  World(int voters, boolean dynamic) {
+    this.dynamic = dynamic;
     places = new Place[voters + 1];
     answers = new Answer[voters + 1][voters + 1];
-    for (int v = 1; v <= voters; v++) {
-      start(v, new Disk(0, 1));
-    }
+    format();
     settle();
   }
 
   private World(World of) {
+    dynamic = of.dynamic;
+    joiners.addAll(of.joiners);
+    committedVoters = of.committedVoters;
+    snapshotEnds.putAll(of.snapshotEnds);
+    snapshots = of.snapshots;
+    changes = of.changes;
     places = of.places.clone();
     answers = Arrays.stream(of.answers).map(row -> row.clone()).toArray(Answer[][]::new);
     of.leaders.forEach((epoch, all) -> leaders.put(epoch, new TreeSet<>(all)));
@@ -102,7 +122,48 @@ final class World {
     return committed;
   }
 
+  /** The voter set of each of these records; null where it has none. */
+  List<Map<Integer, Integer>> committedVoters() {
+    return committedVoters;
+  }
+
+  TreeSet<Integer> joiners() {
+    return joiners;
+  }
+
+  /** How many records of the model a snapshot stands for. It has committed ones only. */
+  int end(OffsetAndEpoch snapshot) {
+    return snapshotEnds.get(snapshot);
+  }
+
+  boolean isDynamic() {
+    return dynamic;
+  }
+
   // What a step changes
+
+  /** Each node has a first disk, and all but those that join later know who the voters are. */
+  private void format() {
+    for (int v = 1; v <= voters(); v++) {
+      Disk disk = new Disk(0, 1);
+      if (dynamic && !joiners.contains(v)) {
+        Map<Integer, Uuid> first = new HashMap<>();
+        for (int q = 1; q <= voters(); q++) {
+          if (!joiners.contains(q)) {
+            first.put(q, disk.directory(q));
+          }
+        }
+        VoterSets.format(disk, VoterRequests.first(first));
+      }
+      start(v, disk);
+    }
+  }
+
+  /** Before anything happens this node is formatted without voters, and is none of them. */
+  void formatWithoutVoters(int v) {
+    joiners.add(v);
+    format();
+  }
 
   /** The process of this voter, to be changed; refused if none runs. */
   HeldClient<String> process(int v) {
@@ -137,6 +198,12 @@ final class World {
     drafts.put(v, new Voter(v, drafts.get(v).disk.next(), null));
   }
 
+  /** The disk of a voter that a step is changing. */
+  Disk disk(int v) {
+    process(v);
+    return drafts.get(v).disk;
+  }
+
   /** A process of a voter starts on the disk that it has. */
   void start(int v) {
     if (places[v].voter.runs()) {
@@ -146,7 +213,15 @@ final class World {
   }
 
   private void start(int v, Disk disk) {
-    drafts.put(v, new Voter(v, disk, HeldClient.ofWords(v, voters(), disk)));
+    HeldClient<String> process =
+        dynamic ? HeldClient.ofNode(v, voters(), disk) : HeldClient.ofWords(v, voters(), disk);
+    drafts.put(v, new Voter(v, disk, process));
+  }
+
+  /** A voter has taken this snapshot, which stands for so many records of the model. */
+  void noteSnapshot(OffsetAndEpoch id, int end) {
+    snapshotEnds.put(id, end);
+    snapshots++;
   }
 
   /** From now on nothing changes here any more. */
@@ -171,12 +246,19 @@ final class World {
   }
 
   private void remember(Snapshot.Row row) {
-    if (!row.role().equals("leader")) {
+    if (!row.role().equals("leader") && !row.role().equals("resigned")) {
       return;
     }
-    leaders.computeIfAbsent(row.epoch(), ignored -> new TreeSet<>()).add(row.id());
-    Integer watermark = row.highWatermark();
-    if (watermark != null && watermark > committed.size()) {
+    if (row.role().equals("leader")) {
+      leaders.computeIfAbsent(row.epoch(), ignored -> new TreeSet<>()).add(row.id());
+    }
+    int watermark = row.logWatermark();
+    if (watermark > committed.size()) {
+      List<Map<Integer, Integer>> voters = new ArrayList<>(committedVoters);
+      for (int o = voters.size(); o < watermark; o++) {
+        voters.add(row.votersAt().get(o));
+      }
+      committedVoters = voters;
       committed = new ArrayList<>(row.log().subList(0, watermark));
     }
   }

@@ -11,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
-import org.apache.kafka.common.feature.SupportedVersionRange;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.ApiMessage;
@@ -25,10 +24,11 @@ final class ThisRelease {
 
   private ThisRelease() {}
 
-  /** A client that has not been initialized. */
+  /** A client that has not been initialized; {@code servers}: whom it asks first, if not voters. */
   static <T> KafkaRaftClient<T> client(
       int id,
       Disk disk,
+      List<InetSocketAddress> servers,
       HeldChannel channel,
       HeldQueue queue,
       HeldParts parts,
@@ -45,10 +45,10 @@ final class ThisRelease {
         parts.expiration(),
         parts.fetchMaxWaitMs(),
         true,
-        "cluster",
-        List.of(),
-        Endpoints.fromInetSocketAddresses(Map.of(HeldChannel.LISTENER, HeldParts.address(id))),
-        new SupportedVersionRange((short) 0, (short) 1),
+        HeldParts.CLUSTER,
+        servers,
+        HeldParts.endpoints(id),
+        HeldParts.VERSIONS,
         new LogContext(),
         parts.random(),
         parts.quorumConfig());
@@ -65,11 +65,10 @@ final class ThisRelease {
 
   /** A request arrives; the answer comes when it comes. */
   static CompletableFuture<RaftResponse.Outbound> handle(
-      KafkaRaftClient<?> client, RaftRequest.Outbound request, ApiMessage data) {
+      KafkaRaftClient<?> client, int number, ApiMessage data) {
     short version = ApiKeys.forId(data.apiKey()).latestVersion(false);
     RaftRequest.Inbound inbound =
-        new RaftRequest.Inbound(
-            HeldChannel.LISTENER, request.correlationId(), version, data, StillTime.NOW);
+        new RaftRequest.Inbound(HeldChannel.LISTENER, number, version, data, StillTime.NOW);
     return HeldChannel.handle(client, inbound);
   }
 

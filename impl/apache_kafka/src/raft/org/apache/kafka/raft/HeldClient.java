@@ -3,16 +3,25 @@ package org.apache.kafka.raft;
 import insync.objects.Fields;
 import insync.raft.ClientMetrics;
 import insync.raft.Disk;
+import insync.raft.StillTime;
 import java.net.InetSocketAddress;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.utils.HeldTimer;
+import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.common.serialization.RecordSerde;
+import org.apache.kafka.snapshot.RawSnapshotWriter;
+import org.apache.kafka.snapshot.SnapshotWriter;
 
 /**
  * One KafkaRaftClient without a thread. It takes one input at a time and is then polled until it is
@@ -33,12 +42,17 @@ public final class HeldClient<T> {
 
   /** The process of one of so many voters, 1 to {@code voters}, starts on this disk. */
   public HeldClient(int id, int voters, Disk disk, RecordSerde<T> serde) {
-    client = ThisRelease.client(id, disk, channel, queue, parts, serde);
-    Map<Integer, InetSocketAddress> addresses = new HashMap<>();
-    for (int v = 1; v <= voters; v++) {
-      addresses.put(v, HeldParts.address(v));
-    }
-    ThisRelease.initialize(client, addresses, disk, metrics);
+    this(id, disk, serde, addresses(voters), List.of());
+  }
+
+  private HeldClient(
+      int id,
+      Disk disk,
+      RecordSerde<T> serde,
+      Map<Integer, InetSocketAddress> voters,
+      List<InetSocketAddress> servers) {
+    client = ThisRelease.client(id, disk, servers, channel, queue, parts, serde);
+    ThisRelease.initialize(client, voters, disk, metrics);
     metrics.keep();
     rest();
   }
@@ -46,6 +60,25 @@ public final class HeldClient<T> {
   /** The same, with records that are words. */
   public static HeldClient<String> ofWords(int id, int voters, Disk disk) {
     return new HeldClient<>(id, voters, disk, HeldParts.WORDS);
+  }
+
+  /** The same for one of so many nodes, of which the log says who are voters (KIP-853). */
+  public static HeldClient<String> ofNode(int id, int nodes, Disk disk) {
+    List<InetSocketAddress> servers = List.copyOf(addresses(nodes).values());
+    return new HeldClient<>(id, disk, HeldParts.WORDS, Map.of(), servers);
+  }
+
+  /** How records that are words are written. */
+  public static RecordSerde<String> words() {
+    return HeldParts.WORDS;
+  }
+
+  private static Map<Integer, InetSocketAddress> addresses(int nodes) {
+    Map<Integer, InetSocketAddress> addresses = new TreeMap<>();
+    for (int v = 1; v <= nodes; v++) {
+      addresses.put(v, HeldParts.address(v));
+    }
+    return addresses;
   }
 
   /** Who listens to it does now what it has to do, and says whether that was anything. */
@@ -71,8 +104,16 @@ public final class HeldClient<T> {
 
   /** A request of another voter arrives; its answer, or null while it waits. */
   public ApiMessage answer(HeldRequest request, ApiMessage data) {
-    CompletableFuture<RaftResponse.Outbound> answer =
-        ThisRelease.handle(client, request.outbound(), data);
+    return answer(request.number(), data);
+  }
+
+  /** The same for a request from elsewhere. */
+  public ApiMessage answer(ApiMessage data) {
+    return answer(channel.newCorrelationId(), data);
+  }
+
+  private ApiMessage answer(int number, ApiMessage data) {
+    CompletableFuture<RaftResponse.Outbound> answer = ThisRelease.handle(client, number, data);
     rest();
     RaftResponse.Outbound outbound = answer.getNow(null);
     return outbound == null ? null : outbound.data();
@@ -133,6 +174,12 @@ public final class HeldClient<T> {
     return all;
   }
 
+  /** So much time goes by that it takes all requests for lost that are under way. */
+  public void waits() {
+    parts.time().moves(parts.quorumConfig().requestTimeoutMs());
+    rest();
+  }
+
   /** The quorum as it knows it. */
   public QuorumState quorum() {
     return client.quorum();
@@ -153,6 +200,11 @@ public final class HeldClient<T> {
     return state().election().optionalVotedKey().map(ReplicaKey::id).orElse(null);
   }
 
+  /** Which directory that one had; null where it does not know. */
+  public Uuid voteDirectory() {
+    return state().election().optionalVotedKey().flatMap(ReplicaKey::directoryId).orElse(null);
+  }
+
   /** Who leads that epoch; null if it does not know. */
   public Integer leader() {
     return quorum().leaderId().isPresent() ? quorum().leaderId().getAsInt() : null;
@@ -161,6 +213,41 @@ public final class HeldClient<T> {
   /** The offset below which it knows all to be committed; null if it knows none. */
   public Integer highWatermark() {
     return quorum().highWatermark().map(o -> (int) o.offset()).orElse(null);
+  }
+
+  /** The same as its log knows it, which a leader that has just resigned has forgotten. */
+  public long logWatermark() {
+    return log().highWatermark().offset();
+  }
+
+  private org.apache.kafka.raft.RaftLog log() {
+    return (org.apache.kafka.raft.RaftLog) Fields.get(client, "log");
+  }
+
+  /** The voter sets that it has read, by their offsets; one before the log's first is at -1. */
+  @SuppressWarnings("unchecked")
+  public NavigableMap<Long, VoterSet> voterSets() {
+    Object all = Fields.get(Fields.get(client, "partitionState"), "voterSetHistory");
+    return (NavigableMap<Long, VoterSet>) Fields.get(Fields.get(all, "votersHistory"), "history");
+  }
+
+  /** Whether it is a voter as far as it knows. */
+  public boolean isVoter() {
+    return quorum().isVoter();
+  }
+
+  /** The snapshot that a follower fetches; null for none. */
+  public OffsetAndEpoch fetchingSnapshot() {
+    return state() instanceof FollowerState follower
+        ? follower.fetchingSnapshot().map(RawSnapshotWriter::snapshotId).orElse(null)
+        : null;
+  }
+
+  /** Take a snapshot, and clean the log before it; whether there was none so late. */
+  public boolean snapshots(OffsetAndEpoch id) {
+    Optional<SnapshotWriter<T>> writer = client.createSnapshot(id, 0);
+    writer.ifPresent(SnapshotWriter::freeze);
+    return writer.isPresent() && log().deleteBeforeSnapshot(id);
   }
 
   /** Whether a vote is asked for beforehand (KIP-996). */
@@ -180,16 +267,38 @@ public final class HeldClient<T> {
         && Fields.isTrue(follower, "hasFetchedFromLeader");
   }
 
-  /** Where a leader has seen each other voter fetch. */
-  public Map<Integer, Integer> followerEnds(int own) {
-    Map<Integer, Integer> ends = new HashMap<>();
+  /**
+   * Where a leader has seen another node fetch, which directory that had, and where it has to fetch
+   * to have caught up once; null if it has.
+   */
+  public record Fetched(long end, Uuid directory, Long target) {}
+
+  /** The same of each other node, and of its latest directory, where it is not that of a voter. */
+  public Map<Integer, Fetched> fetched(int own) {
+    Map<Integer, Fetched> all = new HashMap<>();
     if (state() instanceof LeaderState<?> leader) {
-      leader
-          .voterStates()
-          .forEach((v, s) -> s.endOffset().ifPresent(o -> ends.put(v, (int) o.offset())));
+      leader.observerStates(StillTime.NOW).values().forEach(state -> note(all, state));
+      leader.voterStates().values().forEach(state -> all.remove(state.replicaKey().id()));
+      leader.voterStates().values().forEach(state -> note(all, state));
     }
-    ends.remove(own);
-    return ends;
+    all.remove(own);
+    return all;
+  }
+
+  private static void note(Map<Integer, Fetched> all, LeaderState.ReplicaState state) {
+    Uuid directory = state.replicaKey().directoryId().orElse(Uuid.ZERO_UUID);
+    Long target =
+        state.lastCaughtUpTimestamp() > 0
+            ? null
+            : Fields.number(state, "lastFetchLeaderLogEndOffset");
+    state
+        .endOffset()
+        .ifPresent(
+            end ->
+                all.merge(
+                    state.replicaKey().id(),
+                    new Fetched(end.offset(), directory, target),
+                    (a, b) -> a.directory().compareTo(b.directory()) < 0 ? b : a));
   }
 
   /** Who has granted its vote, or rejected it, while it is a nominee. */

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.config.AbstractConfig;
+import org.apache.kafka.common.feature.SupportedVersionRange;
 import org.apache.kafka.common.memory.MemoryPool;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.protocol.Readable;
@@ -17,6 +18,13 @@ import org.apache.kafka.server.common.serialization.RecordSerde;
 
 /** What a KafkaRaftClient needs besides its disk, its network and its clock. */
 final class HeldParts {
+  /** The id of the cluster. */
+  static final String CLUSTER = "cluster";
+
+  /** The versions of kraft.version that a node knows. */
+  static final SupportedVersionRange VERSIONS =
+      new SupportedVersionRange((short) 0, (short) 1);
+
   private static final QuorumConfig CONFIG = config();
 
   /** Kafka's batches begin with 8 MiB of memory each; a few records need less. */
@@ -92,6 +100,10 @@ final class HeldParts {
 
   static InetSocketAddress address(int id) {
     return InetSocketAddress.createUnresolved("voter", 9000 + id);
+  }
+
+  static Endpoints endpoints(int id) {
+    return Endpoints.fromInetSocketAddresses(Map.of(HeldChannel.LISTENER, address(id)));
   }
 
   private final StillTime time = new StillTime();
