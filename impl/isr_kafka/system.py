@@ -45,6 +45,7 @@ class Part:
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
     of a release, None where nothing is, and `page` tells of them. `budgets_without_steps`: budgets of designs for which
     it has no steps.
+    `unlike`: settings with which designs that have a certain constant are known to differ, each with that and with why.
     """
 
     word: str
@@ -55,10 +56,21 @@ class Part:
     explain_in: Callable[[str], Explain] | None = None
     budgets_without_steps: tuple[str, ...] = ()
     page: str = "docs/kafka-classes.md"
+    unlike: tuple[tuple[str, str, str], ...] = ()
 
 
 OLD_IMAGES: Final = ("old_metadata", "snapshots_loaded")
-PARTITION: Final = Part("kafka", ("main",), "insync.kafka.Main", "kip-966", DRIVEN_RELEASES, explain_in, OLD_IMAGES)
+OWN_VIEW: Final = ("own_view", "minimum_changes", "its leaders wait for followers for whom Kafka's do not")
+PARTITION: Final = Part(
+    "kafka",
+    ("main",),
+    "insync.kafka.Main",
+    "kip-966",
+    DRIVEN_RELEASES,
+    explain_in,
+    OLD_IMAGES,
+    unlike=(OWN_VIEW,),
+)
 QUORUM: Final = Part(
     "kafka-raft",
     ("raft",),

@@ -183,6 +183,19 @@ def test_the_leaders_own_view_and_copies_of_a_request(newest: Kafka) -> None:
     assert {"leader_learns_brokers", "controller_refuses_later_copy"} <= set(done.actions)
 
 
+def test_unclean_elections_are_on_in_kafka_from_the_start(newest: Kafka) -> None:
+    """Without it Kafka would be driven with the setting off, and elect nobody where the model does."""
+    bounds = {"replicas": 2, "min_insync": 1, "sessions_lost": 1, "reassignments": 0, "unclean": True, "crashes": 1}
+    instance = Instance(KAFKA_4_4, {**bounds, "epochs": 3, "isr_changes": 6, "log": 1, "records": 1})
+    limits = Limits(walks=40, walk_length=60, seed=11)
+    done = conform(instance, newest.command(), limits, patience=120.0, explain=explain)
+    assert done.conforms, done.differences
+    known = {why[:1] for why in done.known_differences}
+    assert "P" in known
+    assert known <= {"P", "D"}
+    assert not done.cannot
+
+
 def test_producers_that_wait_across_epochs_and_kept_positions(newest: Kafka) -> None:
     instance = Instance(KAFKA_KEEPS_POSITIONS, {"replicas": 2})
     done = conform(instance, newest.command(), Limits(walks=40, walk_length=30, seed=4), patience=120.0)

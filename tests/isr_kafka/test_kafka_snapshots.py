@@ -24,6 +24,14 @@ def test_kafka_is_not_driven_along_a_budget_for_which_its_adapter_has_no_steps(
     assert f"--sut kafka has no steps for {option}" in capsys.readouterr().err
 
 
+def test_kafka_is_not_driven_along_a_setting_in_which_a_design_is_known_to_differ(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["conform", "kafka-4.4", "--sut", "kafka", "--replicas", "2", "--own-view", "on"]
+    assert main(command) == Exit.USAGE
+    assert "--sut kafka is not driven along kafka-4.4 with --own-view on, for its leaders" in capsys.readouterr().err
+
+
 @pytest.mark.kafka
 @pytest.mark.processes
 def test_a_snapshot_tells_a_leader_what_it_knows_and_nobody_that_its_replica_is_gone(newest: Kafka) -> None:

@@ -172,6 +172,12 @@ def check_budgets(instance: Instance, sut: str) -> None:
         if instance.constants.get(name):
             asked = f"--{name.replace('_', '-')}"
             raise UsageError(f"--sut {sut} has no steps for {asked}, so nothing of it would be compared; leave it out")
+    if part is None:
+        return
+    for name, mark, why in part.unlike:
+        if instance.constants.get(name) and mark in instance.constants:
+            refusal = f"--sut {sut} is not driven along {instance.design.name} with --{name.replace('_', '-')} on"
+            raise UsageError(f"{refusal}, for {why} ({part.page}); leave it out")
 
 
 def explainer_for(sut: str, home: Path | None = None) -> Explain:

@@ -112,9 +112,12 @@ final class World {
     return machines.length;
   }
 
-  /** Whether the topic has the setting: without a budget to switch it, an operator elects. */
+  /**
+   * Whether the topic has the setting, which a design of what people do has from its start. In the
+   * others an operator elects.
+   */
   private boolean hasSetting() {
-    return settings.uncleanSwitches() > 0;
+    return settings.operations();
   }
 
   /** Whether Kafka itself elects a replica that is not eligible, in the step that leaves no other. */
