@@ -196,10 +196,15 @@ def voter_answers_vote(old: State, new: State, r: Voter, nominee: Voter) -> Step
 
 
 def with_vote_of(old: State, r: Voter, q: Voter) -> VoterState:
-    """The nominee r has counted the answer of q."""
+    """The nominee r has counted the answer of q. (10) Another disk of a voter it asks again, as long as it may win.
+
+    KafkaRaftClient.maybeSendVoteRequests.
+    """
     yes, no = old.answer[r][q] == Answer.GRANT, old.answer[r][q] == Answer.REJECTION
+    may_win = old.rejecting[r].size() + old.rejecting[r].size() < electors(old, r).size()
+    again = (old.answer[r][q] == Answer.ERROR) & may_win
     return attrs.evolve(
-        next_request(old, r, q, Request.NONE),
+        next_request(old, r, q, when(again, old.request[r][q], Request.NONE)),
         granting=when(yes, old.granting[r].including(q), old.granting[r].excluding(q)),
         rejecting=when(no, old.rejecting[r].including(q), old.rejecting[r].excluding(q)),
     )

@@ -73,6 +73,7 @@ RAFT_ROWS: Final = (
         for release in ("4.4.0", "4.3.1", "4.2.2", "4.1.1", "4.0.1")
     ),
     Row("4.4.0", f"kraft-853 {WITH_VOTERS} --epochs 1 --log 2 --restarts 1", "kafka-raft", (*JOINING, FINDING)),
+    Row("4.4.0", f"kraft-853 {WITH_VOTERS} --epochs 1 --log 2 --lost-disks 1", "kafka-raft", JOINING),
     Row("4.4.0", f"kraft-853 {WITH_VOTERS} --epochs 1 --snapshots 1", "kafka-raft", (*JOINING, FINDING)),
     Row(
         "4.4.0", "kraft-853 --voters 3 --epochs 1 --log 2 --joiners 1 --sample 400 --longest 60 --seed 1", "kafka-raft"
