@@ -58,6 +58,7 @@ from kraft_protocol.leadership import (
     voter_answers_begin,
     voter_answers_end,
 )
+from kraft_protocol.liveness import LIVENESS
 from kraft_protocol.promises import REACHABLE, SAFETY
 from kraft_protocol.reconfiguration import (
     leader_adds_voter,
@@ -104,7 +105,7 @@ KRAFT = Design(
         leader_answers_fetch_snapshot,
         follower_takes_snapshot,
     ),
-    (*SAFETY, *REACHABLE),
+    (*SAFETY, *REACHABLE, *LIVENESS),
     defaults={"epochs": 2},
 )
 

@@ -19,6 +19,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from kraft_protocol.designs import reports
 
     yield reports.DESIGNS
+    from kraft_protocol.designs import cut_off
+
+    yield cut_off.DESIGNS
     from kraft_protocol.designs import voter_changes
 
     yield voter_changes.DESIGNS

@@ -80,9 +80,16 @@ def grants_vote(s: State, r: Voter, nominee: Voter, role: Role, vote: Maybe[Vote
 # Timers
 
 
+@define
+def hears_leader_again(s: State, r: Voter) -> Bool:
+    """(9) Who goes back to its leader has not fetched from it, until it has again (FollowerState)."""
+    return Bool.false
+
+
 def back_to_leader(old: State, r: Voter, alone: VoterState) -> VoterState:
     """A prospective voter that was not encouraged: it follows its leader again, or is `alone` where it knows none."""
-    return choice(old.leader[r] != NONE, follower(old, r, old.epoch[r], old.leader[r]), alone)
+    again = attrs.evolve(follower(old, r, old.epoch[r], old.leader[r]), has_fetched=hears_leader_again(old, r))
+    return choice(old.leader[r] != NONE, again, alone)
 
 
 @action

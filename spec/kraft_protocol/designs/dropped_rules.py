@@ -8,6 +8,7 @@ from isr_lang import NONE, Bool, Maybe, Step, action, define
 from isr_lang.blank import blank
 from kraft_model import KRAFT
 from kraft_protocol.elections import up_to_date
+from kraft_protocol.liveness import majority_elects_a_leader
 from kraft_protocol.promises import leaders_complete, logs_match, one_leader_per_epoch
 from kraft_protocol.state import RESTARTS, Offset, Role, State, Voter, log_end
 from kraft_protocol.voter import becomes, stopped
@@ -54,6 +55,19 @@ def vote_is_lost(old: State, new: State, r: Voter) -> Step:
         new.restarts == old.restarts + 1,
         *becomes(old, new, r, attrs.evolve(stopped(old, r), vote=blank(old.vote[r]))),
     )
+
+
+@define
+def prospective_grants_nothing(s: State, r: Voter, nominee: Voter, role: Role, has_fetched: Bool) -> Bool:
+    """Neither a leader grants a pre-vote, nor a follower that has fetched, nor who asks for pre-votes itself."""
+    stays = (role == Role.LEADER) | (role == Role.PROSPECTIVE) | ((role == Role.FOLLOWER) & has_fetched)
+    return up_to_date(s, nominee, r) & ~stays
+
+
+@define
+def hears_leader_at_once(s: State, r: Voter) -> Bool:
+    """Who goes back to its leader counts as one that has fetched from it."""
+    return Bool.true
 
 
 COMMITS_ANY_EPOCH = (
@@ -113,6 +127,27 @@ VOTE_NOT_FLUSHED = (
     .failing("a voter that starts again has forgotten for whom it voted.", one_leader_per_epoch)
 )
 
+PROSPECTIVE_REFUSES = (
+    KRAFT.replacing(
+        "kraft-prospective-refuses",
+        "KRaft where whoever asks for pre-votes grants none",
+        because="(6) says who grants none.",
+        grants_pre_vote=prospective_grants_nothing,
+    )
+    .with_defaults(voters=2, epochs=2)
+    .failing("two voters refuse each other for ever, if both ask at a time.", majority_elects_a_leader)
+)
+HEARS_AT_ONCE = (
+    KRAFT.replacing(
+        "kraft-hears-at-once",
+        "KRaft where whoever goes back to its leader counts as one that has fetched from it",
+        because="(9) says that nothing stays of a former role.",
+        hears_leader_again=hears_leader_at_once,
+    )
+    .with_defaults(voters=3, epochs=1, log=2, writes=0, restarts=1)
+    .failing("each of two voters takes the leader that is gone for alive.", majority_elects_a_leader)
+)
+
 DESIGNS = (
     COMMITS_ANY_EPOCH,
     VOTES_AGAIN,
@@ -120,4 +155,6 @@ DESIGNS = (
     ANY_FETCH,
     ANY_PRE_VOTE,
     VOTE_NOT_FLUSHED,
+    PROSPECTIVE_REFUSES,
+    HEARS_AT_ONCE,
 )
