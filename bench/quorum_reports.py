@@ -53,6 +53,7 @@ REPORTS: Final = (
     Report("13959", "kafka-13959 --property living-brokers-are-unfenced", lasting=True),
     Report("14154", "kafka-14154 --property no-leader-is-stuck"),
     Report("15345", "kafka-15345 --property decisions-follow-a-commit"),
+    Report("15489", "kafka-15489 --property cut-off-leader-resigns", lasting=True),
     Report("16530", "kafka-16530 --property committed-by-majority"),
     Report("16531", "kafka-16531 --property only-a-majority-suffices"),
     Report("17426", "kafka-17426 --property one-leader-per-epoch"),

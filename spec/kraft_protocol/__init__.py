@@ -3,8 +3,8 @@
 `spec/kraft_model.py` beside this package is today's design, put together from these parts. Reading order: `state`
 (variables and bounds), `voter` (what becomes of a voter), `messages` (a request arrives, an answer comes back),
 `elections` (pre-vote and vote), `leadership` (begin, resign, end), `replication` (fetch, append, truncate, commit),
-`reconfiguration` (voters change), `snapshots` (logs that begin later), `faults`; then `promises`, `by_name` (the table
-of designs) and `quorum` (what all of them bring for the command line).
+`reconfiguration` (voters change), `snapshots` (logs that begin later), `faults`; then `promises`, `liveness` (what
+must come to pass), `by_name` (the table of designs) and `quorum` (what all of them bring for the command line).
 
 - `abstract_quorum`: the same quorum without its messages, a design of its own, and `refinement`: that this one takes no
   other steps. `proof`: why the abstract quorum keeps its promises.

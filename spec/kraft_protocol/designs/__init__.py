@@ -1,6 +1,7 @@
 """Every design but today's: today's with parts replaced.
 
 Reading order: `releases` (what Kafka did before), `reports` (what others reported, each by its number), `dropped_rules`
-(one rule taken out), `noted_end` (the state that a mend needs), `voter_changes` (KIP-853, with its reports and rules),
-`check_quorum` and `joining` (states that some of those need).
+(one rule taken out), `noted_end` (the state that a mend needs), `cut_off` (a voter without connections, with its
+report), `voter_changes` (KIP-853, with its reports and rules), `check_quorum` and `joining` (states that some of those
+need).
 """

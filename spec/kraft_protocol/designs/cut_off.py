@@ -126,7 +126,7 @@ CHECK_QUORUM = (
     )
     .adding(voter_is_cut_off, check_quorum_expires)
     .promising(cut_off_leader_resigns)
-    .with_defaults(voters=3, epochs=1, log=1, writes=0)
+    .with_defaults(voters=2, epochs=2, log=2, writes=0)
 )
 NO_CHECK_QUORUM = (
     CHECK_QUORUM.without("check_quorum_expires")
