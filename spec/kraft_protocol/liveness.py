@@ -49,12 +49,12 @@ def majority_is_reachable(s: State) -> Bool:
 @define
 def could_stand(s: State, r: Voter, q: Voter) -> Bool:
     """A nominee has the pre-votes of a majority with the answer of q, and there is no epoch left to stand in."""
-    encouraged = s.granting[r].including(q)
+    supporters = s.granting[r].including(q)
     return (
         (s.epoch[r] == EPOCHS)
         & (s.role[r] == Role.PROSPECTIVE)
         & (s.answer[r][q] == Answer.GRANT)
-        & (encouraged.size() + encouraged.size() > Voter.all().size())
+        & (supporters.size() + supporters.size() > Voter.all().size())
     )
 
 

@@ -28,32 +28,32 @@ def voter_is_cut_off(old: CutOff, new: CutOff, r: Voter) -> Step:
     return (old.cut_off.is_empty(), new.cut_off == old.cut_off.including(r))
 
 
-def connected(s: CutOff, r: Voter, q: Voter) -> Step:
+def connection(s: CutOff, r: Voter, q: Voter) -> Step:
     return (~s.cut_off.has(r), ~s.cut_off.has(q))
 
 
 @action
 def nominee_is_heard(old: CutOff, new: CutOff, r: Voter, nominee: Voter) -> Step:
     """A request for a vote arrives between two that are connected."""
-    return connected(old, r, nominee)
+    return connection(old, r, nominee)
 
 
 @action
 def leader_is_heard(old: CutOff, new: CutOff, r: Voter, leader: Voter) -> Step:
     """What a leader says arrives between two that are connected."""
-    return connected(old, r, leader)
+    return connection(old, r, leader)
 
 
 @action
 def answer_is_heard(old: CutOff, new: CutOff, r: Voter, q: Voter) -> Step:
     """An answer arrives between two that are connected."""
-    return connected(old, r, q)
+    return connection(old, r, q)
 
 
 @action
 def follower_is_heard(old: CutOff, new: CutOff, r: Voter, f: Voter) -> Step:
     """A fetch arrives between two that are connected."""
-    return connected(old, r, f)
+    return connection(old, r, f)
 
 
 @define
