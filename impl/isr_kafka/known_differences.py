@@ -20,6 +20,19 @@ FENCES: Final = ("controller_fences_follower", "controller_fences_leader", "cont
 ANSWERS: Final = ("leader_answers_fetch", "leader_answers_diverging")
 """The answers to fetches."""
 
+HEAR_KNOWN: Final = ("leader_hears_known_version", "leader_loads_snapshot")
+"""What tells a leader the version of the partition that it knows."""
+
+OLD_NEWS: Final = {
+    "leader_hears_known_version_of_old_image": "leader_hears_known_version",
+    "broker_learns_old_minimum": "broker_learns_minimum",
+}
+"""What a broker does with an image of the metadata that is old -> the same with the newest metadata. Of the actions of
+which a difference is known."""
+
+IMAGE: Final = {"image_minimum": "minimum", "image_replicas": "replicas"}
+"""What the image says -> what the controller says, of what is read of such an action."""
+
 ELECT_UNCLEAN: Final = ("broker_restarts", *FENCES, "controller_cancels_reassignment")
 """Of the changes that relieve a leader those that ask whether unclean elections are enabled:
 ReplicationControlManager.generateLeaderAndIsrUpdates and cancelPartitionReassignment, and no other."""
@@ -63,6 +76,9 @@ def explain(
     after the step that Kafka took in place of a missing one, or that is unexpected: the model's are those to which its
     action leads, allowed or not. It is None where Kafka took no step. `any_epoch`: of a release in `ANY_EPOCH`.
     """
+    if action in OLD_NEWS:
+        action = OLD_NEWS[action]
+        before = {**before, **{newest: before[old] for old, newest in IMAGE.items()}}
     match kind:
         case "inconsistent state":
             if any_epoch and action in ANSWERS and _takes_earlier_answer(before, action, parameters, places):
@@ -81,7 +97,7 @@ def _explain_state(before: Values, action: str, parameters: Values, places: Sequ
         return LEADER_RELIEVED
     if action == "controller_fences_last_leader" and _is_last_known(before, parameters, places):
         return "F: whoever led is the last known leader, though the ISR is not empty"
-    if action == "leader_hears_known_version" and _brings_minimum(before, parameters, places):
+    if action in HEAR_KNOWN and _brings_minimum(before, parameters, places):
         return "I: with a version of the partition come the settings from before it"
     if action == "broker_learns_minimum" and _brings_version(before, parameters, places):
         return "I: with a setting come the versions of the partition from before it"

@@ -26,7 +26,7 @@ CONTROLLER: Final = "org.apache.kafka.controller"
 
 @attrs.frozen
 class Mistake:
-    """One method that answers the same whatever it is asked, or does something more when it is done."""
+    """One method that answers the same whatever it is asked, or does something more before it is done or after."""
 
     name: str
     type: str
@@ -50,6 +50,8 @@ AT_WORK: Final = {"replicas": 2, "sessions_lost": 0, "epochs": 1, "isr_changes":
 SETTINGS_CHANGE: Final = {**AT_WORK, "reassignments": 0, "minimum_changes": 1}
 SOMEBODY_REASSIGNS: Final = {**AT_WORK, "reassignments": 1, "min_insync": 1}
 REQUEST_COPIED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "copies": 1}
+ANSWER_FIRST: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "isr_changes": 3, "late_news": 1}
+SNAPSHOT_LOADED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "snapshots_loaded": 1}
 UNCLEAN_SWITCHED: Final = {**AT_WORK, "reassignments": 0, "min_insync": 1, "sessions_lost": 1, "unclean_switches": 1}
 REASSIGNS_TWICE: Final = {**AT_WORK, "reassignments": 2, "isr_changes": 3}
 DISK_REPLACED: Final = {**AT_WORK, "isr_changes": 3}
@@ -334,6 +336,26 @@ MISTAKES: Final = (
         "nobody is elected where unclean.leader.election.enable was switched on while nobody led",
         UNCLEAN_SWITCHED,
         "kafka-4.4",
+    ),
+    Mistake(
+        "older-version-taken",
+        "kafka.cluster.Partition",
+        "makeLeader",
+        "first forgets its version",
+        "a leader that knows a version from an answer goes back to the older one that its metadata bring",
+        {**ANSWER_FIRST, "old_metadata": 1},
+        "kafka-4.4",
+        edges=25,
+    ),
+    Mistake(
+        "snapshot-not-read",
+        "org.apache.kafka.image.loader.MetadataLoader",
+        "handleLoadSnapshot",
+        "nothing",
+        "a broker that is given a snapshot of the metadata goes by what it has",
+        SNAPSHOT_LOADED,
+        "kafka-4.4",
+        edges=25,
     ),
     Mistake(
         "unclean-keeps-the-isr",

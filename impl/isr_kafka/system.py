@@ -43,8 +43,7 @@ class Part:
 
     `folders`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
-    of a release, None where nothing is, and `page` tells of them. `budgets_without_steps`: budgets of designs for which
-    it has no steps.
+    of a release, None where nothing is, and `page` tells of them.
     `unlike`: settings with which designs that have a certain constant are known to differ, each with that and with why.
     """
 
@@ -54,12 +53,10 @@ class Part:
     design: str
     releases: tuple[str, ...]
     explain_in: Callable[[str], Explain] | None = None
-    budgets_without_steps: tuple[str, ...] = ()
     page: str = "docs/kafka-classes.md"
     unlike: tuple[tuple[str, str, str], ...] = ()
 
 
-OLD_IMAGES: Final = ("old_metadata", "snapshots_loaded")
 OWN_VIEW: Final = ("own_view", "minimum_changes", "its leaders wait for followers for whom Kafka's do not")
 PARTITION: Final = Part(
     "kafka",
@@ -68,7 +65,6 @@ PARTITION: Final = Part(
     "kip-966",
     DRIVEN_RELEASES,
     explain_in,
-    OLD_IMAGES,
     unlike=(OWN_VIEW,),
 )
 QUORUM: Final = Part(

@@ -12,7 +12,7 @@ from isr_conform.conformance_result import Limits
 from isr_conform.control import agrees_there
 from isr_kafka import Unavailable
 from isr_kafka.known_differences import explain
-from isr_kafka.mistakes import MISTAKES, Mistake, home_with, mistake_named, plant
+from isr_kafka.mistakes import ANSWER_FIRST, MISTAKES, Mistake, home_with, mistake_named, plant
 from isr_kafka.system import Kafka
 from isr_lang import Instance
 from isr_model import KIP_966
@@ -32,6 +32,8 @@ FOUND_IN: dict[str, tuple[str, ...]] = {
     "never-sent-again": ("controller_refuses_later_copy",),
     "directory-not-told": ("controller_learns_directory",),
     "any-directory": ("controller_moves_leadership",),
+    "older-version-taken": ("leader_learns_old_isr",),
+    "snapshot-not-read": ("leader_loads_snapshot",),
 }
 """The action in which a mistake shows, where that is always the same."""
 OWN_FILE = {KAFKA_4_4_NEW_DIRECTORY.name: KAFKA_4_4_NEW_DIRECTORY}
@@ -59,6 +61,14 @@ def test_a_mistake_is_not_found_where_kafka_differs_itself(newest: Kafka, tmp_pa
     (difference,) = conform(instance, wrong, Limits(stop_at_first=True), patience=120.0, explain=explain).differences
     assert difference.action == "becomes_leader"
     assert not agrees_there(instance, newest.command(), difference, patience=120.0)
+
+
+def test_an_older_version_is_never_heard_without_a_budget_for_it(newest: Kafka, tmp_path: Path) -> None:
+    """So it takes the budget to see what a leader does with it."""
+    wrong = newest.command(before=[plant(newest, mistake_named("older-version-taken"), tmp_path)])
+    limits = Limits(per_action=25, seed=1)
+    done = conform(Instance(design_named("kafka-4.4"), dict(ANSWER_FIRST)), wrong, limits, patience=120.0)
+    assert done.conforms, done.differences
 
 
 def test_an_epoch_that_stays_ends_no_run(newest: Kafka, tmp_path: Path) -> None:

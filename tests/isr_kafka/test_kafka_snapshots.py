@@ -16,14 +16,6 @@ from isr_kafka.system import Kafka
 JAVA = Path(__file__).parent / "java"
 
 
-@pytest.mark.parametrize("option", ["--old-metadata", "--snapshots-loaded"])
-def test_kafka_is_not_driven_along_a_budget_for_which_its_adapter_has_no_steps(
-    option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["conform", "kafka-4.4", "--sut", "kafka", "--replicas", "2", option, "1"]) == Exit.USAGE
-    assert f"--sut kafka has no steps for {option}" in capsys.readouterr().err
-
-
 def test_kafka_is_not_driven_along_a_setting_in_which_a_design_is_known_to_differ(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

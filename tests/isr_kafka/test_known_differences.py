@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from isr_kafka.known_differences import Place, explain, explain_in
+from isr_kafka.known_differences import IMAGE, OLD_NEWS, Place, explain, explain_in
+from isr_protocol.designs.old_metadata import NEWS
 
 BEFORE: dict[str, object] = {
     "follower_end": {"r1": {"r1": None, "r2": 1}, "r2": {"r1": None, "r2": None}},
@@ -684,3 +685,47 @@ def test_what_all_releases_have_the_one_with_a_difference_of_its_own_has_too() -
         "log": {"r1": [0], "r2": [0]},
     }
     assert explain_in("4.0.0")(KIND, other, ACTION, GIVEN, PLACES, None).startswith("D:")
+
+
+HEARS_OLD, SETS_OLD = "leader_hears_known_version_of_old_image", "broker_learns_old_minimum"
+LATE: dict[str, object] = {
+    "own_minimum": {"r1": 1, "r2": 1},
+    "minimum": 1,
+    "image_minimum": 2,
+    "replicas": ["r1"],
+    "image_replicas": ["r1", "r2"],
+    "ahead": ["r1"],
+    "isr": {"r1": ["r1"], "r2": []},
+    "follower_end": {"r1": {"r1": None, "r2": None}, "r2": {"r1": None, "r2": None}},
+    "log": {"r1": [], "r2": []},
+    "high_watermark": {"r1": 0, "r2": 0},
+    "acked": [],
+    "committed": [],
+}
+"""The image has a minimum of 2; by now it is 1 again."""
+
+
+def test_of_an_old_image_difference_i_goes_by_the_numbers_of_the_image() -> None:
+    brings: list[Place] = [("own_minimum[r1]", 1, 2)]
+    assert explain(KIND, LATE, HEARS_OLD, {"leader": "r1"}, brings).startswith("I:")
+    assert not explain(KIND, LATE, "leader_hears_known_version", {"leader": "r1"}, brings)
+    assert not explain(KIND, LATE, HEARS_OLD, {"leader": "r1"}, [("own_minimum[r1]", 1, 1)])
+    known: list[Place] = [("ahead", ["r1"], []), ("pending_isr[r1]", ["r1", "r2"], [])]
+    assert explain(KIND, LATE, SETS_OLD, {"r": "r1"}, known).startswith("I:")
+    assert not explain(KIND, LATE, SETS_OLD, {"r": "r1"}, [*known, ("leader[r1]", "r1", "r2")])
+
+
+def test_of_an_old_image_difference_j_goes_by_the_replicas_of_the_image() -> None:
+    assert not explain("missing action", LATE, SETS_OLD, {"r": "r2"}, [])
+    assert explain("missing action", LATE | {"image_replicas": ["r1"]}, SETS_OLD, {"r": "r2"}, []).startswith("J:")
+
+
+def test_a_snapshot_brings_the_settings_before_its_version_which_is_difference_i() -> None:
+    state = LATE | {"minimum": 2}
+    assert explain(KIND, state, "leader_loads_snapshot", {"leader": "r1"}, [("own_minimum[r1]", 1, 2)]).startswith("I:")
+    assert not explain(KIND, state, "leader_loads_snapshot", {"leader": "r1"}, [("isr[r1]", ["r1"], ["r1", "r2"])])
+
+
+def test_old_news_have_the_names_of_the_model() -> None:
+    assert OLD_NEWS.items() <= {old: newest for newest, old in NEWS.items()}.items()
+    assert set(IMAGE) == {f"image_{newest}" for newest in IMAGE.values()}

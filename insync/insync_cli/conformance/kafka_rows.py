@@ -59,6 +59,7 @@ ROWS: Final = (
     Row("4.4.0", f"kafka-4.4 {AT_WORK} --reassignments 0 --crashes 1 --disks-replaced 1"),
     Row("4.4.0", f"kafka-4.4 {AT_WORK_LONGER} --reassignments 0 --min-insync 1 --late-news 1"),
     Row("4.4.0", f"kafka-4.4 {LOSING_SESSIONS} --reassignments 0 --min-insync 1 --copies 1 {SOME}"),
+    Row("4.4.0", f"kafka-4.4 {AT_WORK_LONGER} --reassignments 0 --min-insync 1 --snapshots-loaded 1"),
 )
 WITH_VOTERS: Final = "--voters 2"
 JOINING: Final = ("leader_adds_voter", "node_is_formatted_without_voters")

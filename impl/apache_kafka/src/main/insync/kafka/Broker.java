@@ -167,9 +167,9 @@ final class Broker {
     parts.settleLog(this, flushed);
   }
 
-  /** The same as a snapshot of all metadata. */
-  void learnSnapshot(HeldController controller) {
-    metadata.learnSnapshot(controller);
+  /** The same as a snapshot, with what it has read already. */
+  void learnSnapshot(HeldController controller, int end) {
+    metadata.learnSnapshot(controller, end);
     parts.settleLog(this, flushed);
   }
 

@@ -80,6 +80,7 @@ final class FaultSteps {
   private static void ends(World world, Machine was, Disk disk) {
     Machine at = world.without(was);
     at.disk = disk;
+    world.passesImage(at.id);
     for (int f = 0; f < world.size(); f++) {
       if (f != at.id && world.look(f).fetch.to == at.id) {
         world.beside(f).fetch = new Machine.Fetch();

@@ -21,6 +21,8 @@ final class History {
   int directoriesRemoved;
   int copies;
   int lateNews;
+  int snapshotsLoaded;
+  int oldMetadata;
 
   /** The least number of logs that an acknowledgement has taken so far. */
   int least;
@@ -45,6 +47,8 @@ final class History {
     made.directoriesRemoved = directoriesRemoved;
     made.copies = copies;
     made.lateNews = lateNews;
+    made.snapshotsLoaded = snapshotsLoaded;
+    made.oldMetadata = oldMetadata;
     made.least = least;
     made.position = position;
     made.writtenIn = writtenIn;

@@ -152,12 +152,12 @@ final class Metadata {
   }
 
   /**
-   * All that is committed by now comes as a snapshot, also what it has already:
+   * What is committed up to so many records comes as a snapshot, with all that it has already:
    * MetadataLoader.handleLoadSnapshot, of what MetadataImage.write writes.
    */
-  void learnSnapshot(HeldController controller) {
-    committed = controller.log().size();
-    load(next(controller, controller.log().size()));
+  void learnSnapshot(HeldController controller, int end) {
+    committed = Math.max(position, end);
+    load(next(controller, end));
     faults.raise();
   }
 

@@ -30,7 +30,9 @@ record Settings(
     int directoriesRemoved,
     boolean newDirectories,
     int copies,
-    int lateNews) {
+    int lateNews,
+    int snapshotsLoaded,
+    int oldMetadata) {
 
   static Settings of(JsonNode c) {
     if (!c.has("replicas")) {
@@ -69,7 +71,9 @@ record Settings(
         c.path("directories_removed").asInt(0),
         c.path("new_directories").asBoolean(false),
         c.path("copies").asInt(0),
-        c.path("late_news").asInt(0));
+        c.path("late_news").asInt(0),
+        c.path("snapshots_loaded").asInt(0),
+        c.path("old_metadata").asInt(0));
   }
 
   boolean restarts() {

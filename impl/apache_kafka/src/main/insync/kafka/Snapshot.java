@@ -111,7 +111,7 @@ final class Snapshot {
       put("leading_since", m, m.leadingSince);
     }
     if (world.settings.ownView()) {
-      put("known_away", m, ReplicaSteps.away(world, m));
+      put("known_away", m, MetadataSteps.away(world, m));
     }
     if (world.settings.restarts()) {
       put("broker_epoch", m, HeldController.incarnation(controller.epoch(m.id)));
@@ -183,6 +183,9 @@ final class Snapshot {
       state.put("minimum", controller.minimum());
       state.put("ahead", ahead);
     }
+    if (world.settings.oldMetadata() > 0) {
+      image(world.image);
+    }
     if (world.settings.newDirectories()) {
       state.put(
           "elsewhere",
@@ -200,6 +203,21 @@ final class Snapshot {
     if (world.settings.shutdowns() > 0) {
       state.put("shutting_down", leaving);
       state.put("clean_shutdown", clean);
+    }
+  }
+
+  private void image(Image image) {
+    PartitionRegistration partition = image == null ? null : image.partition();
+    boolean isLed = image != null && partition.leader >= 0;
+    state.put("image_readers", image == null ? List.of() : Steps.names(image.readers()));
+    state.put("image_leader", isLed ? Steps.name(partition.leader) : null);
+    state.put("image_epoch", image == null ? 0 : partition.leaderEpoch);
+    state.put("image_version", image == null ? 0 : partition.partitionEpoch);
+    state.put("image_isr", image == null ? List.of() : Steps.names(partition.isr));
+    state.put("image_replicas", image == null ? List.of() : Steps.names(partition.replicas));
+    state.put("image_minimum", image == null ? 0 : image.minimum());
+    if (world.settings.ownView()) {
+      state.put("image_away", image == null ? List.of() : Steps.names(image.away()));
     }
   }
 
@@ -223,6 +241,12 @@ final class Snapshot {
       state.put("copies", told.copies);
       state.put("late_news", told.lateNews);
       state.put("least", told.least);
+      if (world.settings.snapshotsLoaded() > 0) {
+        state.put("snapshots_loaded", told.snapshotsLoaded);
+      }
+      if (world.settings.oldMetadata() > 0) {
+        state.put("old_metadata", told.oldMetadata);
+      }
     }
     if (world.settings.consumers() > 0) {
       state.put("position", told.position);

@@ -4,6 +4,7 @@ import insync.conform.Refused;
 import insync.conform.SystemUnderTest.Step;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,6 +12,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.function.Predicate;
 
 /**
  * The actions of the model, each with the parameters that it may have and what is done for it.
@@ -95,9 +97,11 @@ final class Steps {
 
   private final Map<String, Attempt> actions = new TreeMap<>();
   private final List<Attempt> attempts = new ArrayList<>();
+  private final Map<Attempt, Predicate<Settings>> budgets = new HashMap<>();
 
   Steps() {
     ReplicaSteps.in(this);
+    MetadataSteps.in(this);
     ControllerSteps.in(this);
     FaultSteps.in(this);
   }
@@ -147,10 +151,9 @@ final class Steps {
     any(all, trial);
   }
 
-  /** An action that is taken where it is asked for, and is never listed as enabled. */
-  void addUnlisted(String action, List<String> brokers, Effect taken) {
-    add(action, brokers, taken);
-    attempts.remove(attempts.size() - 1);
+  /** What was added last is listed as enabled only with such settings, and taken where it is asked for. */
+  void listedIf(Predicate<Settings> budget) {
+    budgets.put(attempts.get(attempts.size() - 1), budget);
   }
 
   private void add(Attempt attempt) {
@@ -178,11 +181,9 @@ final class Steps {
 
   /** What can be tried, of which some is listed as enabled only within a budget. */
   List<Attempt> attempts(Settings settings) {
-    List<Attempt> all = new ArrayList<>(attempts);
-    if (settings.lateNews() > 0) {
-      all.add(actions.get("leader_hears_known_version"));
-    }
-    return all;
+    return attempts.stream()
+        .filter(attempt -> budgets.getOrDefault(attempt, any -> true).test(settings))
+        .toList();
   }
 
   static List<Object> everyBroker(Settings settings) {

@@ -17,6 +17,9 @@ final class World {
   final Settings settings;
   final History history;
 
+  /** Metadata that some brokers have yet to apply while there may be newer ones; null for none. */
+  Image image;
+
   /** Whether nothing was done in it since the reset. */
   final boolean fresh;
 
@@ -97,6 +100,7 @@ final class World {
   private World(World before) {
     settings = before.settings;
     history = before.history.copy();
+    image = before.image;
     fresh = false;
     machines = before.machines.clone();
     own = new boolean[machines.length];
@@ -195,6 +199,11 @@ final class World {
   /** A copy of the controller to ask what it would do. */
   HeldController wouldDecide() {
     return Copier.copy(controller.part);
+  }
+
+  /** A broker has applied the image or newer metadata, or has stopped. */
+  void passesImage(int id) {
+    image = image == null ? null : image.without(id);
   }
 
   /** Whether the epochs are within the model's bounds. */

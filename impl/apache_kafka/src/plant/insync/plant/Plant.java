@@ -22,8 +22,9 @@ import org.apache.kafka.common.protocol.Errors;
 
 /**
  * A mistake in one of Kafka's classes: a method that answers the same whatever it is asked, or does
- * something wrong when it is done ({@link Afterwards}, {@link Elections}). The class is read from the class path and written, so changed, into a folder that is to come before
- * it there.
+ * something wrong before it is done or after ({@link Beforehand}, {@link Afterwards}, {@link
+ * Elections}). The class is read from the class path and written, so changed, into a folder that is
+ * to come before it there.
  */
 public final class Plant {
   private Plant() {}
@@ -38,13 +39,13 @@ public final class Plant {
       System.err.println(given[1] + " has no method " + given[2]);
       System.exit(1);
     }
-    Class<?> afterwards = afterwards(given[3]);
+    Class<?> added = added(given[3]);
     DynamicType.Builder<?> changed = // also what Scala's compiler has made of a closure
         new ByteBuddy().ignore(ElementMatchers.none()).redefine(type, locator);
     changed =
-        afterwards == null
+        added == null
             ? changed.method(method).intercept(answer(given[3]))
-            : changed.visit(Advice.to(afterwards, locator).on(method));
+            : changed.visit(Advice.to(added, locator).on(method));
     changed.make().saveIn(new File(given[0]));
   }
 
@@ -57,8 +58,10 @@ public final class Plant {
         : named.and(ElementMatchers.takesArgument(0, ElementMatchers.nameEndsWith("." + parts[1])));
   }
 
-  private static Class<?> afterwards(String word) {
+  /** The code that is put at the beginning or the end of a method; null for none. */
+  private static Class<?> added(String word) {
     return switch (word) {
+      case "first forgets its version" -> Beforehand.ForgetsVersion.class;
       case "then acknowledges" -> Afterwards.Acknowledges.class;
       case "then ends later" -> Afterwards.EndsLater.class;
       case "then commits" -> Afterwards.Commits.class;

@@ -93,6 +93,7 @@ public final class HeldController {
   private final List<ApiMessage> log = new ArrayList<>();
   private final List<Integer> ends = new ArrayList<>();
   private final int brokers;
+  private int versionEnd;
   private final Uuid topic;
 
   /** The same, with a replica on every broker. */
@@ -317,10 +318,18 @@ public final class HeldController {
   }
 
   private void replay(List<ApiMessageAndVersion> records) {
+    int version = version();
     records.forEach(record -> take(record.message()));
     if (!records.isEmpty()) {
       ends.add(log.size());
     }
+    versionEnd = version() == version ? versionEnd : log.size();
+  }
+
+  /** The version of the partition; -1 until its topic is made. */
+  private int version() {
+    PartitionRegistration now = topic == null ? null : partition();
+    return now == null ? -1 : now.partitionEpoch;
   }
 
   private void replay(ApiMessage message) {
@@ -357,14 +366,19 @@ public final class HeldController {
     return message instanceof ConfigRecord record && !record.name().equals(UNCLEAN);
   }
 
-  /** How many records there are up to the last that sets a configuration of brokers. */
-  public int configuredBy() {
-    int last = log.size();
+  /** How many of the first so many records there are up to the last that configures brokers. */
+  public int configuredBy(int records) {
+    int last = records;
     while (!configuresBrokers(log.get(last - 1))) {
       last--;
     }
     int record = last;
     return ends.stream().filter(end -> end >= record).findFirst().orElseThrow();
+  }
+
+  /** How many records there are up to the one that brought the newest version of the partition. */
+  public int versionedBy() {
+    return versionEnd;
   }
 
   /** Whether a configuration of brokers is set after the first so many records, and up to others. */
