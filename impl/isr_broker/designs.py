@@ -71,6 +71,7 @@ class Design:
     - `sends_damaged_batches`: what is read from a log is sent on as it is.
     - `no_cluster_id_check`: brokers of another cluster are taken for this one's.
     - `keeps_removed_in_elr`: who a reassignment removes stays in the ELR, as in Kafka (found/removed-replica).
+    - `completes_below_minimum`: a reassignment is complete though it leaves too few in sync, as in Kafka since 4.3.0.
     - `goes_on_without_timers`: where a checkpoint cannot be written the broker's timers end, and it does not.
     """
 
@@ -114,6 +115,7 @@ class Design:
     sends_damaged_batches: bool = False
     no_cluster_id_check: bool = False
     keeps_removed_in_elr: bool = False
+    completes_below_minimum: bool = False
 
 
 KIP_966: Final = Design(name="kip-966")

@@ -50,7 +50,7 @@ from isr_processes.process_control import BrokerProcesses, ProcessStuck, Waiting
 from isr_processes.stepped_broker import ProcessMemory
 from isr_replay import canonical_form
 from isr_replay.core_driver import records
-from isr_replay.core_system import Cores
+from isr_replay.core_system import Cores, check_cores
 from isr_replay.system_state import (
     NOW,
     TP,
@@ -83,6 +83,7 @@ class ProcessSystem:
     def __init__(self, instance: Instance) -> None:
         self.n = int(instance.constants["replicas"])
         self.ids = tuple(range(1, self.n + 1))
+        check_cores(instance.design.name, processes=True)
         self.cores = Cores(instance, self.ids, own_look=False)
         self.root = Path(tempfile.mkdtemp(prefix="insync-processes-"))
         self.processes = BrokerProcesses(self.root, {}, {})

@@ -19,6 +19,7 @@ from isr_protocol.state import Alter, Fetch
 from isr_replay.core_driver import records
 from isr_replay.packed_states import Packing
 from isr_replay.system_state import (
+    MARK_LOST,
     TP,
     AlterAnswered,
     AlterMessage,
@@ -59,24 +60,28 @@ class Abstraction:
     def broker(self, broker: Broker) -> int:
         """alive, log, high_watermark, leader, leader_epoch, broker_epoch, clean_shutdown, and those of a leader.
 
-        Before its log is open, the values on disk are taken.
+        Before its log is open, the values on disk are taken. Where people work, own_minimum, too: a leader's is the one
+        that its core has.
         """
         part, i, replica = self.packing.part, self.index(broker.me), broker.replica
         bits = part("log", records(broker), i) + part("broker_epoch", broker.incarnation, i)
         if broker.node is not None:
             bits += self.packing.member("alive", i)
-        elif broker.clean >= 0:
+        elif broker.clean != -1:
             # The controller has it as shutting down until it registers again; in the model it has shut down by now.
-            bits += self.packing.member("clean_shutdown", i) - self.packing.member("shutting_down", i)
+            bits += self.packing.member("clean_shutdown", i) if broker.clean != MARK_LOST else 0
+            bits -= self.packing.member("shutting_down", i)
+        own = replica.metadata if replica is not None and isinstance(replica.role, Leading) else None
+        bits += part("own_minimum", broker.minimum if own is None else own.min_insync_replicas, i)
         if replica is None:
-            return bits + part("high_watermark", broker.checkpoint, i)
+            return bits + part("high_watermark", broker.checkpoint, i) + part("leader_epoch", broker.removed_in, i)
         bits += part("high_watermark", replica.high_watermark, i)
         bits += part("leader", self.maybe(replica.leader), i)
         bits += part("leader_epoch", max(0, replica.leader_epoch), i)
         return bits + (self._leading(replica, replica.role, i) if isinstance(replica.role, Leading) else 0)
 
     def _leading(self, replica: Replica, role: Leading, i: int) -> int:
-        """isr, pending_isr, partition_epoch, follower_end, follower_broker_epoch."""
+        """isr, pending_isr, partition_epoch, follower_end, follower_broker_epoch; heard_of, own_replicas."""
         part = self.packing.part
         bits = part("isr", self.mask(role.isr), i) + part("partition_epoch", replica.partition_epoch, i)
         bits += part("pending_isr", self.mask(role.pending.isr) if role.pending else 0, i)
@@ -84,7 +89,8 @@ class Abstraction:
             j = self.index(broker)
             bits += part("follower_end", 0 if known.end is None else 1 + known.end, i, j)
             bits += part("follower_broker_epoch", max(0, known.broker_epoch), i, j)
-        return bits
+        bits += part("heard_of", self.mask(b for b, known in role.followers.items() if known.end is not None), i)
+        return bits + part("own_replicas", self.mask((replica.me, *role.followers)), i)
 
     def fetch(self, follower: BrokerId, message: FetchMessage) -> int:
         """fetch, fetch_to, fetch_epoch, fetch_offset, fetch_last_epoch, fetch_record, fetch_watermark."""
@@ -132,7 +138,7 @@ class Abstraction:
                 return part("alter", ALTER["ACCEPTED" if accepted else "REFUSED"], i)
 
     def controller(self, core: Controller) -> int:
-        """controller_..., last_known_leader, fenced, shutting_down."""
+        """controller_..., last_known_leader, fenced, shutting_down; replicas, adding, removing, and the settings."""
         part, partition = self.packing.part, core.partitions[TP]
         return (
             part("controller_leader", self.maybe(partition.leader))
@@ -141,12 +147,17 @@ class Abstraction:
             + part("controller_isr", self.mask(partition.isr))
             + part("controller_elr", self.mask(partition.elr))
             + part("last_known_leader", self.maybe(partition.last_known_leader))
+            + part("replicas", self.mask(partition.replicas))
+            + part("adding", self.mask(partition.adding_replicas))
+            + part("removing", self.mask(partition.removing_replicas))
+            + part("minimum", partition.min_insync_replicas)
+            + part("unclean_enabled", partition.unclean_leader_election)
             + part("fenced", self.mask(b for b, known in core.brokers.items() if known.fenced))
             + part("shutting_down", self.mask(b for b, known in core.brokers.items() if known.shutting_down))
         )
 
     def history(self, past: History) -> int:
-        """written_in, acked, committed, position, consumed, and the counts of faults."""
+        """written_in, acked, committed, position, consumed, least, and the counts of faults and of what people did."""
         part = self.packing.part
         return (
             part("written_in", past.written_in)
@@ -158,4 +169,6 @@ class Abstraction:
             + part("lossy_crashes", past.lossy_crashes)
             + part("sessions_lost", past.sessions_lost)
             + part("shutdowns", past.shutdowns)
+            + part("least", past.least)
+            + sum(part(budget, number) for budget, number in past.operations)
         )

@@ -10,7 +10,8 @@ is replaced by one that behaves the same in every comparison with the model. Wha
   that has learned metadata has read it up to READ.
 - Attempts of AlterPartition. Only one request is in flight, so the last attempt is the only one. The controller reads
   the broker epochs in it of joining members only.
-- Copies of metadata. A replica reads leader and leader epoch in its copy, and nothing else. A node reads its copies in
+- Copies of metadata. A replica reads leader and leader epoch in its copy. That of a leader has its replicas and their
+  minimum, too, which stand in the leader's role in another form. A node reads its copies in
   two cases: when a log is opened, right after the metadata was learned again; and to refuse fetches of an earlier life,
   of which none is in flight here.
 """
@@ -82,8 +83,13 @@ def with_first_assigned(core: Controller, broker: BrokerId) -> Controller:
 
     The environment chooses that anew at each step.
     """
+    return with_order(core, (broker,))
+
+
+def with_order(core: Controller, first: tuple[BrokerId, ...]) -> Controller:
+    """The controller's core with these brokers first in the assignment, as far as they have a replica."""
     partition = core.partitions[TP]
-    order = (broker, *(r for r in partition.replicas if r != broker))
+    order = (*(r for r in first if r in partition.replicas), *(r for r in partition.replicas if r not in first))
     return attrs.evolve(core, partitions=core.partitions.set(TP, attrs.evolve(partition, replicas=order)))
 
 
@@ -123,16 +129,16 @@ def node(core: Node) -> Node:
 
 
 def _replica(core: Replica) -> Replica:
-    metadata = core.metadata
+    metadata, leads = core.metadata, isinstance(core.role, Leading)
     if metadata is not None:
         metadata = PartitionMetadata(
             partition=metadata.partition,
-            replicas=tuple(sorted(metadata.replicas)),
+            replicas=tuple(sorted(metadata.replicas)) if leads else (),
             isr=frozenset(),
             leader=metadata.leader,
             leader_epoch=metadata.leader_epoch,
+            min_insync_replicas=metadata.min_insync_replicas if leads else 1,
         )
-    leads = isinstance(core.role, Leading)
     return attrs.evolve(
         core,
         metadata=metadata,

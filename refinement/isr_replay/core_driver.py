@@ -20,11 +20,13 @@ from isr_broker.core.effects import (
     AppendMetadata,
     AssignEpoch,
     CheckpointWatermarks,
+    DeleteLog,
     Effect,
     Halt,
     OpenLog,
     PartitionHalt,
     Send,
+    SetAside,
     StopProcess,
     Took,
     TruncateLog,
@@ -127,8 +129,11 @@ def _perform_effect(outcome: BrokerOutcome, effect: Effect, opens: bool) -> list
         case StopProcess(broker_epoch=epoch, watermarks=watermarks):
             marks = dict(watermarks.watermarks)
             mark = next(iter(marks.values()), broker.checkpoint)
-            outcome.broker = attrs.evolve(broker, node=None, clean=epoch, checkpoint=mark)
+            outcome.broker = attrs.evolve(broker, node=None, clean=epoch, checkpoint=mark, removed_in=0)
             outcome.stopped = True
+        case DeleteLog() | SetAside():
+            outcome.actions.append("replica_is_deleted")
+            outcome.broker = attrs.evolve(broker, log=(), checkpoint=0)
         case Halt(why):
             raise CoreFailed(f"broker {broker.me} halts: {why}")
         case AppendMetadata():

@@ -6,14 +6,17 @@ environment in it. `environment` decides which inputs there are in a state of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
+from typing import Final
 
 import attrs
 
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Received
-from isr_broker.core.messages import Error
+from isr_broker.core.messages import AlterPartitionResponse, BrokerId, Error
+from isr_broker.core.reassignments import is_under_way
+from isr_broker.topic_configs import MIN_ISR, UNCLEAN
 from isr_replay import inputs
 from isr_replay.core_driver import BrokerOutcome, ControllerOutcome, CoreFailed, records, run_broker
 from isr_replay.core_system import BEYOND, FAILED, NONE, BrokerStep, ControllerStep, Cores
@@ -26,6 +29,19 @@ from isr_replay.system_state import (
     FetchAnswered,
     FetchRequested,
 )
+
+
+REASSIGNS: Final = frozenset(
+    {"controller_reassigns_at_once", "controller_cancels_reassignment", "controller_accepts_and_completes"}
+)
+
+
+def _leaves_nobody_to_lead(outcome: ControllerOutcome) -> bool:
+    """A reassignment takes the leader away, and all members that are left shut down, if there are any (not given)."""
+    core, partition = outcome.core, outcome.core.partitions[TP]
+    if partition.leader is not None or not any(took.action in REASSIGNS for took in outcome.took):
+        return False
+    return all(core.brokers[member].shutting_down for member in partition.isr)
 
 
 class CoreSteps(Cores):
@@ -213,45 +229,144 @@ class CoreSteps(Cores):
             return known
 
         def make() -> Sequence[ControllerStep]:
-            proposed = self.alters[i].values[message]
+            proposed, core = self.alters[i].values[message], self.controllers.values[controller]
             assert isinstance(proposed, AlterRequested)
-            outcome, answer = inputs.deliver_alter_partition(self.controllers.values[controller], proposed)
-            if not outcome.took:
-                raise CoreFailed(f"an AlterPartition is answered with {answer.error} and is no action")
-            label, after = self.labels.number(outcome.took[0].action, i), self.after(outcome)
-            answer = attrs.evolve(answer, attempt=1)
-            number, value = self.alters[i].number(AlterAnswered(answer)), self.brokers.values[broker]
-            if answer.error in (Error.NONE, Error.INELIGIBLE_REPLICA):
-                deliver_alter_answer = self.about[broker].leads and self.deliver_alter_answer(i, broker, number)
-                return (ControllerStep(label, after, number if deliver_alter_answer else NONE),)
-            if value.node is None:
-                return (ControllerStep(label, after),)
-            done = run_broker(value, Received(CONTROLLER, answer))
-            if done.action is not None:
-                raise CoreFailed(f"{done.action} because of {answer.error}")
-            return (ControllerStep(label, after, NONE, self.broker_number(done.canonical)),)
+            there = self.assigned(controller)
+            firsts = there if is_under_way(core.partitions[TP]) else there[:1]
+            outcomes = [inputs.deliver_alter_partition(core, proposed, first) for first in firsts]
+            given = (outcome for outcome in outcomes if not _leaves_nobody_to_lead(outcome[0]))
+            return tuple(dict.fromkeys(self._decision(i, broker, *outcome) for outcome in given))
 
         return self._remember_controller_steps(key, make)
 
-    def _controller_steps(self, outcomes: Sequence[ControllerOutcome], before: int) -> Sequence[ControllerStep]:
-        """The distinct steps of these outcomes; CoreFailed if one changes the controller without an action."""
+    def _decision(
+        self, i: int, broker: int, outcome: ControllerOutcome, answer: AlterPartitionResponse
+    ) -> ControllerStep:
+        """A decision on an AlterPartition as a step, with the answer in flight, or delivered if it tells no action."""
+        if not outcome.took:
+            raise CoreFailed(f"an AlterPartition is answered with {answer.error} and is no action")
+        label, after = self._controller_label(outcome.took[0].action, self.ids[i], outcome), self.after(outcome)
+        partition = outcome.core.partitions[TP]
+        answer = attrs.evolve(answer, attempt=1)
+        number, value = self.alters[i].number(AlterAnswered(answer)), self.brokers.values[broker]
+        same_epoch = answer.error is Error.NONE and partition.leader_epoch == answer.leader_epoch
+        if same_epoch or answer.error is Error.INELIGIBLE_REPLICA:
+            deliver_alter_answer = self.about[broker].leads and self.deliver_alter_answer(i, broker, number)
+            return ControllerStep(label, after, number if deliver_alter_answer else NONE)
+        if value.node is None:
+            return ControllerStep(label, after)
+        done = run_broker(value, Received(CONTROLLER, answer))
+        if done.action is not None:
+            raise CoreFailed(f"{done.action} because of {answer.error}")
+        return ControllerStep(label, after, NONE, self.broker_number(done.canonical))
+
+    def _controller_steps(
+        self, outcomes: Sequence[ControllerOutcome], before: int, of_broker: tuple[str, int] | None = None
+    ) -> Sequence[ControllerStep]:
+        """The distinct steps of these outcomes; CoreFailed if one changes the controller without an action.
+
+        `of_broker`: what the model calls the step, and the broker, where that has no replica. The controller notes an
+        action for each partition that is on a broker, and so none there.
+        """
         controller_steps: dict[ControllerStep, None] = {}
         for outcome in outcomes:
             after = self.after(outcome)
             if not outcome.took:
-                if after == BEYOND or self.controllers.bits[after] != self.controllers.bits[before]:
+                if of_broker is not None and self.ids[of_broker[1]] not in self.assigned(before):
+                    controller_steps[ControllerStep(self.labels.number(*of_broker), after)] = None
+                elif after == BEYOND or self.controllers.bits[after] != self.controllers.bits[before]:
                     raise CoreFailed("the controller took no action and yet is another")
                 continue
             took = outcome.took[0]
             controller_steps[ControllerStep(self._controller_label(took.action, took.replica, outcome), after)] = None
         return tuple(controller_steps)
 
+    def assigned(self, controller: int) -> tuple[BrokerId, ...]:
+        """The replicas as the controller has them."""
+        return self.controllers.values[controller].partitions[TP].replicas
+
     def _controller_label(self, action: str, replica: int, outcome: ControllerOutcome) -> int:
-        parameters = [self.index(replica)]
+        """The label of what the controller did; where it may choose a leader, that is a parameter."""
         leader = outcome.core.partitions[TP].leader
-        if action == "controller_fences_leader" and leader is not None:
+        chosen = () if leader is None else (self.index(leader),)
+        match action:
+            case "controller_fences_leader" | "controller_accepts_and_completes":
+                return self.labels.number(action, self.index(replica), *chosen)
+            case "controller_cancels_reassignment":
+                return self.labels.number(action, *chosen)
+            case "controller_elects_unclean" if self.operated and not self.instance.constants["unclean"]:
+                return self.labels.number("controller_elects_unclean_since_switched", self.index(replica))
+            case _:
+                return self.labels.number(action, self.index(replica))
+
+    # What people ask of the controller.
+
+    def reassign(self, controller: int) -> Sequence[ControllerStep]:
+        """Somebody asks for other replicas, any of them the preferred leader, or cancels what is under way.
+
+        Not given: to ask for the replicas that there are meanwhile, and to cancel where that leaves nobody who may lead.
+        """
+        key = ("reassign", controller)
+        if (known := self.controller_steps.get(key)) is not None:
+            return known
+
+        def make() -> Sequence[ControllerStep]:
+            core, there = self.controllers.values[controller], frozenset(self.assigned(controller))
+            made: dict[ControllerStep, None] = {}
+            for size in range(int(self.instance.constants["least_replicas"]), self.n + 1):
+                for target in combinations(self.ids, size):
+                    for first in target if frozenset(target) != there else ():
+                        outcome = inputs.reassign(core, (first, *(r for r in target if r != first)))
+                        made |= dict.fromkeys(self._reassigned(outcome, frozenset(target)))
+            for first in self.assigned(controller):
+                outcome = inputs.cancel_reassignment(core, first)
+                if not _leaves_nobody_to_lead(outcome):
+                    made |= dict.fromkeys(self._controller_steps([outcome], controller))
+            return tuple(made)
+
+        return self._remember_controller_steps(key, make)
+
+    def _reassigned(self, outcome: ControllerOutcome, target: frozenset[BrokerId]) -> Iterator[ControllerStep]:
+        """The step to this target, if it is any."""
+        if not outcome.took or _leaves_nobody_to_lead(outcome):
+            return
+        leader, parameters = outcome.core.partitions[TP].leader, [self.view.mask(target)]
+        if outcome.took[0].action == "controller_reassigns_at_once" and leader is not None:
             parameters.append(self.index(leader))
-        return self.labels.number(action, *parameters)
+        yield ControllerStep(self.labels.number(outcome.took[0].action, *parameters), self.after(outcome))
+
+    def set_minimum(self, controller: int) -> Sequence[ControllerStep]:
+        """Somebody gives min.insync.replicas of the topic another value."""
+        key = ("minimum", controller)
+        if (known := self.controller_steps.get(key)) is not None:
+            return known
+
+        def make() -> Sequence[ControllerStep]:
+            core = self.controllers.values[controller]
+            others = [value for value in range(1, self.n + 1) if value != core.partitions[TP].min_insync_replicas]
+            return tuple(
+                ControllerStep(
+                    self.labels.number("controller_sets_minimum", value),
+                    self.after(inputs.set_topic(core, MIN_ISR, str(value))),
+                )
+                for value in others
+            )
+
+        return self._remember_controller_steps(key, make)
+
+    def switch_unclean(self, controller: int) -> Sequence[ControllerStep]:
+        """Somebody sets unclean.leader.election.enable of the topic to what it is not."""
+        key = ("switch", controller)
+        if (known := self.controller_steps.get(key)) is not None:
+            return known
+
+        def make() -> Sequence[ControllerStep]:
+            core = self.controllers.values[controller]
+            value = str(not core.partitions[TP].unclean_leader_election).lower()
+            label = self.labels.number("controller_switches_unclean_election")
+            return (ControllerStep(label, self.after(inputs.set_topic(core, UNCLEAN, value))),)
+
+        return self._remember_controller_steps(key, make)
 
     def tick_controller(self, controller: int, at_once: bool) -> Sequence[ControllerStep]:
         """What the controller does at once, if `at_once` is true.
@@ -264,8 +379,9 @@ class CoreSteps(Cores):
 
         def make() -> Sequence[ControllerStep]:
             core = self.controllers.values[controller]
-            outcomes = [inputs.tick_controller(core, first) for first in self.ids] if core.due and at_once else []
-            outcomes += [inputs.elect_preferred(core, first) for first in self.ids]
+            there = self.assigned(controller)
+            outcomes = [inputs.tick_controller(core, first) for first in there] if core.due and at_once else []
+            outcomes += [inputs.elect_preferred(core, first) for first in there]
             return self._controller_steps(outcomes, controller)
 
         return self._remember_controller_steps(key, make)
@@ -277,9 +393,8 @@ class CoreSteps(Cores):
 
         def make() -> Sequence[ControllerStep]:
             core = self.controllers.values[controller]
-            return self._controller_steps(
-                [inputs.expire_session(core, self.ids[i], first) for first in self.ids], controller
-            )
+            outcomes = [inputs.expire_session(core, self.ids[i], first) for first in self.assigned(controller)]
+            return self._controller_steps(outcomes, controller, ("controller_fences_outsider", i))
 
         return self._remember_controller_steps(key, make)
 
@@ -293,7 +408,7 @@ class CoreSteps(Cores):
             outcome, done = inputs.send_heartbeat(self.controllers.values[controller], self.brokers.values[broker])
             if done.action is not None:
                 raise CoreFailed(f"{done.action} because of a heartbeat")
-            (controller_step,) = self._controller_steps([outcome], controller)
+            (controller_step,) = self._controller_steps([outcome], controller, ("controller_unfences", i))
             return (attrs.evolve(controller_step, broker=self.broker_number(done.canonical)),)
 
         return self._remember_controller_steps(key, make)
@@ -308,7 +423,7 @@ class CoreSteps(Cores):
             outcome, done = inputs.ask_to_shut_down(self.controllers.values[controller], self.brokers.values[broker])
             if done.action is not None or done.stopped:
                 raise CoreFailed(f"{done.action or 'the end'} because somebody wants to stop")
-            (controller_step,) = self._controller_steps([outcome], controller)
+            (controller_step,) = self._controller_steps([outcome], controller, ("broker_asks_to_shut_down", i))
             return (attrs.evolve(controller_step, broker=self.broker_number(done.canonical)),)
 
         return self._remember_controller_steps(key, make)
@@ -346,7 +461,7 @@ class CoreSteps(Cores):
             outcome = inputs.restart(core, value, self.of_brokers)
             if outcome is None:
                 return ()
-            (controller_step,) = self._controller_steps([outcome[0]], controller)
+            (controller_step,) = self._controller_steps([outcome[0]], controller, ("broker_restarts", i))
             return (attrs.evolve(controller_step, broker=self.broker_number(outcome[1])),)
 
         return self._remember_controller_steps(key, make)

@@ -30,16 +30,30 @@ NONE = 0
 """No message."""
 
 
-COMPARABLE = ("kip-966", "kraft-3.5", "kip-903", "kip-841")
-"""The designs that model and broker both have under one name, with truncation on fetch and a KRaft controller."""
+COMPARABLE: Final = {
+    "kip-966": "kip-966",
+    "kraft-3.5": "kraft-3.5",
+    "kip-903": "kip-903",
+    "kip-841": "kip-841",
+    "kafka-4.4-mended": "kip-966",
+}
+"""The designs of the model that the broker has, with truncation on fetch and a KRaft controller -> the broker's name."""
+
+
+OPERATED: Final = ("kafka-4.4-mended",)
+"""Those of them in which people work at the cluster."""
 
 
 class NoSuchCores(ValueError):
     """The broker does not have this design, or not as the model has it; the message says which designs it has."""
 
 
-NOT_COMPARED: Final = ("own_view", "producers_wait")
-"""Settings that the abstraction does not read: what a leader's own metadata says, and since when it leads."""
+NOT_COMPARED: Final = ("own_view", "producers_wait", "copies", "late_news", "snapshots_loaded", "old_metadata")
+"""Settings and budgets without which the cores are compared.
+
+The abstraction does not read what a leader's own metadata says, nor since when it leads. The environment sends no
+message twice, and hands out the newest metadata only.
+"""
 
 
 class NumberedValues(Generic[T]):
@@ -128,13 +142,22 @@ class Labels:
         return next(named for named, n in self.unknown.items() if n == number)
 
 
-def check_cores(name: str) -> None:
-    """NoSuchCores if the broker has no design of this name, which may be of another model altogether."""
+def check_cores(name: str, processes: bool = False) -> None:
+    """NoSuchCores if the broker has no design of this name, which may be of another model altogether.
+
+    Of `processes` nobody asks for what people do to a cluster.
+    """
+    if processes and name in OPERATED:
+        raise NoSuchCores(f"processes are not driven along {name}: nobody asks them to reassign; insync replay has it")
     if name not in COMPARABLE:
         raise NoSuchCores(
-            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: the comparison has no other "
-            "states, as of reassignments or settings that change; the tests of the broker go through those"
+            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are the protocol as it is meant, "
+            "and have neither what a release does wrong nor what there was before KRaft"
         )
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 class Cores:
@@ -144,7 +167,7 @@ class Cores:
         check_cores(instance.design.name)
         lacking = [name for name in NOT_COMPARED if instance.constants.get(name)]
         if lacking:
-            raise NoSuchCores(f"the cores are not compared with {' and '.join(lacking)} on")
+            raise NoSuchCores(f"the cores are not compared with {' and '.join(map(_option, lacking))} on")
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)
@@ -153,7 +176,7 @@ class Cores:
         acks = {"0": 0, "1": 1, "all": -1}
         self.acks = acks[str(constants["acks"])]
         flush, unclean = constants["flush"] == "always", bool(constants["unclean"])
-        design = planted or DESIGNS[instance.design.name]
+        design = planted or DESIGNS[COMPARABLE[instance.design.name]]
         minimum, reads = int(constants["min_insync"]), bool(constants["follower_reads"])
         base = settings_for(minimum, unclean, flush, reads, Settings(insync_design=design))
         self.settings = base
@@ -172,6 +195,8 @@ class Cores:
         self.controller_steps: dict[tuple[object, ...], Sequence[ControllerStep]] = {}
         self.about: list[BrokerSummary] = []
         self.runs = 0
+        self.operated = "replicas" in self.packing.types
+        """Whether the design has what people do to a cluster: not every broker has a replica all the time."""
 
     def _fetch_bits(self, i: int) -> Callable[[FetchMessage], int]:
         return lambda message: self.view.fetch(self.ids[i], message)

@@ -8,7 +8,9 @@ not in flight. To find out whether it would, the message is given to the core.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Final
 
 import attrs
 from immutables import Map
@@ -16,9 +18,10 @@ from immutables import Map
 from isr_broker.core.controller import controller_from_records
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.inputs import Received, Start
-from isr_broker.core.messages import BrokerRegistered, CreateTopic, RegisterBroker
+from isr_broker.core.messages import BrokerId, BrokerRegistered, CreateTopic, RegisterBroker
 from isr_broker.core.node import Node
 from isr_broker.designs import Design
+from isr_broker.topic_configs import MIN_ISR, UNCLEAN
 from isr_lang import Instance
 from isr_replay import canonical_form, inputs
 from isr_replay.core_driver import run_broker, run_controller, send_to_controller
@@ -44,6 +47,9 @@ The model proposes the follower without moving the high watermark. A core propos
 fetch moves the high watermark first.
 """
 
+LOGS_LOST: Final = {"disk_is_replaced": "disks_replaced", "directory_is_removed": "directories_removed"}
+"""How a broker that is down may lose its log, and the budget for it."""
+
 
 class Environment(CoreSteps):
     """The states and steps of the whole system."""
@@ -51,17 +57,24 @@ class Environment(CoreSteps):
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
         super().__init__(instance, ids, own_look, planted)
         self.bound = {name: value for name, value in instance.constants.items() if isinstance(value, int)}
-        entering = ("becomes_leader", "becomes_follower")
+        entering = ("becomes_leader", "becomes_follower", *(("replica_is_deleted",) if self.operated else ()))
         self._entering = frozenset(self.labels.number(a, i) for a in entering for i in range(self.n))
         self._sessions_of: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
         self._past: dict[tuple[int, ...], int] = {}
 
     def initial_states(self) -> Iterator[State]:
-        """States in which all brokers are registered and know a topic, one state for each broker as its leader."""
-        for first in self.ids:
-            yield self._initial_state(first)
+        """States in which all brokers are registered and know a topic, one state for each broker as its leader.
 
-    def _initial_state(self, first: int) -> State:
+        Where replicas are reassigned there is one for each choice of spares, too: brokers without a replica.
+        """
+        spares = self.bound["spares"] if self.operated and self.bound["reassignments"] else 0
+        for first in self.ids:
+            others = [b for b in self.ids if b != first]
+            for number in range(min(spares, len(others)) + 1):
+                for without in combinations(others, number):
+                    yield self._initial_state(first, tuple(b for b in self.ids if b not in without))
+
+    def _initial_state(self, first: int, replicas: tuple[BrokerId, ...]) -> State:
         core = controller_from_records(self.settings, [], NOW)
         brokers: list[Broker] = []
         for me in self.ids:
@@ -76,19 +89,29 @@ class Environment(CoreSteps):
             )
             core = outcome.canonical
             brokers.append(broker_outcome.canonical)
-        create = CreateTopic(request=0, topic=TP.topic, partitions=1, replication_factor=self.n)
+        create = CreateTopic(request=0, topic=TP.topic, assignments=(replicas,), configs=self._configs())
         core = run_controller(core, Received(CONTROLLER, create)).canonical
         partition = attrs.evolve(core.partitions[TP], leader=first)
         core = attrs.evolve(core, partitions=Map({TP: partition}))
         fetches: list[int] = []
         numbers: list[int] = []
         for i, broker in enumerate(brokers):
+            minimum = self.bound["min_insync"]
+            broker = attrs.evolve(broker, minimum=minimum if self.operated else 0)
             first_news = inputs.deliver_metadata(core, broker)
-            assert first_news is not None
-            numbers.append(self.broker_number(first_news.broker))
-            fetches.append(self.fetches[i].number(inputs.fetch_sent(first_news)))
-        history = self.histories.number(History())
+            known = inputs.reads_metadata(core, broker) if first_news is None else first_news.broker
+            numbers.append(self.broker_number(known))
+            fetches.append(self.fetches[i].number(inputs.fetch_sent(first_news) if first_news is not None else None))
+        least = min(self.bound["min_insync"], len(replicas)) if self.operated else 0
+        history = self.histories.number(History(least=least))
         return (self.controllers.number(core), history, *numbers, *fetches, *[NONE] * self.n)
+
+    def _configs(self) -> tuple[tuple[str, str], ...]:
+        """The topic's own settings, where people change them: so each value comes from one place."""
+        if not self.operated:
+            return ()
+        unclean = str(bool(self.instance.constants["unclean"])).lower()
+        return ((MIN_ISR, str(self.bound["min_insync"])), (UNCLEAN, unclean))
 
     # Successors
 
@@ -105,10 +128,46 @@ class Environment(CoreSteps):
             else:
                 for controller_step in self.restart(i, controller, state[2 + i]):
                     self._add_controller_step(state, i, controller_step, steps, restart=True)
+                if self.operated:
+                    self._disks(state, i, steps)
             self._sessions(state, i, about.alive, steps)
         for controller_step in self.tick_controller(controller, not self._died_shutting_down(state)):
             self._add_controller_step(state, 0, controller_step, steps)
+        if self.operated:
+            self._people(state, steps)
         return steps
+
+    def _people(self, state: State, steps: list[Step]) -> None:
+        """What people ask of the controller; nobody reassigns while nobody leads."""
+        past, leader = self.histories.values[state[1]], self.controllers.values[state[0]].partitions[TP].leader
+        asks: dict[str, Callable[[int], Sequence[ControllerStep]]] = {
+            "minimum_changes": self.set_minimum,
+            "unclean_switches": self.switch_unclean,
+        }
+        if leader is not None:
+            asks["reassignments"] = self.reassign
+        for budget, ask in asks.items():
+            if past.times(budget) < self.bound[budget]:
+                after = self.histories.number(past.with_one_more(budget))
+                for controller_step in ask(state[0]):
+                    self._add_controller_step(state, 0, controller_step, steps, history=after)
+
+    def _disks(self, state: State, i: int, steps: list[Step]) -> None:
+        """The log of a replica that is down and fenced is gone, with its disk or with one of its directories.
+
+        Not of as many as there were logs of an acknowledged record.
+        """
+        past = self.histories.values[state[1]]
+        if not self.sessions(state[0])[0][i] or self.ids[i] not in self.assigned(state[0]):
+            return
+        if past.times("disks_replaced") + past.times("directories_removed") + 1 >= past.least:
+            return
+        for action, budget in LOGS_LOST.items():
+            if past.times(budget) < self.bound[budget]:
+                new = list(state)
+                new[1] = self.histories.number(past.with_one_more(budget))
+                new[2 + i] = self.broker_number(inputs.lose_log(self.brokers.values[state[2 + i]]))
+                steps.append((self.labels.number(action, i), tuple(new)))
 
     def _died_shutting_down(self, state: State) -> bool:
         """Whether a broker has died while shutting down: in the model it then loses leadership only by being fenced."""
@@ -286,6 +345,12 @@ class Environment(CoreSteps):
                 return COMMITS_BEFORE_PROPOSAL
         return None
 
+    def _with_least(self, history: int, controller: int) -> int:
+        """The history, where an acknowledgement takes no more logs from now on than this controller asks for."""
+        past, partition = self.histories.values[history], self.controllers.values[controller].partitions[TP]
+        least = min(past.least, partition.effective_min_isr)
+        return history if least == past.least else self.histories.number(attrs.evolve(past, least=least))
+
     # A step of one core as a step of the system
 
     def _add_broker_step(
@@ -349,6 +414,8 @@ class Environment(CoreSteps):
         new[0] = controller_step.controller
         if history >= 0:
             new[1] = history
+        if self.operated:
+            new[1] = self._with_least(new[1], new[0])
         if controller_step.broker >= 0:
             new[2 + i] = controller_step.broker
         if alter >= 0:

@@ -15,6 +15,7 @@ from isr_broker.core.inputs import Consume, LogOpened, Produce, Received, ShutDo
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    AlterTopicConfigs,
     BrokerId,
     BrokerRegistered,
     ElectPreferredLeader,
@@ -23,6 +24,7 @@ from isr_broker.core.messages import (
     FetchResponse,
     Heartbeat,
     HeartbeatAnswer,
+    ReassignPartition,
     RegisterBroker,
 )
 from isr_broker.core.node import Node
@@ -40,6 +42,7 @@ from isr_replay.core_driver import (
     send_to_controller,
 )
 from isr_replay.system_state import (
+    MARK_LOST,
     TP,
     AlterAnswered,
     AlterRequested,
@@ -154,8 +157,8 @@ def tick_proposing(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
 def _deliver_again(leader: Broker, follower: BrokerId) -> BrokerOutcome | None:
     """The last fetch of a follower outside the ISR arrives a second time; None if there was none."""
     replica, role = _replica(leader), _leading(leader)
-    follower_state = role.followers[follower]
-    if follower_state.end is None or follower in role.isr:
+    follower_state = role.followers.get(follower)
+    if follower_state is None or follower_state.end is None or follower in role.isr:
         return None
     request = FetchRequest(
         partition=TP,
@@ -223,11 +226,63 @@ def time_out_fetch(follower: Broker) -> BrokerOutcome | None:
 
 def deliver_metadata(core: Controller, broker: Broker) -> BrokerOutcome | None:
     """The broker asks the controller for newer metadata and gets it. If its log is not open yet, it is opened first."""
+    partition = core.partitions[TP]
+    if broker.me not in partition.replicas:
+        outcome = _learns_of_no_replica(core, broker)
+        removed_in = partition.leader_epoch
+    else:
+        outcome, removed_in = _learns_of_replica(core, broker), 0
+    if outcome is not None:
+        newest = broker.minimum if removed_in else _minimum_known(core, broker)
+        outcome.broker = attrs.evolve(outcome.broker, removed_in=removed_in, minimum=newest)
+        return outcome
+    if broker.minimum == _minimum_known(core, broker) or _is_behind(core, broker):
+        return None
+    return BrokerOutcome(attrs.evolve(broker, minimum=partition.min_insync_replicas), ["broker_learns_minimum"])
+
+
+def _minimum_known(core: Controller, broker: Broker) -> int:
+    """min.insync.replicas by the newest metadata, where somebody changes it."""
+    return core.partitions[TP].min_insync_replicas if broker.minimum else 0
+
+
+def _is_behind(core: Controller, broker: Broker) -> bool:
+    """The broker does not know the leader and its epoch as the controller has them."""
+    partition, replica = core.partitions[TP], broker.replica
+    known = (None, broker.removed_in) if replica is None else (replica.leader, max(0, replica.leader_epoch))
+    return known != (partition.leader, partition.leader_epoch)
+
+
+def _opened(broker: Broker) -> LogOpened:
+    return LogOpened(partition=TP, log=recovered_log(broker.log), high_watermark=broker.checkpoint)
+
+
+def reads_metadata(core: Controller, broker: Broker) -> Broker:
+    """A broker without a replica reads the metadata, which say that it has none."""
+    return run_broker(broker, Received(CONTROLLER, metadata_for(core, broker))).canonical
+
+
+def _learns_of_no_replica(core: Controller, broker: Broker) -> BrokerOutcome | None:
+    """The metadata say that the broker has no replica: it deletes the one that it has; None if it has none.
+
+    A log that is not open yet is opened after that. An empty one, of a replica that knows no leader, is as good as none.
+    """
+    node, replica = broker.node, broker.replica
+    assert node is not None
+    if replica is None and not broker.log:
+        knows = attrs.evolve(broker, node=attrs.evolve(node, metadata_offset=canonical_form.READ))
+        return with_action(knows, BrokerOutcome(reads_metadata(core, broker)))
+    if replica is not None and replica.leader is None and not broker.log:
+        return None
+    news = Received(CONTROLLER, metadata_for(core, broker))
+    return with_action(broker, run_broker(broker, news, *(() if replica is not None else (_opened(broker),))))
+
+
+def _learns_of_replica(core: Controller, broker: Broker) -> BrokerOutcome | None:
     news = Received(CONTROLLER, metadata_for(core, broker))
     assert broker.node is not None
     if broker.replica is None and TP in broker.node.opening:
-        opened = LogOpened(partition=TP, log=recovered_log(broker.log), high_watermark=broker.checkpoint)
-        outcome = run_broker(broker, news, opened)
+        outcome = run_broker(broker, news, _opened(broker))
     else:
         outcome = run_broker(broker, news)
     if outcome.action is None and broker.replica is not None:
@@ -266,13 +321,18 @@ def consume(broker: Broker, position: int) -> tuple[BrokerOutcome, int] | None:
 
 def crash(broker: Broker, survivors: int, checkpoint: int) -> Broker:
     """The process crashes: the first `survivors` records of its log are left, and this checkpoint of its watermark."""
-    return Broker(broker.me, None, broker.log[:survivors], checkpoint, broker.incarnation)
+    return Broker(broker.me, None, broker.log[:survivors], checkpoint, broker.incarnation, minimum=broker.minimum)
+
+
+def lose_log(broker: Broker) -> Broker:
+    """The broker is down, and its log is gone, and so is the mark of a clean shutdown, if there was one."""
+    return attrs.evolve(broker, log=(), checkpoint=0, clean=broker.clean if broker.clean == -1 else MARK_LOST)
 
 
 def restart(core: Controller, broker: Broker, settings: Settings) -> tuple[ControllerOutcome, Broker] | None:
     """The process starts and registers; None if the controller refuses because the old session is still open."""
     started = attrs.evolve(broker, node=Node(me=broker.me, settings=settings))
-    start = Start(incarnation=broker.incarnation + 1, previous_broker_epoch=broker.clean)
+    start = Start(incarnation=broker.incarnation + 1, previous_broker_epoch=max(-1, broker.clean))
     outcome = run_broker(started, start)
     (asks,) = [s for s in outcome.sends if isinstance(s.message, RegisterBroker)]
     registered = send_to_controller(canonical_form.with_next_broker_epoch(core, broker.me), broker.me, asks)
@@ -282,7 +342,8 @@ def restart(core: Controller, broker: Broker, settings: Settings) -> tuple[Contr
             raise CoreFailed("the controller changes by a registration that it refuses")
         return None
     outcome = run_broker(outcome.broker, Received(CONTROLLER, answer))
-    broker = attrs.evolve(outcome.canonical, incarnation=answer.broker_epoch, clean=-1)
+    minimum = _minimum_known(registered.core, broker)
+    broker = attrs.evolve(outcome.canonical, incarnation=answer.broker_epoch, clean=-1, minimum=minimum)
     return registered, broker
 
 
@@ -318,10 +379,14 @@ def _heartbeat(core: Controller, outcome: BrokerOutcome) -> tuple[ControllerOutc
 
 
 def deliver_alter_partition(
-    core: Controller, proposal: AlterRequested
+    core: Controller, proposal: AlterRequested, first: BrokerId
 ) -> tuple[ControllerOutcome, AlterPartitionResponse]:
-    """An AlterPartition arrives at the controller: the outcome there, and the answer."""
-    ruling = send_to_controller(core, proposal.request.leader, Send(CONTROLLER, proposal.request))
+    """An AlterPartition arrives at the controller: the outcome there, and the answer.
+
+    `first` is the first replica in the assignment, which leads where the leader is removed.
+    """
+    ask = Send(CONTROLLER, proposal.request)
+    ruling = send_to_controller(canonical_form.with_first_assigned(core, first), proposal.request.leader, ask)
     (answer,) = [s.message for s in ruling.sends if isinstance(s.message, AlterPartitionResponse)]
     return ruling, answer
 
@@ -342,3 +407,27 @@ def elect_preferred(core: Controller, leader: BrokerId) -> ControllerOutcome:
     """An admin asks for the election of the preferred leader, which is this broker."""
     ask = Received(CONTROLLER, ElectPreferredLeader(request=0, partition=TP))
     return run_controller(canonical_form.with_first_assigned(core, leader), ask)
+
+
+# What people ask of the controller.
+
+
+def reassign(core: Controller, target: tuple[BrokerId, ...]) -> ControllerOutcome:
+    """An admin asks for these replicas, the preferred leader first.
+
+    Another order of the same replicas would be a change; in the model it is none, so the old order is as the new one.
+    """
+    ask = Received(CONTROLLER, ReassignPartition(request=0, partition=TP, replicas=target))
+    return run_controller(canonical_form.with_order(core, target), ask)
+
+
+def cancel_reassignment(core: Controller, first: BrokerId) -> ControllerOutcome:
+    """An admin cancels the reassignment that is under way; `first` is the first replica in the assignment."""
+    ask = Received(CONTROLLER, ReassignPartition(request=0, partition=TP, replicas=None))
+    return run_controller(canonical_form.with_first_assigned(core, first), ask)
+
+
+def set_topic(core: Controller, name: str, value: str) -> ControllerOutcome:
+    """An admin gives a setting of the topic another value."""
+    ask = Received(CONTROLLER, AlterTopicConfigs(request=0, topic=TP.topic, changes=((name, value),)))
+    return run_controller(core, ask)

@@ -27,6 +27,8 @@ TP: Final = TopicPartition("t", 0)
 NOW: Final = 1_000_000_000
 """The time of every input. Where a timer must fire, a time in the core is moved back instead (`canonical_form`)."""
 FAR: Final = MAX_LONG
+MARK_LOST: Final = -2
+"""In place of the broker epoch in the mark of a clean shutdown: the broker stopped in order, and has no mark."""
 
 
 @attrs.frozen(cache_hash=True)
@@ -36,7 +38,10 @@ class Broker:
     - `node`: the core, None while the process does not run.
     - `log`: the batches on disk, one record each.
     - `checkpoint`: the high watermark on disk; it is the broker's high watermark until the log is open.
-    - `incarnation`: the last broker epoch. `clean`: the broker epoch in the mark of a clean shutdown, -1 without one.
+    - `incarnation`: the last broker epoch. `clean`: the broker epoch in the mark of a clean shutdown, -1 without one,
+      and MARK_LOST where that went with the disk.
+    - `minimum`: min.insync.replicas in the metadata that it read last; 0 where nobody changes it.
+    - `removed_in`: the leader epoch of the metadata by which it deleted its replica, 0 if it did not.
     """
 
     me: BrokerId
@@ -45,6 +50,8 @@ class Broker:
     checkpoint: int = 0
     incarnation: int = -1
     clean: int = -1
+    minimum: int = 0
+    removed_in: int = 0
 
     @property
     def replica(self) -> Replica | None:
@@ -99,6 +106,19 @@ class History:
     lossy_crashes: int = 0
     sessions_lost: int = 0
     shutdowns: int = 0
+    operations: tuple[tuple[str, int], ...] = ()
+    """How often people did what the model has a budget for, by the name of the budget."""
+    least: int = 0
+    """The least number of logs that an acknowledgement has taken."""
+
+    def times(self, budget: str) -> int:
+        """How often people did what this budget is for."""
+        return dict(self.operations).get(budget, 0)
+
+    def with_one_more(self, budget: str) -> History:
+        """The history in which people have done it once more."""
+        counts = dict(self.operations) | {budget: self.times(budget) + 1}
+        return attrs.evolve(self, operations=tuple(sorted(counts.items())))
 
 
 # Records: a batch is one record of the model, whose name is its payload.

@@ -1,6 +1,7 @@
-"""What a new min.insync.replicas does to the partitions it is about: the ELR is cleared, in one batch and one version.
+"""What a new min.insync.replicas does to the partitions it is about: one batch and one version, and which ELR is left.
 
-Without this a replica that lacks what was committed by the new number would be elected as eligible by the old one.
+Without this a replica that lacks what was committed by the new number would be elected as eligible by the old one, or a
+partition would be left that waits for nobody.
 """
 
 from __future__ import annotations
@@ -55,12 +56,10 @@ def starts_again_with_another_default(quorum: Quorum) -> None:
     quorum.tell(Tick())
 
 
-WAYS: tuple[Way, ...] = (
-    lowers_the_topics,
-    raises_the_topics,
-    says_the_default_of_the_topic,
-    starts_again_with_another_default,
-)
+LOWERED: tuple[Way, ...] = (lowers_the_topics, starts_again_with_another_default)
+"""One member is enough from then on."""
+STILL_ABOVE: tuple[Way, ...] = (raises_the_topics, says_the_default_of_the_topic)
+"""One member is not enough still."""
 
 
 def below_the_minimum() -> Quorum:
@@ -72,33 +71,38 @@ def below_the_minimum() -> Quorum:
     return quorum
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_new_minimum_clears_the_elr_in_its_batch_as_a_new_version(way: Way) -> None:
+@pytest.mark.parametrize(
+    ("way", "elr"), [*((way, list[int]()) for way in LOWERED), *((way, [1]) for way in STILL_ABOVE)]
+)
+def test_a_new_minimum_is_a_new_version_and_clears_the_elr_of_an_isr_that_it_makes_enough(
+    way: Way, elr: list[int]
+) -> None:
+    """`elr-kept-below-minimum`: below the minimum nothing commits, so who was complete stays complete."""
     quorum = below_the_minimum()
     before = quorum.partition
     way(quorum)
-    assert quorum.summary == [2, [2], []]
+    assert quorum.summary == [2, [2], elr]
     assert (quorum.partition.partition_epoch, quorum.partition.leader_epoch) == (
         before.partition_epoch + 1,
         before.leader_epoch,
     )
     (batch,) = (e for e in quorum.effects if isinstance(e, AppendMetadata))
-    assert batch.records == (quorum.partition,), "the number and the cleared ELR are one record"
+    assert batch.records == (quorum.partition,), "the number and the ELR are one record"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_new_minimum_clears_the_last_known_leader(way: Way) -> None:
-    """ReplicationControlManager.removeTopicElrs: the partition then waits for nobody, as in Kafka."""
+@pytest.mark.parametrize("way", [*LOWERED, *STILL_ABOVE])
+def test_a_partition_without_members_waits_for_whom_it_waited_for_before(way: Way) -> None:
+    """In Kafka (ReplicationControlManager.removeTopicElrs) it waits for nobody from then on: `kafka-cleared-elr`."""
     quorum = below_the_minimum()
     quorum.loses(2)
     assert (quorum.summary, quorum.partition.last_known_leader) == ([None, [], [1, 2]], 2)
     way(quorum)
-    assert (quorum.summary, quorum.partition.last_known_leader) == ([None, [], []], None)
+    assert (quorum.summary, quorum.partition.last_known_leader) == ([None, [], [1, 2]], 2)
     quorum.starts(2, incarnation=2, previous=quorum.core.brokers[2].epoch)
-    assert quorum.partition.leader is None
+    assert quorum.partition.leader == 2
 
 
-@pytest.mark.parametrize("way", [lowers_the_topics, starts_again_with_another_default])
+@pytest.mark.parametrize("way", LOWERED)
 def test_who_was_eligible_by_the_old_minimum_is_not_elected_after_a_smaller_one(way: Way) -> None:
     """By the new number 2 alone commits what 1 lacks; then 2 dies and 1 is back."""
     quorum = below_the_minimum()
@@ -118,9 +122,11 @@ def test_a_setting_that_goes_is_a_change_and_another_setting_is_none() -> None:
     assert (quorum.summary, quorum.partition.partition_epoch) == ([2, [2], [1]], before.partition_epoch)
     sets(quorum, (MIN_ISR, "3"), (LARGEST, "1000"))
     quorum.loses(2)
-    assert quorum.summary == [None, [], [2]]
+    assert quorum.summary == [None, [], [1, 2]]
+    version = quorum.partition.partition_epoch
     sets(quorum, (LARGEST, "1000"), replaces=True)
-    assert (quorum.partition.min_insync_replicas, quorum.summary) == (2, [None, [], []])
+    assert (quorum.partition.min_insync_replicas, quorum.summary) == (2, [None, [], [1, 2]])
+    assert quorum.partition.partition_epoch == version + 1
 
 
 def test_only_topics_without_a_number_of_their_own_follow_the_default() -> None:

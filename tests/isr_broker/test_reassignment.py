@@ -65,8 +65,10 @@ from isr_sim.simulate import QUICK
 from isr_sim.world import FAIR, Reply, Watcher, World
 
 Replicas = tuple[BrokerId, ...]
-KEEPS_REMOVED = attrs.evolve(KIP_966, keeps_removed_in_elr=True)
-"""Kafka's code in this one place."""
+COMPLETES_BELOW = attrs.evolve(KIP_966, completes_below_minimum=True)
+"""Kafka's rule of when a reassignment is complete."""
+KEEPS_REMOVED = attrs.evolve(COMPLETES_BELOW, keeps_removed_in_elr=True)
+"""Kafka's code in these two places."""
 
 
 class Moving(Quorum):
@@ -222,6 +224,32 @@ def test_fewer_replicas_wait_for_who_stays() -> None:
     assert moving.alter(1, 2, 3) is Error.NONE
     assert not is_under_way(moving.partition)
     assert (moving.partition.replicas, moving.summary) == ((1, 3), [1, [1, 3], []])
+
+
+@pytest.mark.parametrize(("design", "waits"), [(KIP_966, True), (COMPLETES_BELOW, False)], ids=["meant", "as Kafka"])
+def test_it_waits_where_too_few_would_be_left_in_sync(design: Design, waits: bool) -> None:
+    """3 and 4 stay and are down. Without 2 there would be one member, under a minimum of two (KAFKA-15665)."""
+    moving = Moving(2, 3, 4, insync_design=design)
+    moving.loses(3, 4)
+    moving.moves(1, 3, 4)
+    assert moving.alter(1, 2) is (Error.NONE if waits else Error.NEW_LEADER_ELECTED)
+    assert is_under_way(moving.partition) is waits
+    assert moving.partition.isr == ({1, 2} if waits else {1})
+    if waits:
+        moving.starts(3, incarnation=2)
+        assert moving.alter(1, 2, 3) is Error.NEW_LEADER_ELECTED
+        assert (moving.assignment, moving.partition.isr) == (((1, 3, 4), (), ()), {1, 3})
+
+
+def test_who_is_under_the_minimum_already_may_be_complete() -> None:
+    """Nobody in sync goes: 2 is removed, and was out before."""
+    moving = Moving(1, 2, 3)
+    moving.loses(2, 3)
+    assert moving.moves(1, 3) is Error.NONE
+    assert is_under_way(moving.partition), "there will be fewer, so 3 has to be in sync"
+    assert moving.moves(1, 3, 4) is Error.NONE
+    assert moving.alter(1, 4) is Error.NONE
+    assert (moving.assignment, moving.partition.isr) == (((1, 3, 4), (), ()), {1, 4})
 
 
 def test_one_more_replica_is_complete_in_the_same_leader_epoch() -> None:
@@ -406,7 +434,7 @@ def test_a_restarted_controller_goes_on() -> None:
 
 def test_who_is_removed_leaves_the_elr() -> None:
     """PartitionChangeBuilder alone, as ElrOfRemoved.java asks it: [1,3,2] with ISR {2} and ELR {1,3} gets 4 for 2."""
-    for design, elr in ((KIP_966, [1, 3]), (KEEPS_REMOVED, [1, 2, 3])):
+    for design, elr in ((COMPLETES_BELOW, [1, 3]), (KEEPS_REMOVED, [1, 2, 3])):
         moving = Moving(2, 1, 3, insync_design=design)
         moving.loses(3)
         moving.alter(2)
@@ -708,9 +736,12 @@ def cancel(design: Design) -> Story:
     return story
 
 
-@pytest.mark.parametrize("way", [as_many, cancel])
-def test_who_gave_its_log_away_is_not_elected_when_it_is_a_replica_again(way: Callable[[Design], Story]) -> None:
-    story = way(KIP_966)
+@pytest.mark.parametrize(("way", "design"), [(as_many, COMPLETES_BELOW), (cancel, KIP_966)], ids=["as_many", "cancel"])
+def test_who_gave_its_log_away_is_not_elected_when_it_is_a_replica_again(
+    way: Callable[[Design], Story], design: Design
+) -> None:
+    """The first way cannot be gone with the broker's own rule, by which the first move waits for 3 or 4."""
+    story = way(design)
     assert not is_under_way(story.partition)
     assert set(story.partition.replicas) == ({2, 3, 4} if way is as_many else {3, 4})
     assert story.partition.isr == set(story.partition.replicas)

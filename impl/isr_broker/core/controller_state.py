@@ -256,11 +256,12 @@ def with_settings(
 ) -> PartitionMetadata:
     """A partition with what its topic's settings and the controller's come to; `configs`: the topic's from now on.
 
-    Where min.insync.replicas is set anew, it is a new version of the partition without ELR and last known leader, since
-    KIP-966: they were chosen by the old number, and by a smaller one the leader commits without them. Kafka writes a
-    ClearElrRecord in the batch of the setting (ConfigurationControlManager.createClearElrRecordsAsNeeded,
-    ReplicationControlManager.removeTopicElrs). There it is a new version only where there was something to clear; here
-    always, for an AlterPartition from before must not be decided by the new number while its leader goes by the old.
+    Where min.insync.replicas is set anew, it is a new version of the partition, since KIP-966. ELR and last known leader
+    were chosen by the old number. They go where the ISR is at the new one, for then the leader commits without them; else
+    nothing commits, and they stay. Kafka clears them in any case, by a ClearElrRecord in the batch of the setting
+    (ConfigurationControlManager.createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs). There it is a
+    new version only where there was something to clear; here always, for an AlterPartition from before must not be
+    decided by the new number while its leader goes by the old. Model: controller_sets_minimum in kafka-4.4-mended.
     """
     own = dict(partition.configs) if configs is None else configs
     new = attrs.evolve(
@@ -276,6 +277,6 @@ def with_settings(
     design = controller.settings.insync_design
     if same or not design.eligible_leader_replicas or design.keeps_elr_at_new_minimum:
         return new
-    return attrs.evolve(
-        new, elr=frozenset[BrokerId](), last_known_leader=None, partition_epoch=partition.partition_epoch + 1
-    )
+    new = attrs.evolve(new, partition_epoch=partition.partition_epoch + 1)
+    below = len(new.isr) < new.effective_min_isr
+    return new if below else attrs.evolve(new, elr=frozenset[BrokerId](), last_known_leader=None)

@@ -71,8 +71,9 @@ def elects_for_assignment(
     """`new`, which has other replicas and another ISR than `old`, as its next version: with ELR, leader and epochs.
 
     Members of the ELR are replicas. Kafka leaves who is removed there (found/removed-replica). The leader stays if it
-    is a member that is there; else it is the first of the replicas that may lead. Its epoch grows where anybody is no
-    replica any more. PartitionChangeBuilder.build, triggerLeaderEpochBumpForReplicaReassignmentIfNeeded.
+    is a member, for one that shuts down is relieved by a step of its own; else it is the first of the replicas that may
+    lead. Its epoch grows where anybody is no replica any more. PartitionChangeBuilder.build,
+    triggerLeaderEpochBumpForReplicaReassignmentIfNeeded.
     """
 
     def elr_of(isr: frozenset[BrokerId]) -> frozenset[BrokerId]:
@@ -80,7 +81,7 @@ def elects_for_assignment(
         return elr if design.keeps_removed_in_elr else elr & set(new.replicas)
 
     isr, leader = new.isr, old.leader
-    if leader is not None and not (leader in isr and available(brokers, leader)):
+    if leader is not None and leader not in isr:
         leader = next((r for r in new.replicas if electable(brokers, r, isr, elr_of(isr))), None)
         if leader is not None and not isr:
             isr = frozenset({leader})

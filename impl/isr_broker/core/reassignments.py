@@ -65,11 +65,14 @@ def _towards(old: PartitionMetadata, target: tuple[BrokerId, ...]) -> PartitionM
     )
 
 
-def _without_removed(partition: PartitionMetadata, isr: frozenset[BrokerId]) -> PartitionMetadata | None:
+def _without_removed(
+    partition: PartitionMetadata, isr: frozenset[BrokerId], design: Design
+) -> PartitionMetadata | None:
     """The partition with its target replicas, if such an ISR completes the reassignment.
 
-    All who are added are in it, and somebody who stays. Where there will be fewer replicas than before all of them are:
-    else the ISR would shrink, to under min.insync.replicas (KAFKA-15665, KAFKA-19975).
+    All who are added are in it, and somebody who stays. Where there will be fewer replicas than before all of them are
+    (KAFKA-19975). It takes nobody out of the ISR under min.insync.replicas, unless all that stay are in it: else writes
+    would be refused that were taken a moment before (KAFKA-15665). Kafka has the first of these two rules.
     """
     target, origin = target_replicas(partition), original_replicas(partition)
     remaining_isr = isr - set(partition.removing_replicas)
@@ -78,14 +81,16 @@ def _without_removed(partition: PartitionMetadata, isr: frozenset[BrokerId]) -> 
         return None
     if len(target) < len(origin) and not remaining_isr >= set(target):
         return None
-    return attrs.evolve(partition, replicas=target, adding_replicas=(), removing_replicas=(), isr=remaining_isr)
+    done = attrs.evolve(partition, replicas=target, adding_replicas=(), removing_replicas=(), isr=remaining_isr)
+    enough = remaining_isr == isr or len(remaining_isr) >= done.effective_min_isr
+    return done if enough or design.completes_below_minimum else None
 
 
 def controller_accepts_and_completes(
     old: PartitionMetadata, isr: frozenset[BrokerId], leader: BrokerId, brokers: Brokers, design: Design
 ) -> Change | None:
     """The change by which a leader's proposal completes a reassignment, in one record; None where it does not."""
-    new = _without_removed(old, isr)
+    new = _without_removed(old, isr, design)
     if new is None:
         return None
     return Change(elects_for_assignment(old, new, brokers, design), "controller_accepts_and_completes", leader)
@@ -123,7 +128,7 @@ def controller_starts_reassignment(
     if not request.allows_other_factor and len(target) != len(target_replicas(old)):
         return Error.INVALID_REPLICATION_FACTOR
     waiting = _towards(old, target)
-    done = _without_removed(waiting, old.isr)
+    done = _without_removed(waiting, old.isr, design)
     if done is None and waiting == old:
         return Change(old, "controller_starts_reassignment", target[0])
     action = "controller_starts_reassignment" if done is None else "controller_reassigns_at_once"
