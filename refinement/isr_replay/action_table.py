@@ -62,6 +62,26 @@ STEPS: Final[Mapping[str, Step]] = {
 }
 """Every action of the model."""
 
+OPERATION_STEPS: Final[Mapping[str, Step]] = {
+    "controller_starts_reassignment": Step("controller", "`ReassignPartition`", "`Written`", f"the target; {ORDER}"),
+    "controller_reassigns_at_once": Step("controller", "`ReassignPartition`", "`Written`", f"the target; {ORDER}"),
+    "controller_cancels_reassignment": Step("controller", "`ReassignPartition`", "`Written`", f"when; {ORDER}"),
+    "controller_accepts_and_completes": Step(
+        "controller",
+        "`AlterPartitionRequest`",
+        "`Written`; `AlterPartitionResponse` to the leader, if its epoch is over",
+        ORDER,
+    ),
+    "replica_is_deleted": Step("broker", NEWS, "`LogOpened` after it, if its log is not open"),
+    "controller_sets_minimum": Step("controller", "`AlterTopicConfigs`", "`Written`", "the value"),
+    "broker_learns_minimum": Step("broker", NEWS),
+    "controller_switches_unclean_election": Step("controller", "`AlterTopicConfigs`", "`Written`", "when"),
+    "controller_elects_unclean_since_switched": Step("controller", "`Tick`", "`Written`", ORDER),
+    "disk_is_replaced": Step("none", "the log and the mark of a clean shutdown are gone", "", "when"),
+    "directory_is_removed": Step("none", "the log and the mark of a clean shutdown are gone", "", "when"),
+}
+"""Every action that `kafka-4.4-mended` has beyond those, where no message is late or comes twice."""
+
 STUTTERS: Final[Mapping[str, str]] = {
     "`Produce` at a broker that does not lead, or under the minimum": "refused; checked in every state",
     "`FetchRequest` for another epoch, or at a broker that does not lead": "refused; checked wherever one is in flight",
@@ -126,10 +146,34 @@ VARIABLES: Final[Mapping[str, str]] = {
 }
 """For every variable of the model, where its value is in a system of cores."""
 
+OPERATION_VARIABLES: Final[Mapping[str, str]] = {
+    "replicas": "`PartitionMetadata.replicas`",
+    "own_replicas": "a leader: itself and `Leading.followers`",
+    "adding": "`PartitionMetadata.adding_replicas`",
+    "removing": "`PartitionMetadata.removing_replicas`",
+    "minimum": "`PartitionMetadata.min_insync_replicas`",
+    "own_minimum": "a leader: `Replica.metadata.min_insync_replicas`; else history: by the metadata that it read last",
+    "ahead": "empty: only with `late_news`",
+    "heard_of": "a leader: those of `Leading.followers` with an `end`",
+    "unclean_enabled": "`PartitionMetadata.unclean_leader_election`",
+    "least": "history",
+    **dict.fromkeys(
+        ("reassignments", "minimum_changes", "disks_replaced", "directories_removed", "unclean_switches"), "history"
+    ),
+    **dict.fromkeys(("copies", "late_news"), "not compared: always 0"),
+}
+"""For every variable that `kafka-4.4-mended` has beyond those, where its value is.
+
+`leader_epoch` of a broker that has deleted its replica is history: the epoch of the metadata by which it did.
+"""
+
 
 def tables() -> str:
     """The step table, the inputs that are no action, and the abstraction function, as Markdown."""
-    steps = [(f"`{action}`", s.core, s.core_input, s.composite, s.choice) for action, s in STEPS.items()]
+    steps, operations = (
+        [(f"`{action}`", s.core, s.core_input, s.composite, s.choice) for action, s in table.items()]
+        for table in (STEPS, OPERATION_STEPS)
+    )
     parts = [
         "## Which input is which action",
         _table(("action", "core", "input", "other inputs of the same step", "what the environment chooses"), steps),
@@ -137,6 +181,12 @@ def tables() -> str:
         _table(("input", "what is checked"), STUTTERS.items()),
         "## Where each variable is",
         _table(("variable", "in the cores"), ((f"`{name}`", where) for name, where in VARIABLES.items())),
+        "## While people work",
+        "What `kafka-4.4-mended` has beyond all that.",
+        _table(
+            ("action", "core", "input", "other inputs of the same step", "what the environment chooses"), operations
+        ),
+        _table(("variable", "in the cores"), ((f"`{name}`", where) for name, where in OPERATION_VARIABLES.items())),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -11,9 +11,9 @@ is replaced by one that behaves the same in every comparison with the model. Wha
 - Attempts of AlterPartition. Only one request is in flight, so the last attempt is the only one. The controller reads
   the broker epochs in it of joining members only.
 - Copies of metadata. A replica reads leader and leader epoch in its copy. That of a leader has its replicas and their
-  minimum, too, which stand in the leader's role in another form. A node reads its copies in
-  two cases: when a log is opened, right after the metadata was learned again; and to refuse fetches of an earlier life,
-  of which none is in flight here.
+  minimum, too, which stand in the leader's role in another form. A node reads its copies in two cases: when a log is
+  opened, right after the metadata was learned again; and to refuse fetches of an earlier life, of which none is in
+  flight here.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from isr_replay.system_state import (
     FetchRequested,
 )
 
-
 REASSIGNS: Final = frozenset(
     {"controller_reassigns_at_once", "controller_cancels_reassignment", "controller_accepts_and_completes"}
 )
@@ -304,7 +303,7 @@ class CoreSteps(Cores):
     def reassign(self, controller: int) -> Sequence[ControllerStep]:
         """Somebody asks for other replicas, any of them the preferred leader, or cancels what is under way.
 
-        Not given: to ask for the replicas that there are meanwhile, and to cancel where that leaves nobody who may lead.
+        Not given: to ask for the replicas that there are meanwhile, and what leaves nobody who may lead.
         """
         key = ("reassign", controller)
         if (known := self.controller_steps.get(key)) is not None:

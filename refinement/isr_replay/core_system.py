@@ -37,7 +37,7 @@ COMPARABLE: Final = {
     "kip-841": "kip-841",
     "kafka-4.4-mended": "kip-966",
 }
-"""The designs of the model that the broker has, with truncation on fetch and a KRaft controller -> the broker's name."""
+"""The designs that model and broker have, with truncation on fetch and a KRaft controller -> the broker's name."""
 
 
 OPERATED: Final = ("kafka-4.4-mended",)
@@ -151,8 +151,8 @@ def check_cores(name: str, processes: bool = False) -> None:
         raise NoSuchCores(f"processes are not driven along {name}: nobody asks them to reassign; insync replay has it")
     if name not in COMPARABLE:
         raise NoSuchCores(
-            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are the protocol as it is meant, "
-            "and have neither what a release does wrong nor what there was before KRaft"
+            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are the protocol as it is "
+            "meant, and have neither what a release does wrong nor what there was before KRaft"
         )
 
 

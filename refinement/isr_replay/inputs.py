@@ -265,7 +265,7 @@ def reads_metadata(core: Controller, broker: Broker) -> Broker:
 def _learns_of_no_replica(core: Controller, broker: Broker) -> BrokerOutcome | None:
     """The metadata say that the broker has no replica: it deletes the one that it has; None if it has none.
 
-    A log that is not open yet is opened after that. An empty one, of a replica that knows no leader, is as good as none.
+    A log that is not open yet is opened after that. An empty one, of a replica that knows no leader, counts as none.
     """
     node, replica = broker.node, broker.replica
     assert node is not None

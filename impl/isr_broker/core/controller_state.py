@@ -256,12 +256,13 @@ def with_settings(
 ) -> PartitionMetadata:
     """A partition with what its topic's settings and the controller's come to; `configs`: the topic's from now on.
 
-    Where min.insync.replicas is set anew, it is a new version of the partition, since KIP-966. ELR and last known leader
-    were chosen by the old number. They go where the ISR is at the new one, for then the leader commits without them; else
-    nothing commits, and they stay. Kafka clears them in any case, by a ClearElrRecord in the batch of the setting
-    (ConfigurationControlManager.createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs). There it is a
-    new version only where there was something to clear; here always, for an AlterPartition from before must not be
-    decided by the new number while its leader goes by the old. Model: controller_sets_minimum in kafka-4.4-mended.
+    Where min.insync.replicas is set anew, it is a new version of the partition, since KIP-966. ELR and last known
+    leader were chosen by the old number. They go where the ISR is at the new one, for then the leader commits without
+    them; else nothing commits, and they stay. Kafka clears them in any case, by a ClearElrRecord in the batch of the
+    setting (ConfigurationControlManager.createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs).
+    There it is a new version only where there was something to clear. Here it always is, for an AlterPartition from
+    before must not be decided by the new number while its leader goes by the old. Model: controller_sets_minimum in
+    kafka-4.4-mended.
     """
     own = dict(partition.configs) if configs is None else configs
     new = attrs.evolve(
