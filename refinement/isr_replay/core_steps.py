@@ -287,13 +287,13 @@ class CoreSteps(Cores):
     def _controller_label(self, action: str, replica: int, outcome: ControllerOutcome) -> int:
         """The label of what the controller did; where it may choose a leader, that is a parameter."""
         leader = outcome.core.partitions[TP].leader
-        chosen = () if leader is None else (self.index(leader),)
+        successor = () if leader is None else (self.index(leader),)
         match action:
             case "controller_fences_leader" | "controller_accepts_and_completes":
-                return self.labels.number(action, self.index(replica), *chosen)
+                return self.labels.number(action, self.index(replica), *successor)
             case "controller_cancels_reassignment":
-                return self.labels.number(action, *chosen)
-            case "controller_elects_unclean" if self.operated and not self.instance.constants["unclean"]:
+                return self.labels.number(action, *successor)
+            case "controller_elects_unclean" if self.has_operations and not self.instance.constants["unclean"]:
                 return self.labels.number("controller_elects_unclean_since_switched", self.index(replica))
             case _:
                 return self.labels.number(action, self.index(replica))
@@ -311,17 +311,17 @@ class CoreSteps(Cores):
 
         def make() -> Sequence[ControllerStep]:
             core, there = self.controllers.values[controller], frozenset(self.assigned(controller))
-            made: dict[ControllerStep, None] = {}
+            steps: dict[ControllerStep, None] = {}
             for size in range(int(self.instance.constants["least_replicas"]), self.n + 1):
                 for target in combinations(self.ids, size):
                     for first in target if frozenset(target) != there else ():
                         outcome = inputs.reassign(core, (first, *(r for r in target if r != first)))
-                        made |= dict.fromkeys(self._reassigned(outcome, frozenset(target)))
+                        steps |= dict.fromkeys(self._reassigned(outcome, frozenset(target)))
             for first in self.assigned(controller):
                 outcome = inputs.cancel_reassignment(core, first)
                 if not _leaves_nobody_to_lead(outcome):
-                    made |= dict.fromkeys(self._controller_steps([outcome], controller))
-            return tuple(made)
+                    steps |= dict.fromkeys(self._controller_steps([outcome], controller))
+            return tuple(steps)
 
         return self._remember_controller_steps(key, make)
 

@@ -40,7 +40,7 @@ COMPARABLE: Final = {
 """The designs that model and broker have, with truncation on fetch and a KRaft controller -> the broker's name."""
 
 
-OPERATED: Final = ("kafka-4.4-mended",)
+WITH_OPERATIONS: Final = ("kafka-4.4-mended",)
 """Those of them in which people work at the cluster."""
 
 
@@ -147,7 +147,7 @@ def check_cores(name: str, processes: bool = False) -> None:
 
     Of `processes` nobody asks for what people do to a cluster.
     """
-    if processes and name in OPERATED:
+    if processes and name in WITH_OPERATIONS:
         raise NoSuchCores(f"processes are not driven along {name}: nobody asks them to reassign; insync replay has it")
     if name not in COMPARABLE:
         raise NoSuchCores(
@@ -195,7 +195,7 @@ class Cores:
         self.controller_steps: dict[tuple[object, ...], Sequence[ControllerStep]] = {}
         self.about: list[BrokerSummary] = []
         self.runs = 0
-        self.operated = "replicas" in self.packing.types
+        self.has_operations = "replicas" in self.packing.types
         """Whether the design has what people do to a cluster: not every broker has a replica all the time."""
 
     def _fetch_bits(self, i: int) -> Callable[[FetchMessage], int]:

@@ -57,7 +57,7 @@ class Environment(CoreSteps):
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
         super().__init__(instance, ids, own_look, planted)
         self.bound = {name: value for name, value in instance.constants.items() if isinstance(value, int)}
-        entering = ("becomes_leader", "becomes_follower", *(("replica_is_deleted",) if self.operated else ()))
+        entering = ("becomes_leader", "becomes_follower", *(("replica_is_deleted",) if self.has_operations else ()))
         self._entering = frozenset(self.labels.number(a, i) for a in entering for i in range(self.n))
         self._sessions_of: dict[int, tuple[tuple[bool, ...], tuple[bool, ...]]] = {}
         self._past: dict[tuple[int, ...], int] = {}
@@ -67,7 +67,7 @@ class Environment(CoreSteps):
 
         Where replicas are reassigned there is one for each choice of spares, too: brokers without a replica.
         """
-        spares = self.bound["spares"] if self.operated and self.bound["reassignments"] else 0
+        spares = self.bound["spares"] if self.has_operations and self.bound["reassignments"] else 0
         for first in self.ids:
             others = [b for b in self.ids if b != first]
             for number in range(min(spares, len(others)) + 1):
@@ -97,18 +97,18 @@ class Environment(CoreSteps):
         numbers: list[int] = []
         for i, broker in enumerate(brokers):
             minimum = self.bound["min_insync"]
-            broker = attrs.evolve(broker, minimum=minimum if self.operated else 0)
+            broker = attrs.evolve(broker, minimum=minimum if self.has_operations else 0)
             first_news = inputs.deliver_metadata(core, broker)
             known = inputs.reads_metadata(core, broker) if first_news is None else first_news.broker
             numbers.append(self.broker_number(known))
             fetches.append(self.fetches[i].number(inputs.fetch_sent(first_news) if first_news is not None else None))
-        least = min(self.bound["min_insync"], len(replicas)) if self.operated else 0
+        least = min(self.bound["min_insync"], len(replicas)) if self.has_operations else 0
         history = self.histories.number(History(least=least))
         return (self.controllers.number(core), history, *numbers, *fetches, *[NONE] * self.n)
 
     def _configs(self) -> tuple[tuple[str, str], ...]:
         """The topic's own settings, where people change them: so each value comes from one place."""
-        if not self.operated:
+        if not self.has_operations:
             return ()
         unclean = str(bool(self.instance.constants["unclean"])).lower()
         return ((MIN_ISR, str(self.bound["min_insync"])), (UNCLEAN, unclean))
@@ -128,12 +128,12 @@ class Environment(CoreSteps):
             else:
                 for controller_step in self.restart(i, controller, state[2 + i]):
                     self._add_controller_step(state, i, controller_step, steps, restart=True)
-                if self.operated:
+                if self.has_operations:
                     self._disks(state, i, steps)
             self._sessions(state, i, about.alive, steps)
         for controller_step in self.tick_controller(controller, not self._died_shutting_down(state)):
             self._add_controller_step(state, 0, controller_step, steps)
-        if self.operated:
+        if self.has_operations:
             self._people(state, steps)
         return steps
 
@@ -414,7 +414,7 @@ class Environment(CoreSteps):
         new[0] = controller_step.controller
         if history >= 0:
             new[1] = history
-        if self.operated:
+        if self.has_operations:
             new[1] = self._with_least(new[1], new[0])
         if controller_step.broker >= 0:
             new[2 + i] = controller_step.broker

@@ -253,7 +253,7 @@ def _is_behind(core: Controller, broker: Broker) -> bool:
     return known != (partition.leader, partition.leader_epoch)
 
 
-def _opened(broker: Broker) -> LogOpened:
+def _log_report(broker: Broker) -> LogOpened:
     return LogOpened(partition=TP, log=recovered_log(broker.log), high_watermark=broker.checkpoint)
 
 
@@ -275,14 +275,14 @@ def _learns_of_no_replica(core: Controller, broker: Broker) -> BrokerOutcome | N
     if replica is not None and replica.leader is None and not broker.log:
         return None
     news = Received(CONTROLLER, metadata_for(core, broker))
-    return with_action(broker, run_broker(broker, news, *(() if replica is not None else (_opened(broker),))))
+    return with_action(broker, run_broker(broker, news, *(() if replica is not None else (_log_report(broker),))))
 
 
 def _learns_of_replica(core: Controller, broker: Broker) -> BrokerOutcome | None:
     news = Received(CONTROLLER, metadata_for(core, broker))
     assert broker.node is not None
     if broker.replica is None and TP in broker.node.opening:
-        outcome = run_broker(broker, news, _opened(broker))
+        outcome = run_broker(broker, news, _log_report(broker))
     else:
         outcome = run_broker(broker, news)
     if outcome.action is None and broker.replica is not None:
