@@ -31,6 +31,7 @@ REST: Final[Mapping[str, Value]] = {
 NEEDED: Final[Mapping[str, Mapping[str, Value]]] = {
     "broker_loses_power": {"lossy_crashes": 2},
     "disk_is_replaced": {"lossy_crashes": 1, "shutdowns": 1, "disks_replaced": 1},
+    "directory_is_removed": {"lossy_crashes": 1, "shutdowns": 1, "directories_removed": 1},
     "controller_sets_minimum": {"lossy_crashes": 1, "minimum_changes": 1},
     "controller_reassigns_at_once": {"lossy_crashes": 1, "reassignments": 1, "epochs": 3, "isr_changes": 6},
     "controller_accepts_and_completes": {"lossy_crashes": 1, "reassignments": 2, "epochs": 3, "isr_changes": 7},

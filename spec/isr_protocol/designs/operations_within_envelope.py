@@ -60,6 +60,7 @@ CONDITIONS: Mapping[str, Action] = {
     "broker_crashes": keeps_to_envelope,
     "broker_loses_power": keeps_to_envelope,
     "disk_is_replaced": keeps_to_envelope,
+    "directory_is_removed": keeps_to_envelope,
     "controller_reassigns_at_once": reassigns_within_envelope,
     "controller_cancels_reassignment": cancels_within_envelope,
     "controller_accepts_and_completes": completes_within_envelope,
