@@ -19,7 +19,8 @@ STATIC_DISK: Final = (
 )
 DYNAMIC_DISK: Final = (
     "a voter that comes back with an empty disk votes no more until it is added again (KIP-853), and the quorum is not "
-    "carried"
+    "carried; format it with --no-initial-controllers, for --initial-controllers with the same directory id makes it "
+    "the voter that it was, and on 4.4.0 and 4.0.1 acknowledged records were lost with that (docs/kraft.md)"
 )
 NO_VOTERS: Final = f"who votes was not told; give a server.properties with {VOTERS}, or the quorum's status"
 UNTOLD_VOTERS: Final = (
