@@ -32,7 +32,8 @@ class ProofPlan:
 
     `promises`: names of the properties to prove. `open_bounds`: bounds that may have any value. `constants`: those of
     the others that do not have the design's default. `lemmas`: conjunct or promise -> action or nothing -> the names
-    of the conjuncts that it follows from. `cores`: the file of what earlier proofs learnt.
+    of the conjuncts that it follows from. `cores`: the file of what earlier proofs learnt. `lemmas_suffice`: a promise
+    takes no conjuncts but those that its lemmas name, and the lemmas of these.
     """
 
     promises: tuple[str, ...] = ()
@@ -40,6 +41,22 @@ class ProofPlan:
     constants: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     lemmas: Mapping[str, Mapping[str, tuple[str, ...]]] = attrs.field(factory=dict[str, Mapping[str, tuple[str, ...]]])
     cores: Path | None = None
+    lemmas_suffice: bool = False
+
+    def conjuncts_for(self, promises: Iterable[str], conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
+        """The conjuncts that these promises take, in their order: all of them, unless the lemmas suffice."""
+        by_name = {c.name: c.by for c in conjuncts}
+        waiting = list(promises)
+        if not self.lemmas_suffice or not waiting or not all(p in self.promises for p in waiting):
+            return list(conjuncts)
+        cone = set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in cone:
+                cone.add(name)
+                lemmas = [*self.lemmas.get(name, {}).values(), *by_name.get(name, {}).values()]
+                waiting += [n.removesuffix("'") for names in lemmas for n in names]
+        return [c for c in conjuncts if c.name in cone]
 
 
 @attrs.frozen

@@ -196,8 +196,11 @@ def constants_that_notice(
         raise UsageError(str(problem)) from None
 
 
-def invariant_of(design: Design) -> list[Conjunct]:
-    """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions."""
+def invariant_of(design: Design, promises: Iterable[str] = ()) -> list[Conjunct]:
+    """The conjuncts of the inductive invariant that speak of this design's variables, with its definitions.
+
+    Of `promises` alone those that these take, where the family says which.
+    """
     import attrs
 
     from insync_cli.families import family_of
@@ -206,7 +209,8 @@ def invariant_of(design: Design) -> list[Conjunct]:
     known = {v.name for v in design.variables}
     conjuncts = family_of(design).invariant(design)
     restated = [attrs.evolve(c, promise=design.restated_property(c.promise)) for c in conjuncts]
-    return [c for c in restated if variables_in(c.promise.condition) <= known]
+    spoken = [c for c in restated if variables_in(c.promise.condition) <= known]
+    return family_of(design).proof_plan().conjuncts_for(promises, spoken)
 
 
 def promising(design: Design, conjuncts: Iterable[Property]) -> Design:

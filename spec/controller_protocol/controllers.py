@@ -59,9 +59,9 @@ class Controllers(Family):
         return Worth(without_premises(exploration, names, premises), without_encounter=without_encounter)
 
     def proof_plan(self) -> ProofPlan:
-        from kraft_protocol.proof import FIXED_CONSTANTS, FOLLOWS, OPEN, PROMISES
+        from kraft_protocol.proof import CORES, FIXED_CONSTANTS, FOLLOWS, OPEN, PROMISES
 
-        return ProofPlan(PROMISES, OPEN, FIXED_CONSTANTS, FOLLOWS)
+        return ProofPlan(PROMISES, OPEN, FIXED_CONSTANTS, FOLLOWS, CORES, lemmas_suffice=True)
 
     def invariant(self, design: Design) -> tuple[Conjunct, ...]:
         from kraft_protocol.proof import invariant

@@ -4,21 +4,27 @@ The argument is that of Raft, as conjuncts:
 
 1. Whoever led an epoch has a majority that is *bound* to it: each is in a later epoch, or supports it in that one.
    Two majorities have a voter in common, so nobody else is ever elected there (one-leader-ever).
-2. A log with a record of an epoch has all that the leader of that epoch had before that record
+2. In an epoch of which there is a record nobody is elected any more but who wrote it (records-close-their-epoch).
+3. A log with a record of an epoch has all that the leader of that epoch had before that record
    (records-are-their-leaders).
-3. A majority has all that is committed, and has come to its last epoch (majority-keeps-committed).
-4. One of these voted for whoever was elected later, and its log was not ahead. So each later leader has all that is
+4. A majority has all that is committed, and has come to its last epoch (majority-keeps-committed).
+5. One of these voted for whoever was elected later, and its log was not ahead. So each later leader has all that is
    committed (leaders-are-complete), and no follower cuts off any of it.
 
-Assumed: a fixed set of voters, no disk that is lost, and the steps of `abstract_quorum`. `refinement` says how the
-protocol at message grain is held to these.
+No conjunct says that somebody exists. Of any number of voters a solver would have to find out whom that means. What a
+leader wrote is kept in `written_logs` by its name, and majorities meet.
+
+Assumed: a fixed set of voters, and the steps of `abstract_quorum`. A disk may be lost where voters have directory ids:
+whoever lost one is a stranger then, who supports nobody and counts for no commit. `refinement` says how the protocol at
+message grain is held to these steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from isr_lang import Bool, Conjunct, Count, Design, Seq, Set, always, define, exists, forall
+from isr_lang import NONE, Bool, Conjunct, Count, Design, Seq, Set, always, define, forall
 from kraft_protocol.abstract_quorum import (
     METADATA_LOG,
     TERMS,
@@ -47,8 +53,8 @@ def has_led(s: Quorum, v: Voter, t: Term) -> Bool:
 
 
 def bound_to(s: Quorum, v: Voter, t: Term) -> Set[Voter]:
-    """Who supports v in this epoch, or is in a later one, and so will support nobody else in this one."""
-    return Voter.all().where(lambda p: (s.term[p] > t) | ((s.term[p] == t) & (s.support[p] == v)))
+    """Who will support nobody else in this epoch: it supports v there, or is in a later one, or lost its disk."""
+    return Voter.all().where(lambda p: (s.term[p] > t) | ((s.term[p] == t) & (s.support[p] == v)) | s.strangers.has(p))
 
 
 @always
@@ -72,6 +78,12 @@ def one_leader_ever(s: Quorum) -> Bool:
         for q in Voter.all()
         for t in Term.all()
     )
+
+
+@always
+def strangers_support_nobody(s: Quorum) -> Bool:
+    """(10) Whoever came back with another disk than the voter set has supports nobody."""
+    return forall(s.strangers.has(r).implies(s.support[r] == NONE) for r in Voter.all())
 
 
 # Logs
@@ -118,10 +130,16 @@ def written_in_order(s: Quorum) -> Bool:
 
 @always
 def leaders_have_what_they_wrote(s: Quorum) -> Bool:
-    """Whoever led an epoch has come so far, and has all that it wrote there as long as it is in that epoch."""
+    """Whoever led an epoch has come so far, and has all that it wrote there as long as it is in that epoch.
+
+    (10) Unless its disk is lost.
+    """
     return forall(
         has_led(s, v, t).implies(
-            (t > 0) & (t <= s.term[v]) & (s.term[v] == t).implies(s.quorum_log[v] == log_written(s, v, t))
+            (t > 0)
+            & (~s.strangers.has(v)).implies(
+                (t <= s.term[v]) & (s.term[v] == t).implies(s.quorum_log[v] == log_written(s, v, t))
+            )
         )
         for v in Voter.all()
         for t in Term.all()
@@ -137,29 +155,45 @@ def leaders_note_what_they_write(s: Quorum) -> Bool:
 @always
 def supported_are_there(s: Quorum) -> Bool:
     """Whoever is supported in an epoch has come so far."""
-    return forall((s.support[r] == v).implies(s.term[r] <= s.term[v]) for r in Voter.all() for v in Voter.all())
+    return forall(
+        ((s.support[r] == v) & ~s.strangers.has(v)).implies(s.term[r] <= s.term[v])
+        for r in Voter.all()
+        for v in Voter.all()
+    )
+
+
+def closed_to(s: Quorum, v: Voter, t: Term) -> Set[Voter]:
+    """Who will not support v in this epoch: it supports another there, or is in a later one, or lost its disk."""
+    return Voter.all().where(
+        lambda p: (
+            (s.term[p] > t) | ((s.term[p] == t) & (s.support[p] != NONE) & (s.support[p] != v)) | s.strangers.has(p)
+        )
+    )
 
 
 @always
-def records_have_a_leader(s: Quorum) -> Bool:
-    """Every record in a log was written by somebody who led its epoch."""
+def records_close_their_epoch(s: Quorum) -> Bool:
+    """In an epoch of which there is a record nobody is elected any more but who wrote it."""
     return forall(
-        exists(has_written(s, v, s.quorum_log[r][o]) for v in Voter.all())
+        (s.quorum_log[r][o] == t).implies(has_written(s, v, t) | is_majority(closed_to(s, v, t)))
+        for v in Voter.all()
         for r in Voter.all()
+        for t in Term.all()
         for o in Position.below(end(s, r))
     )
 
 
 @always
-def written_have_a_leader(s: Quorum) -> Bool:
-    """So was every record that a leader had when it led: there is none of an epoch in which nobody wrote."""
+def written_close_their_epoch(s: Quorum) -> Bool:
+    """So it is where a leader has such a record, or had it when it led."""
     return forall(
         has_led(s, q, u).implies(
             forall(
-                (log_written(s, q, u)[o] == t).implies(exists(has_written(s, v, t) for v in Voter.all()))
+                (log_written(s, q, u)[o] == t).implies(has_written(s, v, t) | is_majority(closed_to(s, v, t)))
                 for o in Position.below(written_end(s, q, u))
             )
         )
+        for v in Voter.all()
         for q in Voter.all()
         for t in Term.all()
         for u in Term.all()
@@ -206,11 +240,61 @@ def written_are_their_leaders(s: Quorum) -> Bool:
 
 
 @always
-def supported_are_not_behind(s: Quorum) -> Bool:
-    """Whoever is supported has a log that is not behind, as long as nobody has written in that epoch."""
+def logs_match_what_was_written(s: Quorum) -> Bool:
+    """A log and what a leader wrote agree below a record of one epoch at one position."""
     return forall(
-        ((s.term[r] == s.term[v]) & (s.support[r] == v)).implies(
-            covers(s, v, r) | exists(has_written(s, q, s.term[v]) for q in Voter.all())
+        has_led(s, v, t).implies(
+            forall(
+                ((o <= p) & (p < written_end(s, v, t)) & (s.quorum_log[r][p] == log_written(s, v, t)[p])).implies(
+                    s.quorum_log[r][o] == log_written(s, v, t)[o]
+                )
+                for p in Position.below(end(s, r))
+                for o in Position.below(end(s, r))
+            )
+        )
+        for v in Voter.all()
+        for r in Voter.all()
+        for t in Term.all()
+    )
+
+
+@always
+def written_match(s: Quorum) -> Bool:
+    """So does what two leaders wrote."""
+    return forall(
+        (has_led(s, v, t) & has_led(s, q, u)).implies(
+            forall(
+                ((o <= p) & (p < written_end(s, v, t)) & (log_written(s, q, u)[p] == log_written(s, v, t)[p])).implies(
+                    log_written(s, q, u)[o] == log_written(s, v, t)[o]
+                )
+                for p in Position.below(written_end(s, q, u))
+                for o in Position.below(written_end(s, q, u))
+            )
+        )
+        for v in Voter.all()
+        for q in Voter.all()
+        for t in Term.all()
+        for u in Term.all()
+    )
+
+
+def arrivals(s: Quorum, t: Term) -> Set[Voter]:
+    """Who has come to this epoch, or lost its disk."""
+    return Voter.all().where(lambda p: (t <= s.term[p]) | s.strangers.has(p))
+
+
+@always
+def records_are_of_reached_epochs(s: Quorum) -> Bool:
+    """A majority has come to the epoch of the last record of each log."""
+    return forall((end(s, r) > 0).implies(is_majority(arrivals(s, last_term(s, r)))) for r in Voter.all())
+
+
+@always
+def supported_are_not_behind(s: Quorum) -> Bool:
+    """Whoever is supported has a log that is not behind, until it or another has written in that epoch."""
+    return forall(
+        ((s.term[r] == s.term[v]) & (s.support[r] == v) & ~s.strangers.has(v)).implies(
+            covers(s, v, r) | has_written(s, v, s.term[v]) | is_majority(closed_to(s, v, s.term[v]))
         )
         for r in Voter.all()
         for v in Voter.all()
@@ -226,12 +310,6 @@ def last_committed(s: Quorum) -> Term:
 
 
 @always
-def committed_were_written(s: Quorum) -> Bool:
-    """Somebody wrote the last record that is committed."""
-    return (s.quorum_committed.length() > 0).implies(exists(has_written(s, v, last_committed(s)) for v in Voter.all()))
-
-
-@always
 def leaders_are_complete(s: Quorum) -> Bool:
     """Whoever led the epoch of the last committed record, or a later one, had all that is committed."""
     return forall(
@@ -244,9 +322,11 @@ def leaders_are_complete(s: Quorum) -> Bool:
 
 
 def keeping(s: Quorum) -> Set[Voter]:
-    """Who has all that is committed, and has come to its last epoch."""
+    """Who has all that is committed, and has come to its last epoch; and who lost its disk, and so elects nobody."""
     return Voter.all().where(
-        lambda p: (last_committed(s) <= s.term[p]) & s.quorum_committed.is_prefix_of(s.quorum_log[p])
+        lambda p: (
+            ((last_committed(s) <= s.term[p]) & s.quorum_committed.is_prefix_of(s.quorum_log[p])) | s.strangers.has(p)
+        )
     )
 
 
@@ -263,22 +343,19 @@ def known_is_there(s: Quorum) -> Bool:
 
 
 @always
-def committed_in_order(s: Quorum) -> Bool:
-    """What is committed is in the order of the epochs."""
-    return forall((s.quorum_committed[o] <= last_committed(s)) for o in Position.below(s.quorum_committed.length()))
-
-
-@always
 def later_logs_are_complete(s: Quorum) -> Bool:
-    """A log that ends in a later epoch than what is committed has all of it; so has one of that epoch and so long."""
+    """A log with a record of a later epoch than what is committed has all of that, and one of that epoch and so long.
+
+    It is said of every record, for a follower may copy a part of a log.
+    """
     n = s.quorum_committed.length()
     return forall(
         (
             (n > 0)
-            & (end(s, v) > 0)
-            & ((last_committed(s) < last_term(s, v)) | ((last_committed(s) == last_term(s, v)) & (n <= end(s, v))))
+            & ((last_committed(s) < s.quorum_log[v][p]) | ((last_committed(s) == s.quorum_log[v][p]) & (n <= p + 1)))
         ).implies(s.quorum_committed.is_prefix_of(s.quorum_log[v]))
         for v in Voter.all()
+        for p in Position.below(end(s, v))
     )
 
 
@@ -294,6 +371,23 @@ def not_behind_are_complete(s: Quorum) -> Bool:
     )
 
 
+@always
+def supported_are_complete(s: Quorum) -> Bool:
+    """Whoever is supported by one with all that is committed has all of it, unless nobody else elects it any more."""
+    return forall(
+        (
+            (s.quorum_committed.length() > 0)
+            & (s.term[r] == s.term[v])
+            & (s.support[r] == v)
+            & ~s.strangers.has(v)
+            & (last_committed(s) <= s.term[r])
+            & s.quorum_committed.is_prefix_of(s.quorum_log[r])
+        ).implies(s.quorum_committed.is_prefix_of(s.quorum_log[v]) | is_majority(closed_to(s, v, s.term[v])))
+        for r in Voter.all()
+        for v in Voter.all()
+    )
+
+
 _LOGS = (
     "records-in-order",
     "written-in-order",
@@ -303,28 +397,38 @@ _LOGS = (
 
 INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(terms_fit),
-    Conjunct(leaders_bind_a_majority),
-    Conjunct(one_leader_ever, {"voter_is_elected": ("leaders-bind-a-majority",), "*": ()}),
+    Conjunct(strangers_support_nobody),
+    Conjunct(leaders_bind_a_majority, {"*": ("terms-fit",)}),
+    Conjunct(one_leader_ever, {"voter_is_elected": ("leaders-bind-a-majority", "strangers-support-nobody"), "*": ()}),
     Conjunct(records_in_order, {"*": ("written-in-order",)}),
     Conjunct(written_in_order, {"*": ("records-in-order", "leaders-have-what-they-wrote")}),
     Conjunct(leaders_have_what_they_wrote, {"*": ("one-leader-ever",)}),
     Conjunct(leaders_note_what_they_write, {"*": ("leaders-have-what-they-wrote",)}),
     Conjunct(supported_are_there),
     Conjunct(
-        records_have_a_leader,
-        {"follower_copies": ("written-have-a-leader", *_LOGS), "*": ("leaders-have-what-they-wrote",)},
+        records_close_their_epoch,
+        {
+            "follower_copies": ("written-close-their-epoch", *_LOGS),
+            "leader_writes": ("leaders-bind-a-majority", "one-leader-ever"),
+            "*": ("leaders-have-what-they-wrote",),
+        },
     ),
     Conjunct(
-        written_have_a_leader,
+        written_close_their_epoch,
         {
-            "voter_is_elected": ("records-have-a-leader", "leaders-have-what-they-wrote"),
+            "voter_is_elected": ("records-close-their-epoch", "leaders-have-what-they-wrote"),
+            "leader_writes": ("leaders-bind-a-majority", "one-leader-ever", "leaders-note-what-they-write"),
             "*": ("leaders-have-what-they-wrote", "leaders-note-what-they-write"),
         },
     ),
     Conjunct(
         records_are_their_leaders,
         {
-            "voter_is_elected": ("one-leader-ever'", "records-have-a-leader", "leaders-have-what-they-wrote"),
+            "voter_is_elected": (
+                "records-close-their-epoch",
+                "leaders-have-what-they-wrote",
+                "strangers-support-nobody",
+            ),
             "follower_copies": ("written-are-their-leaders", *_LOGS),
             "*": (*_LOGS, "one-leader-ever"),
         },
@@ -333,31 +437,64 @@ INVARIANT: tuple[Conjunct, ...] = (
         written_are_their_leaders,
         {
             "voter_is_elected": (
-                "one-leader-ever'",
-                "written-have-a-leader",
-                "records-have-a-leader",
+                "written-close-their-epoch",
                 "records-are-their-leaders",
                 "leaders-have-what-they-wrote",
+                "strangers-support-nobody",
             ),
             "leader_writes": (*_LOGS, "one-leader-ever", "records-are-their-leaders"),
             "*": _LOGS,
         },
     ),
-    Conjunct(known_is_there),
-    Conjunct(committed_in_order, {"*": ("records-in-order",)}),
     Conjunct(
-        supported_are_not_behind, {"*": ("supported-are-there", "one-leader-ever", "leaders-have-what-they-wrote")}
+        quorum_logs_match,
+        {
+            "follower_copies": ("logs-match-what-was-written", *_LOGS),
+            "*": (*_LOGS, "one-leader-ever", "records-are-their-leaders"),
+        },
     ),
-    Conjunct(committed_were_written, {"*": ("leaders-have-what-they-wrote", "records-in-order")}),
+    Conjunct(
+        logs_match_what_was_written,
+        {
+            "voter_is_elected": ("quorum-logs-match", "leaders-have-what-they-wrote"),
+            "follower_copies": ("written-match", *_LOGS),
+            "*": (*_LOGS, "one-leader-ever", "records-are-their-leaders", "written-are-their-leaders"),
+        },
+    ),
+    Conjunct(
+        written_match,
+        {
+            "voter_is_elected": ("logs-match-what-was-written", "leaders-have-what-they-wrote"),
+            "*": (*_LOGS, "one-leader-ever", "written-are-their-leaders"),
+        },
+    ),
+    Conjunct(
+        records_are_of_reached_epochs,
+        {
+            "leader_writes": ("leaders-bind-a-majority",),
+            "follower_copies": ("leaders-bind-a-majority", "written-in-order"),
+            "*": ("records-in-order",),
+        },
+    ),
+    Conjunct(known_is_there),
+    Conjunct(
+        supported_are_not_behind,
+        {
+            "follower_copies": ("leaders-bind-a-majority", "supported-are-there"),
+            "follower_cuts": ("leaders-bind-a-majority", "supported-are-there"),
+            "leader_writes": ("leaders-bind-a-majority", "supported-are-there"),
+            "*": ("supported-are-there", "leaders-have-what-they-wrote"),
+        },
+    ),
     Conjunct(
         leaders_are_complete,
         {
             "voter_is_elected": (
-                "one-leader-ever'",
+                "strangers-support-nobody",
+                "supported-are-there",
                 "majority-keeps-committed",
-                "supported-are-not-behind",
+                "supported-are-complete",
                 "not-behind-are-complete",
-                "leaders-have-what-they-wrote",
             ),
             "leader_commits": ("one-leader-ever", "leaders-bind-a-majority", *_LOGS),
             "*": _LOGS,
@@ -375,9 +512,8 @@ INVARIANT: tuple[Conjunct, ...] = (
         {
             "leader_commits": (
                 "leaders-are-complete",
-                "committed-were-written",
-                "leaders-bind-a-majority",
-                "leaders-have-what-they-wrote",
+                "majority-keeps-committed",
+                "leaders-note-what-they-write",
             ),
             "*": ("known-is-there",),
         },
@@ -385,28 +521,40 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         later_logs_are_complete,
         {
-            "*": (
-                "committed-in-order'",
-                "records-have-a-leader'",
-                "records-are-their-leaders'",
-                "leaders-are-complete'",
+            "follower_copies": ("leaders-are-complete", "written-in-order", "leaders-have-what-they-wrote"),
+            "leader_writes": ("leaders-are-complete", "leaders-note-what-they-write", "records-in-order"),
+            "leader_commits": (
+                "records-are-their-leaders",
+                "records-are-of-reached-epochs",
+                "records-in-order",
+                "leaders-note-what-they-write",
             ),
+            "*": ("records-in-order",),
         },
     ),
     Conjunct(not_behind_are_complete, {"*": ("records-in-order'", "later-logs-are-complete'")}),
+    Conjunct(
+        supported_are_complete,
+        {
+            "*": (
+                "supported-are-not-behind'",
+                "not-behind-are-complete'",
+                "leaders-are-complete'",
+                "leaders-have-what-they-wrote'",
+            )
+        },
+    ),
 )
 """In this order; a conjunct after a step may be used by those that come after it."""
 
 FOLLOWS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    one_leader_a_term.name: {"*": ("one-leader-ever", "leaders-note-what-they-write")},
-    leaders_have_committed.name: {"*": ("leaders-are-complete", "leaders-note-what-they-write")},
-    quorum_logs_match.name: {"*": ("records-have-a-leader", "records-are-their-leaders", "records-in-order")},
+    one_leader_a_term.name: {"*": ("one-leader-ever", "leaders-note-what-they-write", "terms-fit")},
+    leaders_have_committed.name: {"*": ("leaders-are-complete", "leaders-note-what-they-write", "terms-fit")},
     quorum_only_grows.name: {
         "*": (
             "leaders-are-complete",
-            "committed-were-written",
-            "leaders-bind-a-majority",
-            "leaders-have-what-they-wrote",
+            "majority-keeps-committed",
+            "leaders-note-what-they-write",
         )
     },
 }
@@ -434,6 +582,10 @@ OPEN: tuple[str, ...] = _names(TERMS, METADATA_LOG)
 
 FIXED_CONSTANTS: Mapping[str, int] = {**dict.fromkeys(_names(VOTERS), 3), **dict.fromkeys(_names(LOST_DISKS), 0)}
 """Others that do not have the design's default."""
+
+
+CORES = Path(__file__).with_name("proof_cores.json")
+"""What refuted each question before, with any number of voters."""
 
 
 def invariant(design: Design) -> tuple[Conjunct, ...]:

@@ -150,7 +150,7 @@ def beside_model(proof: StoredProof, file: Path) -> Beside:
     if unknown:
         return Beside("", Comparison(tuple(f"{name} makes no promise {p}" for p in unknown)))
     try:
-        induction = Induction(design, constants, [c.promise for c in registry.invariant_of(design)])
+        induction = Induction(design, constants, [c.promise for c in registry.invariant_of(design, promises)])
     except (SettingError, NotTranslatable) as problem:
         return Beside("", Comparison((f"its constants are not those of a proof: {problem}",)))
     claims = [properties[p] for p in promises]

@@ -176,7 +176,10 @@ class Proof:
         )
         self.workers = invocation.running.workers or os.cpu_count() or 1
         self.began = time.monotonic()
-        self.premises = premises.Premises({}) if proof_question.partial else self.look_for_premises()
+        self.premises = premises.Premises({})
+        if not proof_question.partial:
+            self.premises = self.look_for_premises()
+            self.proof_question = proof_question.of_claims(p.name for p in self.claims())
 
     def look_for_premises(self) -> premises.Premises:
         """Whether what the promises speak about can happen; asked first, as it takes seconds and a proof minutes."""

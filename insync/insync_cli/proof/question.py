@@ -154,6 +154,10 @@ class Question:
         names, off = [p.name for p in self.properties], self.instance.off_properties
         return [*([n for n in names if n not in off or n in self.named_properties] or names), *own]
 
+    def of_claims(self, claims: Iterable[str]) -> Question:
+        """The same question with the conjuncts that these promises take."""
+        return attrs.evolve(self, conjuncts=registry.invariant_of(self.design, claims))
+
     def obligations(self, induction: Induction) -> list[Obligation]:
         wanted = [p for p in self.properties if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
@@ -228,8 +232,7 @@ def question(invocation: ProofRequest) -> Question:
 
     design = invocation.world.design
     plan = family_of(design).proof_plan()
-    conjuncts = registry.invariant_of(design)
-    if not conjuncts:
+    if not registry.invariant_of(design):
         raise UsageError(f"no invariant is known that speaks of {design.name}")
     constants_by_name = {c.name: c for c in design.constants()}
     told = invocation.world.constants
@@ -246,6 +249,7 @@ def question(invocation: ProofRequest) -> Question:
     property_names = [n for n in plan.promises if n in provable and not named_properties] + [
         n for n in named_properties if n in provable
     ]
+    conjuncts = registry.invariant_of(design, property_names)
     only, actions = invocation.part.only, invocation.part.action
     _check("conjunct or promise", only, [TYPE_OK, *(c.name for c in conjuncts), *provable], design)
     _check("action", actions, [a.name for a in design.actions], design)
