@@ -19,7 +19,7 @@ from isr_audit.answers import Answer, read_table
 from isr_audit.cluster import MIN_INSYNC, Release, Topic
 from isr_audit.kinds import Kind
 from isr_audit.questions import LOSS, MOST_REPLICAS, RELEASE_DESIGNS, Question, constants_of
-from isr_audit.releases import TODAY
+from isr_audit.releases import BEFORE_ELR, TODAY
 from isr_check.engine import Verdict
 from isr_lang import Value
 from isr_lang.instance import check_constants
@@ -30,9 +30,9 @@ _NEWEST, _BEFORE_4_3, _WITHOUT_ELR = RELEASE_DESIGNS
 SPANS: Final[tuple[tuple[str, bool, Release, Release], ...]] = (
     (_NEWEST, True, (4, 3), (4, 5)),
     (_BEFORE_4_3, True, (4, 1), (4, 3)),
-    (_WITHOUT_ELR, False, (4, 0), (4, 3)),
+    (_WITHOUT_ELR, False, (3, 9), (4, 3)),
 )
-"""Each design, whether with eligible leader replicas, and from which release on, to before which
+"""Each design, whether with eligible leader replicas, and from which release on, to before which, in KRaft mode
 (docs/measurements/releases.md)."""
 
 
@@ -112,7 +112,7 @@ class Way:
 def design_of(kind: Kind) -> str:
     """The design of the release that these topics run on; "" where none is known, or more than one may run."""
     release = kind.release
-    if release is None or kind.doubt or kind.also:
+    if release is None or kind.doubt or kind.also or kind.design not in (TODAY, BEFORE_ELR):
         return ""
     has_elr = kind.design == TODAY
     return next((d for d, elr, since, until in SPANS if elr == has_elr and since <= release < until), "")
