@@ -167,7 +167,7 @@ class Cores:
         check_cores(instance.design.name)
         lacking = [name for name in NOT_COMPARED if instance.constants.get(name)]
         if lacking:
-            raise NoSuchCores(f"the cores are not compared with {' and '.join(map(_option, lacking))} on")
+            raise NoSuchCores(f"the cores are not compared with {' and '.join(map(_option, lacking))}")
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)
