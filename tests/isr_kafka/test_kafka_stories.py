@@ -2,17 +2,21 @@
 
 from pathlib import Path
 
+import attrs
 import pytest
 from tests.isr_kafka.conftest import driven
 
 from insync_cli.conformance.kafka import BEGIN, END, cases, table
+from insync_cli.conformance.released_traces import as_released, needs_release
 from insync_cli.registry import design_named
+from insync_cli.tracefiles import load
 from isr_conform.conformance import conform
 from isr_conform.conformance_result import Limits, Schedule
 from isr_conform.stories import tell_all
 from isr_kafka.system import DRIVEN_RELEASES, Kafka
 from isr_lang import Instance
 from isr_report.sections import conformance, kafka_stories
+from isr_trace.trace import TraceError
 
 TOP = Path(__file__).resolve().parents[2]
 CASES = TOP / "counterexamples" / "cases"
@@ -25,6 +29,21 @@ def test_the_page_has_the_stored_table_of_all_cases_and_releases() -> None:
     page = (TOP / "docs" / "kafka-classes.md").read_text(encoding="utf-8")
     shown = page.partition(BEGIN)[2].partition(END)[0].strip()
     assert shown == table(rows)
+
+
+RELEASED = ("answered-before-metadata", "cleared-elr", "raised-min-insync", "removed-replica")
+
+
+def test_traces_of_one_bug_are_told_as_behaviours_of_the_release() -> None:
+    """Each step is one of kafka-4.4, and ends in the state of the trace; where it cannot be taken, that is said."""
+    told = {name: instance.design.name for name, instance, _ in cases(CASES)}
+    stored = {name: load(CASES / name / "trace.itf.json") for name in told}
+    assert tuple(name for name, trace in stored.items() if needs_release(trace)) == RELEASED
+    assert {name for name, trace in stored.items() if told[name] != trace.design} == set(RELEASED)
+    assert {told[name] for name in RELEASED} == {"kafka-4.4"}
+    removed = stored["removed-replica"]
+    with pytest.raises(TraceError, match=r"kafka-4\.4 does not take the steps of this trace of kafka-removed-replica"):
+        as_released(attrs.evolve(removed, steps=(removed.steps[-1], *removed.steps[1:])))
 
 
 def test_the_report_shows_each_case_whatever_it_was_given() -> None:
