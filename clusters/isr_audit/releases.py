@@ -257,8 +257,13 @@ def _unknown_release(cluster: Cluster, elr: bool | None) -> tuple[list[str], str
 
 
 def _release_of_some(cluster: Cluster, release: Release | None) -> tuple[list[str], str]:
-    """A note, and the doubt that is left, where brokers told their release by inter.broker.protocol.version, and not
-    all of them."""
+    """Notes, and the doubt that is left, where another release was said than the cluster tells, or where brokers told
+    theirs by inter.broker.protocol.version, and not all of them."""
+    finalized = _release_of_cluster(cluster)
+    if release is not None and finalized is not None and release[:2] != finalized[:2]:
+        by = METADATA_FEATURE if METADATA_FEATURE in cluster.features else PROTOCOL
+        says = f"--kafka says {release_text(release)}, and {by} of the description {release_text(finalized)}"
+        return [f"{says}: everything here is judged by --kafka"], ""
     is_told = release is not None or METADATA_FEATURE in cluster.features
     silent = () if is_told else cluster.brokers_without(PROTOCOL)
     if not silent:

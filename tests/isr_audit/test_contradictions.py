@@ -142,3 +142,13 @@ def test_the_command_says_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert sum("contradicts itself" in note for note in notes) == 2
     assert main(["audit", "--describe", str(file), "--kafka", "3.5", "--elr", "on"]) == 20
     assert "eligible leader replicas not known" in capsys.readouterr().out
+
+
+def test_a_release_that_was_said_beside_another_in_the_description_is_a_note() -> None:
+    """Without it somebody would read of 4.2 what they run as 4.4, and see no word of that."""
+    (note,) = (
+        n for n in running(read(features("4.4-IV0", "1") + WELL), release_of("4.2")).notes if "--kafka says" in n
+    )
+    assert note == "--kafka says 4.2, and metadata.version of the description 4.4: everything here is judged by --kafka"
+    same = running(read(features("4.2-IV0", "1") + WELL), release_of("4.2.1"))
+    assert not [n for n in same.notes if "--kafka says" in n]
