@@ -16,8 +16,8 @@ Jars come from Maven Central, each held to its checksum in `pinned/`, or from th
 (`home`). What is fetched and built lies in the user's cache folder. Whatever is missing is one sentence: `Unavailable`.
 
 Reading order: `programs` (Java, Maven, and where things are kept), `jars`, `compile` (our Java), `system` (Kafka's
-classes, driven by the model), `known_differences`, `mistakes`, `raft_mistakes` and `controller_mistakes` (planted in
-Kafka's classes), `node` (a whole node of Kafka).
+classes, driven by the model), `known_differences` and `known_raft_differences`, `mistakes`, `raft_mistakes` and
+`controller_mistakes` (planted in Kafka's classes), `node` (a whole node of Kafka).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ public final class Replica {
 
   /** Reads all metadata that there is by now as a snapshot, also what it has read. */
   public void learnSnapshot() {
-    broker.learnSnapshot(controller);
+    broker.learnSnapshot(controller, controller.log().size());
     collect();
   }
 
