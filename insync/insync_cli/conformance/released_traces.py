@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final, cast
 
+from insync_cli import registry
 from isr_check.reference import Evaluator
 from isr_lang import Instance, Value
-from isr_protocol.designs.releases import KAFKA_4_4
 from isr_trace.replay import Move, Replay, trace_of
 from isr_trace.trace import State, Trace, TraceError
 
+RELEASE: Final = "kafka-4.4"
 BUDGETS: Final[Mapping[str, str]] = {
     "controller_sets_minimum": "minimum_changes",
     "controller_removes_replica": "reassignments",
@@ -32,25 +33,25 @@ def needs_release(trace: Trace) -> bool:
 
 def as_released(trace: Trace) -> tuple[Instance, Trace]:
     """The trace as a behaviour of kafka-4.4; TraceError where it is none, or does not end in the same state."""
-    instance = Instance(KAFKA_4_4, constants_of(trace))
+    instance = Instance(registry.design_named(RELEASE), constants_of(trace))
     replay = Replay(Evaluator(instance))
     start = {"first": 0, "spares": 0, **trace.initial}
     initial = tuple(start[name] for name, _ in instance.initial.parameters)
     moves = [move_of(trace, number) for number in range(len(trace.steps))]
     run = replay.exact(initial, moves)
     if run is None:
-        raise TraceError(f"{KAFKA_4_4.name} does not take the steps of this trace of {trace.design}")
+        raise TraceError(f"{RELEASE} does not take the steps of this trace of {trace.design}")
     behaviour = trace_of(run, instance)
     last = {name: value for name, value in behaviour.states[-1].items() if name in trace.states[-1]}
     unlike = [name for name, value in last.items() if value != trace.states[-1][name]]
     if unlike:
-        raise TraceError(f"in {KAFKA_4_4.name} this trace of {trace.design} ends in another {', '.join(unlike)}")
+        raise TraceError(f"in {RELEASE} this trace of {trace.design} ends in another {', '.join(unlike)}")
     return instance, behaviour
 
 
 def constants_of(trace: Trace) -> dict[str, Value]:
     """Those of the trace that the release has, and the budgets that its steps take."""
-    names = {constant.name for constant in KAFKA_4_4.constants()}
+    names = {constant.name for constant in registry.design_named(RELEASE).constants()}
     taken = Counter(BUDGETS[step.action] for step in trace.steps if step.action in BUDGETS)
     return {**{n: v for n, v in trace.constants.items() if n in names}, "reassignments": 0, **taken}
 
