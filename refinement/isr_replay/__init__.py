@@ -10,7 +10,7 @@ is), `canonical_form` (what of a core does not count), `core_system` and `core_s
 `coverage` and `coverage_runs` (how much of model and cores was seen).
 """
 
-from isr_replay.core_system import NoSuchCores
+from isr_replay.core_system import NoSuchCores, check_cores
 from isr_replay.replay import Difference, Kind, Mismatch, ReplayResult, replay
 
-__all__ = ["Difference", "Kind", "Mismatch", "NoSuchCores", "ReplayResult", "replay"]
+__all__ = ["Difference", "Kind", "Mismatch", "NoSuchCores", "ReplayResult", "check_cores", "replay"]

@@ -151,8 +151,8 @@ def check_cores(name: str, processes: bool = False) -> None:
         raise NoSuchCores(f"processes are not driven along {name}: nobody asks them to reassign; insync replay has it")
     if name not in COMPARABLE:
         raise NoSuchCores(
-            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are the protocol as it is "
-            "meant, and have neither what a release does wrong nor what there was before KRaft"
+            f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are a partition's protocol as "
+            "it is meant, and have neither what a release does wrong nor what there was before KRaft, nor the quorum"
         )
 
 

@@ -187,8 +187,8 @@ def voter_answers_vote(old: State, new: State, r: Voter, nominee: Voter) -> Step
     )
     n = attrs.evolve(
         n,
-        vote=when(first, Maybe.of(nominee), n.vote),
-        vote_directory=when(first, old.directory[nominee], n.vote_directory),
+        vote=when(grant, Maybe.of(nominee), n.vote),
+        vote_directory=when(grant, old.directory[nominee], n.vote_directory),
         granting=when(anew, Set.of(r), n.granting),
         rejecting=when(anew, blank(n.rejecting), n.rejecting),
         requests=attrs.evolve(n.requests, kind=when(anew, asks, n.requests.kind)),

@@ -295,4 +295,4 @@ def test_the_command_line_refuses_what_the_broker_does_not_have(capsys: pytest.C
     assert main(["replay", "kafka-0.8"]) == 65
     assert "the cores are compared with kip-966" in capsys.readouterr().err
     assert main(["replay", "kafka-4.4"]) == 65
-    assert "not with kafka-4.4: they are the protocol as it is meant, and" in capsys.readouterr().err
+    assert "not with kafka-4.4: they are a partition's protocol as it is meant, and" in capsys.readouterr().err

@@ -47,6 +47,7 @@ STAYS_OUT = "removed-voter-stays-out"
 TWO_CHANGES: Bounds = {"voters": 2, "epochs": 1, "log": 3, "changes": 2, "snapshots": 0}
 MISTAKES = (
     Mistake("kraft-votes-again", "one-leader-per-epoch", 10, THREE),
+    Mistake("kraft-votes-again", "one-vote-per-epoch", 8, THREE),
     Mistake("kraft-vote-not-flushed", "one-leader-per-epoch", 12, {**THREE, "restarts": 1}),
     Mistake("kraft-any-fetch", "logs-match", 14, {**THREE, "epochs": 2}),
     Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft", {"lost_disks": 0}),

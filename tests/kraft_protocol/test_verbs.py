@@ -67,3 +67,19 @@ def test_the_graph_is_by_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
     assert "v1 leads" in graph
     assert "nobody leads" in graph
     assert "ISR" not in graph
+
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.itf.json"))
+
+
+@pytest.mark.parametrize("trace", EXAMPLES, ids=lambda path: path.name)
+def test_a_trace_of_the_docs_is_of_the_model_as_it_is(trace: Path) -> None:
+    assert main(["explain", str(trace)]) == 0
+
+
+def test_the_traces_of_a_quorum_are_not_followed_on_a_partitions_cores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["traces", "kraft", "--count", "2", "--replay", "--out", str(tmp_path / "traces")]) == 65
+    assert "nor the quorum" in capsys.readouterr().err
+    assert not (tmp_path / "traces").exists()

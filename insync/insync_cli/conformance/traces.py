@@ -76,6 +76,8 @@ def run(argv: Sequence[str]) -> int:
         invocation.engine.master is not None or invocation.engine.workers is not None
     ):
         raise UsageError(f"--master and --workers are for --engine {SPARK}")
+    if invocation.replay:
+        check_for_cores(design.name)
     folder = Location.of(places.make_folder(invocation.out))
     gone, constants = registry.left_out(design), json.dumps(dict(instance.constants))
     make = partial(instance_made, design.name, gone, constants, registry.own_files())
@@ -102,6 +104,16 @@ def run(argv: Sequence[str]) -> int:
     if verdict_counts["differs"]:
         return Exit.SAFETY
     return Exit.INCONCLUSIVE if each.stopped else Exit.HOLDS
+
+
+def check_for_cores(design: str) -> None:
+    """InputError where no cores follow the traces of this design, before there are any."""
+    from isr_replay import NoSuchCores, check_cores
+
+    try:
+        check_cores(design)
+    except NoSuchCores as problem:
+        raise InputError(str(problem)) from None
 
 
 def replayed(make: Callable[[], Instance], folder: Location, each: Each) -> Counter[str]:

@@ -31,7 +31,7 @@ MANY = f"give up when there are more; without it {STATES_AT_MOST:,}, with --whol
 @attrs.frozen(kw_only=True)
 class Options:
     world: options.SmallerWorld = group(options.SmallerWorld)
-    whole: bool = flag("every state, not the quotient by leader, size of the ISR, and who is alive")
+    whole: bool = flag("every state, not the quotient (of a partition: by leader, size of the ISR, and who is alive)")
     states: int | None = option(
         "N", f"give up when there are more; without it {STATES_AT_MOST}, with --whole {WHOLE_AT_MOST}", positive
     )

@@ -9,7 +9,7 @@ from isr_lang.blank import blank
 from kraft_model import KRAFT
 from kraft_protocol.elections import up_to_date
 from kraft_protocol.liveness import majority_elects_a_leader
-from kraft_protocol.promises import leaders_complete, logs_match, one_leader_per_epoch
+from kraft_protocol.promises import leaders_complete, logs_match, one_leader_per_epoch, one_vote_per_epoch
 from kraft_protocol.state import RESTARTS, Offset, Role, State, Voter, log_end
 from kraft_protocol.voter import becomes, stopped
 
@@ -88,7 +88,7 @@ VOTES_AGAIN = (
         grants_vote=votes_again,
     )
     .with_defaults(voters=3, epochs=1)
-    .failing("two nominees have the vote of a third.", one_leader_per_epoch)
+    .failing("two nominees have the vote of a third.", one_leader_per_epoch, one_vote_per_epoch)
 )
 LONGER_LOG = (
     KRAFT.replacing(
