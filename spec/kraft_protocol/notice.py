@@ -57,7 +57,10 @@ MISTAKES = (
     Mistake("kafka-12460", "watermark-within-log", {"voters": 3, "epochs": 2, "lost_disks": 1}),
     Mistake("kraft-end-clears-fetch", "resigned-leader-is-no-obstacle", {"voters": 3, "epochs": 1}),
 )
-"""By the tests of the counterexamples, and of two voters by their table of runs. Reports with the same behaviour, or with fewer voters, are left out."""
+"""By the tests of the counterexamples, and of two voters by their table of runs.
+
+Reports with the same behaviour, or with fewer voters, are left out.
+"""
 
 
 def noticing(
