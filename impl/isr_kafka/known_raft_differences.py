@@ -11,11 +11,8 @@ from typing import Final, cast
 from isr_kafka.known_differences import Explain, Place, Values
 
 NO_VOTER_ACKNOWLEDGES: Final = "A: a leader's process ends when a voter that was removed answers its BeginQuorumEpoch"
-
 FORGETS_VOTERS: Final = "B: a snapshot that ends where a record with voters begins has its process forget those before"
-
 NO_SNAPSHOT_ERROR: Final = "C: no error can be sent in answer to a FetchSnapshot"
-
 NO_ENDPOINTS: Final = "D: an EndQuorumEpoch ends the process of a node whose voter set is without that leader"
 OTHER_DISK: Final = "E: a leader has noted the fetch of another disk of the voter that it removes"
 

@@ -11,7 +11,7 @@ from isr_broker.snapshot import Json
 from isr_conform.sut_server import InvalidRequest, serve
 from isr_conform.value_json import JsonObject, parameters_json, state_json
 from isr_lang import Instance
-from isr_replay.core_system import Labels, NoSuchCores, State
+from isr_replay.core_system import Labels, NoSuchCores, State, check_cores
 from isr_replay.environment import Environment
 
 
@@ -27,6 +27,7 @@ class CoreSut:
     def hello(self, instance: Instance) -> JsonObject:
         """All variables are in the snapshots, and states can be saved."""
         try:
+            check_cores(instance)
             self.world = Environment(instance, tuple(range(int(instance.constants["replicas"]))), own_look=False)
         except NoSuchCores as problem:
             raise InvalidRequest(str(problem)) from None

@@ -81,9 +81,9 @@ class ProcessSystem:
     """The processes of one run, the messages in flight between them, and the history of the model's clients."""
 
     def __init__(self, instance: Instance) -> None:
+        check_cores(instance, processes=True)
         self.n = int(instance.constants["replicas"])
         self.ids = tuple(range(1, self.n + 1))
-        check_cores(instance.design.name, processes=True)
         self.cores = Cores(instance, self.ids, own_look=False)
         self.root = Path(tempfile.mkdtemp(prefix="insync-processes-"))
         self.processes = BrokerProcesses(self.root, {}, {})

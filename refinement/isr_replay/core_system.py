@@ -142,11 +142,13 @@ class Labels:
         return next(named for named, n in self.unknown.items() if n == number)
 
 
-def check_cores(name: str, processes: bool = False) -> None:
-    """NoSuchCores if the broker has no design of this name, which may be of another model altogether.
+def check_cores(instance: Instance, processes: bool = False) -> None:
+    """NoSuchCores if the broker has no design of this name, which may be of another model altogether, or if a budget of
+    the instance is for what no core does.
 
     Of `processes` nobody asks for what people do to a cluster.
     """
+    name = instance.design.name
     if processes and name in WITH_OPERATIONS:
         raise NoSuchCores(f"processes are not driven along {name}: nobody asks them to reassign; insync replay has it")
     if name not in COMPARABLE:
@@ -154,6 +156,9 @@ def check_cores(name: str, processes: bool = False) -> None:
             f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are a partition's protocol as "
             "it is meant, and have neither what a release does wrong nor what there was before KRaft, nor the quorum"
         )
+    lacking = [budget for budget in NOT_COMPARED if instance.constants.get(budget)]
+    if lacking:
+        raise NoSuchCores(f"the cores are not compared with {' and '.join(map(_option, lacking))}")
 
 
 def _option(name: str) -> str:
@@ -164,10 +169,7 @@ class Cores:
     """The cores under the settings of an instance, the numbers of their states, and the steps that are known."""
 
     def __init__(self, instance: Instance, ids: tuple[int, ...], own_look: bool, planted: Design | None = None) -> None:
-        check_cores(instance.design.name)
-        lacking = [name for name in NOT_COMPARED if instance.constants.get(name)]
-        if lacking:
-            raise NoSuchCores(f"the cores are not compared with {' and '.join(map(_option, lacking))}")
+        check_cores(instance)
         self.instance, self.ids, self.n = instance, ids, len(ids)
         self.packing = Packing(instance)
         self.view = Abstraction(self.packing, ids)

@@ -332,9 +332,10 @@ def replay(
     - `planted`: another design for the cores, such as one with a bug. `until_differs`: stop at the first difference.
     - `stop`: asked now and then; if it answers true, the replay ends with what it has.
     """
-    check_cores(design.name)
+    instance = Instance(design, constants)
+    check_cores(instance)
     start, processor_began = time.monotonic(), time.process_time()
-    work = Replay(Instance(design, constants), own_look, max_states, progress, planted, until_differs, stop)
+    work = Replay(instance, own_look, max_states, progress, planted, until_differs, stop)
     collecting = gc.isenabled()
     gc.disable()  # millions of values, none in a cycle: the collector would traverse them again and again
     try:

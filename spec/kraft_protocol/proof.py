@@ -200,19 +200,31 @@ def written_close_their_epoch(s: Quorum) -> Bool:
     )
 
 
+def begins_as_written(s: Quorum, log: Seq[Position, Term], length: Position, v: Voter, t: Term) -> Bool:
+    """A log of this length has, below a record of the epoch, what the voter that led it wrote there."""
+    return forall(
+        ((o <= p) & (log[p] == t)).implies((p < written_end(s, v, t)) & (log[o] == log_written(s, v, t)[o]))
+        for p in Position.below(length)
+        for o in Position.below(length)
+    )
+
+
+def matches_written(s: Quorum, log: Seq[Position, Term], length: Position, v: Voter, t: Term) -> Bool:
+    """A log of this length agrees with what that voter wrote below a record of one epoch at one position."""
+    return forall(
+        ((o <= p) & (p < written_end(s, v, t)) & (log[p] == log_written(s, v, t)[p])).implies(
+            log[o] == log_written(s, v, t)[o]
+        )
+        for p in Position.below(length)
+        for o in Position.below(length)
+    )
+
+
 @always
 def records_are_their_leaders(s: Quorum) -> Bool:
     """A log with a record of an epoch has all that the leader of that epoch had before that record."""
     return forall(
-        has_led(s, v, t).implies(
-            forall(
-                ((o <= p) & (s.quorum_log[r][p] == t)).implies(
-                    (p < written_end(s, v, t)) & (s.quorum_log[r][o] == log_written(s, v, t)[o])
-                )
-                for p in Position.below(end(s, r))
-                for o in Position.below(end(s, r))
-            )
-        )
+        has_led(s, v, t).implies(begins_as_written(s, s.quorum_log[r], end(s, r), v, t))
         for v in Voter.all()
         for r in Voter.all()
         for t in Term.all()
@@ -224,13 +236,7 @@ def written_are_their_leaders(s: Quorum) -> Bool:
     """So has what a later leader had when it led."""
     return forall(
         (has_led(s, v, t) & has_led(s, q, u)).implies(
-            forall(
-                ((o <= p) & (log_written(s, q, u)[p] == t)).implies(
-                    (p < written_end(s, v, t)) & (log_written(s, q, u)[o] == log_written(s, v, t)[o])
-                )
-                for p in Position.below(written_end(s, q, u))
-                for o in Position.below(written_end(s, q, u))
-            )
+            begins_as_written(s, log_written(s, q, u), written_end(s, q, u), v, t)
         )
         for v in Voter.all()
         for q in Voter.all()
@@ -243,15 +249,7 @@ def written_are_their_leaders(s: Quorum) -> Bool:
 def logs_match_what_was_written(s: Quorum) -> Bool:
     """A log and what a leader wrote agree below a record of one epoch at one position."""
     return forall(
-        has_led(s, v, t).implies(
-            forall(
-                ((o <= p) & (p < written_end(s, v, t)) & (s.quorum_log[r][p] == log_written(s, v, t)[p])).implies(
-                    s.quorum_log[r][o] == log_written(s, v, t)[o]
-                )
-                for p in Position.below(end(s, r))
-                for o in Position.below(end(s, r))
-            )
-        )
+        has_led(s, v, t).implies(matches_written(s, s.quorum_log[r], end(s, r), v, t))
         for v in Voter.all()
         for r in Voter.all()
         for t in Term.all()
@@ -263,13 +261,7 @@ def written_match(s: Quorum) -> Bool:
     """So does what two leaders wrote."""
     return forall(
         (has_led(s, v, t) & has_led(s, q, u)).implies(
-            forall(
-                ((o <= p) & (p < written_end(s, v, t)) & (log_written(s, q, u)[p] == log_written(s, v, t)[p])).implies(
-                    log_written(s, q, u)[o] == log_written(s, v, t)[o]
-                )
-                for p in Position.below(written_end(s, q, u))
-                for o in Position.below(written_end(s, q, u))
-            )
+            matches_written(s, log_written(s, q, u), written_end(s, q, u), v, t)
         )
         for v in Voter.all()
         for q in Voter.all()

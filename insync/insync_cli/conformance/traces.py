@@ -77,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
     ):
         raise UsageError(f"--master and --workers are for --engine {SPARK}")
     if invocation.replay:
-        check_for_cores(design.name)
+        check_for_cores(instance)
     folder = Location.of(places.make_folder(invocation.out))
     gone, constants = registry.left_out(design), json.dumps(dict(instance.constants))
     make = partial(instance_made, design.name, gone, constants, registry.own_files())
@@ -106,12 +106,12 @@ def run(argv: Sequence[str]) -> int:
     return Exit.INCONCLUSIVE if each.stopped else Exit.HOLDS
 
 
-def check_for_cores(design: str) -> None:
-    """InputError where no cores follow the traces of this design, before there are any."""
+def check_for_cores(instance: Instance) -> None:
+    """InputError where no cores follow the traces of this model, before there are any."""
     from isr_replay import NoSuchCores, check_cores
 
     try:
-        check_cores(design)
+        check_cores(instance)
     except NoSuchCores as problem:
         raise InputError(str(problem)) from None
 
@@ -119,15 +119,11 @@ def check_for_cores(design: str) -> None:
 def replayed(make: Callable[[], Instance], folder: Location, each: Each) -> Counter[str]:
     """How many traces ended how on the cores; the table is in the dataset."""
     from isr_pipeline.trace_replays import ReplayPart
-    from isr_replay import NoSuchCores
 
     names = [Path(name).stem for name in (folder / "index").files() if name.endswith(".parquet")]
     total = Counter[str]()
-    try:
-        for verdicts in each(ReplayPart(make, folder, folder), names, "parts followed"):
-            total.update(verdicts)
-    except NoSuchCores as problem:
-        raise InputError(str(problem)) from None
+    for verdicts in each(ReplayPart(make, folder, folder), names, "parts followed"):
+        total.update(verdicts)
     return total
 
 
