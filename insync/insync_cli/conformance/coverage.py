@@ -40,7 +40,6 @@ def run(argv: Sequence[str]) -> int:
     invocation = options.read_options(Options, USAGE, argv)
     from isr_replay.coverage import insert_tables
 
-    invocation.world.instance()
     invocation.output.check()
     text = page_read(invocation.write) if invocation.write is not None else ""
     coverage = covered(invocation)
@@ -60,13 +59,14 @@ def run(argv: Sequence[str]) -> int:
 
 
 def covered(invocation: Options) -> CoverageReport:
-    from isr_replay import NoSuchCores
+    from isr_replay import NoSuchCores, check_cores
     from isr_replay.coverage import BOUNDS, NoCounter, measure_coverage
     from isr_replay.coverage_runs import SOURCES
 
     constants = invocation.world.constants
     with invocation.output.ticker() as ticker:
         try:
+            check_cores(invocation.world.instance())
             return measure_coverage(
                 invocation.world.design,
                 [constants] if constants else BOUNDS,
