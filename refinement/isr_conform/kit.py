@@ -44,6 +44,12 @@ class Adapter(ABC, Generic[World]):
     actions: Sequence[str] | None = None
     constants: Mapping[str, object] = {}
     """The model's bounds and settings, from the time when it is greeted."""
+    design: str = ""
+    """The name of the model's design, from then on."""
+
+    def refusal(self) -> str | None:
+        """Why this system is not to be compared with that design at those bounds; None if it is."""
+        return None
 
     @abstractmethod
     def reset(self, state: Mapping[str, object]) -> World:
@@ -118,6 +124,9 @@ class Conversation(Generic[World]):
     def _hello(self, request: dict[str, object]) -> dict[str, object]:
         adapter = self.adapter
         adapter.constants = cast("Mapping[str, object]", request.get("constants", {}))
+        adapter.design = cast("str", request.get("design", ""))
+        if (why := adapter.refusal()) is not None:
+            return {"error": why}
         tells = "candidates" in {
             name for kind in type(adapter).__mro__[:-1] if kind is not Adapter for name in vars(kind)
         }

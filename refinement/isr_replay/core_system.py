@@ -154,7 +154,8 @@ def check_cores(instance: Instance, processes: bool = False) -> None:
     if name not in COMPARABLE:
         raise NoSuchCores(
             f"the cores are compared with {', '.join(COMPARABLE)}, not with {name}: they are a partition's protocol as "
-            "it is meant, and have neither what a release does wrong nor what there was before KRaft, nor the quorum"
+            "it is meant, and have neither what a release does wrong nor what there was before KRaft, nor the quorum "
+            "(a voter's core is held to kraft by insync conform, see docs/broker.md)"
         )
     lacking = [budget for budget in NOT_COMPARED if instance.constants.get(budget)]
     if lacking:

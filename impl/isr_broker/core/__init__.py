@@ -7,6 +7,7 @@ Reading order: `messages` (between brokers), `inputs` (what a core is told), `ef
 - One partition: `replica_state`, `leader`, `watermark`, `follower`, `truncation`, `deletion`, `replica` (which of them
   takes an input).
 - The controller: `controller_state`, `elections`, `topic_changes`, `reassignments`, `controller`.
+- One voter of the metadata quorum: `quorum_messages`, `voter_state`, `voter`.
 - One broker: `topics`, `node` (routes inputs to its replicas).
 - On their way: `message_json` (messages as bytes), `stamps` (with the marks that traces need).
 """

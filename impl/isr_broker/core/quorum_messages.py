@@ -1,0 +1,100 @@
+"""What voters of the metadata quorum say to each other: KRaft's requests and their answers (KIP-595, KIP-996).
+
+Every answer carries the epoch and the leader of whoever answers, for that is news to whoever has an older one. `error`
+is NONE, or FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER where the request was in vain.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from isr_broker.core.messages import EpochEnd, Error, LeaderEpoch, Offset
+
+VoterId: TypeAlias = int
+"""The `node.id` of a controller. With a static quorum it is all that a voter is (kraft.version 0)."""
+
+
+@attrs.frozen(kw_only=True)
+class VoteRequest:
+    """May I lead this epoch? A pre-vote asks whether I could lead the next one (VoteRequest, `PreVote` from version 2).
+
+    `last_epoch` and `log_end` say how far the log of the nominee reaches.
+    """
+
+    epoch: LeaderEpoch
+    nominee: VoterId
+    last_epoch: LeaderEpoch
+    log_end: Offset
+    pre_vote: bool
+
+
+@attrs.frozen(kw_only=True)
+class BeginQuorumEpochRequest:
+    """I lead this epoch."""
+
+    epoch: LeaderEpoch
+    leader: VoterId
+
+
+@attrs.frozen(kw_only=True)
+class EndQuorumEpochRequest:
+    """I led this epoch, and resigned."""
+
+    epoch: LeaderEpoch
+    leader: VoterId
+
+
+@attrs.frozen(kw_only=True)
+class QuorumFetchRequest:
+    """What comes after the end of my log? It acknowledges all before that, if the leader's log has its last epoch.
+
+    Fetch of `__cluster_metadata-0`, with `CurrentLeaderEpoch`, `FetchOffset` and `LastFetchedEpoch`.
+    """
+
+    epoch: LeaderEpoch
+    replica: VoterId
+    last_epoch: LeaderEpoch
+    log_end: Offset
+
+
+QuorumRequest: TypeAlias = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | QuorumFetchRequest
+
+
+@attrs.frozen(kw_only=True)
+class VoteResponse:
+    """Whether the vote, or the pre-vote, is granted."""
+
+    error: Error = Error.NONE
+    epoch: LeaderEpoch
+    leader: VoterId | None
+    granted: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class QuorumEpochResponse:
+    """That a Begin- or EndQuorumEpoch was heard."""
+
+    error: Error = Error.NONE
+    epoch: LeaderEpoch
+    leader: VoterId | None
+
+
+@attrs.frozen(kw_only=True)
+class QuorumFetchResponse:
+    """Batches from the offset that was asked for, or where the follower's last epoch ends in the leader's log.
+
+    - `records`: filled by the driver of the leader, which has the log, as the effect `AnswerQuorumFetch` asks.
+    - `diverging`: set where the logs part, and then there are no records.
+    """
+
+    error: Error = Error.NONE
+    epoch: LeaderEpoch
+    leader: VoterId | None
+    high_watermark: Offset | None = None
+    diverging: EpochEnd | None = None
+    records: bytes = b""
+
+
+QuorumResponse: TypeAlias = VoteResponse | QuorumEpochResponse | QuorumFetchResponse

@@ -1,0 +1,91 @@
+"""The voter's core, held to the model of the quorum edge by edge, and mistakes planted in it."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from isr_conform.conformance import conform
+from isr_conform.conformance_result import ConformanceResult, Limits
+from isr_conform.voter_sut import VoterSut
+from isr_lang import Instance
+from kraft_model import KRAFT
+
+CORE = [sys.executable, "-m", "isr_conform.voter_sut"]
+TWO = {"voters": 2, "epochs": 2, "log": 2, "writes": 1}
+RESTARTED = {"voters": 2, "restarts": 1}
+LOST = {"voters": 2, "lost_disks": 1}
+THREE = {"voters": 3, "epochs": 3, "log": 3, "writes": 2, "restarts": 1}
+"""By walks: with two voters nobody with a shorter log has a majority."""
+
+
+def driven(constants: dict[str, int], command: list[str], limits: Limits | None = None) -> ConformanceResult:
+    return conform(Instance(KRAFT, constants), shlex.join(command), limits or Limits(), patience=60.0)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("constants", "edges"),
+    [(TWO, 8_334), *(pytest.param(*row, marks=pytest.mark.slow) for row in ((RESTARTED, 26_836), (LOST, 61_520)))],
+    ids=["neither", "restart", "lost disk"],
+)
+def test_the_core_takes_every_edge_of_two_voters_and_no_other(constants: dict[str, int], edges: int) -> None:
+    done = driven(constants, CORE)
+    assert done.conforms, done.differences
+    assert done.edges == edges
+
+
+@pytest.mark.processes
+def test_the_core_takes_walks_of_three_voters() -> None:
+    done = driven(THREE, CORE, Limits(walks=8, walk_length=120, seed=1))
+    assert done.conforms, done.differences
+    assert done.edges > 500
+
+
+MISTAKES = {
+    "votes again": (TWO, "grants_vote = lambda voter, request: voter_module.up_to_date(voter, request)"),
+    "every pre-vote": (TWO, "grants_pre_vote = lambda voter, request: voter_module.up_to_date(voter, request)"),
+    "one vote elects": (TWO, "is_granted = lambda voter, part: True"),
+    "waits without a majority": (TWO, "is_rejected = lambda voter, part: False"),
+    "commits alone": (TWO, "majority_end = lambda voter, ends: voter.log.end"),
+    "a leader starts as one": (RESTARTED, "_resigns = voter_module._leads"),
+    "the longer log wins": (THREE, "up_to_date = lambda voter, request: voter.log.end <= request.log_end"),
+    "commits any epoch": (TWO, "may_commit = lambda voter, up_to: up_to > (voter.high_watermark or 0)"),
+    "no vote is saved": (TWO, "SaveQuorumState = lambda quorum: voter_module.SendNothing"),
+}
+"""In which bounds, and what is put into the place of which function of the core."""
+
+PLANTED = """
+import isr_broker.core.voter as voter_module
+from isr_broker.core.voter_state import TruncateQuorumLog
+voter_module.SendNothing = TruncateQuorumLog(99)
+voter_module.{mistake}
+from isr_conform.kit import run
+from isr_conform.voter_sut import VoterSut
+run(VoterSut())
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_the_core_is_found(name: str, tmp_path: Path) -> None:
+    constants, mistake = MISTAKES[name]
+    planted = tmp_path / "planted.py"
+    planted.write_text(PLANTED.format(mistake=mistake))
+    limits = (
+        Limits(walks=200, walk_length=120, seed=1, stop_at_first=True)
+        if constants is THREE
+        else Limits(stop_at_first=True)
+    )
+    assert not driven(constants, [sys.executable, str(planted)], limits).conforms
+
+
+def test_what_the_core_does_not_have_is_refused() -> None:
+    sut = VoterSut()
+    sut.design, sut.constants = "kraft-853", {"dynamic": "on"}
+    assert sut.refusal() == "the voter's core is compared with kraft, not with kraft-853"
+    sut.design, sut.constants = "kraft", {"dynamic": False, "snapshots": 1}
+    assert sut.refusal() == "the voter's core has nothing of --snapshots"
+    sut.constants = {"dynamic": False, "snapshots": 0}
+    assert sut.refusal() is None
