@@ -45,7 +45,7 @@ from isr_broker.core.voter_state import (
     SaveQuorumState,
     SendRequest,
     SendResponse,
-    Told,
+    Signal,
     TruncateQuorumLog,
     Voter,
     VoterEffect,
@@ -58,10 +58,10 @@ Pair: TypeAlias = "tuple[VoterId, VoterId]"
 """Who asks, and who is asked."""
 
 TIMERS: Final = {
-    "voter_stands": (Told.TIMER, ("unattached", "follower", "candidate")),
-    "prospective_gives_up": (Told.TIMER, ("prospective",)),
-    "resigned_stands": (Told.TIMER, ("resigned",)),
-    "leader_resigns": (Told.RESIGN, ("leader",)),
+    "voter_stands": (Signal.TIMER, ("unattached", "follower", "candidate")),
+    "prospective_gives_up": (Signal.TIMER, ("prospective",)),
+    "resigned_stands": (Signal.TIMER, ("resigned",)),
+    "leader_resigns": (Signal.RESIGN, ("leader",)),
 }
 """Which input each of these actions is, and in which roles it is one."""
 
@@ -123,7 +123,7 @@ class Quorum:
     committed: tuple[int, ...] = ()
     failure: Failure | None = None
 
-    def copied(self) -> Quorum:
+    def copy(self) -> Quorum:
         """The values in it are shared, for they never change."""
         return attrs.evolve(
             self,
@@ -236,7 +236,7 @@ class VoterSut(Adapter[Quorum]):
 
     def copied(self, world: Quorum) -> Quorum:
         """A copy that a step may change."""
-        return world.copied()
+        return world.copy()
 
     def step(self, world: Quorum, action: str, parameters: Mapping[str, object]) -> None:
         """One input of the core of `r`."""
@@ -249,9 +249,9 @@ class VoterSut(Adapter[Quorum]):
                 raise Refused(f"it is {role(world.running(r))}")
             world.tell(r, told)
         elif action in ARRIVALS:
-            world.tell(r, arrived(world, r, other, (ARRIVALS[action][1],)))
+            world.tell(r, request_at(world, r, other, (ARRIVALS[action][1],)))
         elif action in ANSWERS:
-            world.tell(r, come_back(world, r, other, ANSWERS[action]))
+            world.tell(r, answer_at(world, r, other, ANSWERS[action]))
         else:
             FURTHER[action](world, r, other)
             return self._check_bounds(world)
@@ -337,7 +337,7 @@ def kind(request: QuorumRequest) -> str:
             return "fetch"
 
 
-def arrived(world: Quorum, r: VoterId, sender: VoterId, kinds: Iterable[str]) -> RequestArrived:
+def request_at(world: Quorum, r: VoterId, sender: VoterId, kinds: Iterable[str]) -> RequestArrived:
     """The request of the sender that is at r; Refused if there is none of this kind."""
     message = world.requests.get((sender, r))
     if message is None or kind(message.request) not in kinds:
@@ -345,7 +345,7 @@ def arrived(world: Quorum, r: VoterId, sender: VoterId, kinds: Iterable[str]) ->
     return message
 
 
-def come_back(world: Quorum, r: VoterId, q: VoterId, kinds: Iterable[str]) -> ResponseArrived:
+def answer_at(world: Quorum, r: VoterId, q: VoterId, kinds: Iterable[str]) -> ResponseArrived:
     """The answer of q that is at r; Refused if there is none to this kind of request."""
     message = world.answers.get((r, q))
     if message is None or kind(world.running(r).requests[q].request) not in kinds:
@@ -389,12 +389,12 @@ def fail_at(message: Callable[[Quorum, VoterId, VoterId], VoterInput], world: Qu
 
 def fail_at_answer(world: Quorum, r: VoterId, q: VoterId) -> None:
     """An answer names it."""
-    fail_at(lambda world, r, q: come_back(world, r, q, [k for kinds in ANSWERS.values() for k in kinds]), world, r, q)
+    fail_at(lambda world, r, q: answer_at(world, r, q, [k for kinds in ANSWERS.values() for k in kinds]), world, r, q)
 
 
 def fail_at_request(world: Quorum, r: VoterId, leader: VoterId) -> None:
     """A Begin- or EndQuorumEpoch names it."""
-    fail_at(lambda world, r, q: arrived(world, r, q, ("begin", "end")), world, r, leader)
+    fail_at(lambda world, r, q: request_at(world, r, q, ("begin", "end")), world, r, leader)
 
 
 FURTHER: Final[dict[str, Callable[[Quorum, VoterId, VoterId], None]]] = {
@@ -489,8 +489,8 @@ def answer_kind(response: QuorumResponse) -> str:
     if response.error is not Error.NONE:
         return "error"
     match response:
-        case VoteResponse(granted=granted):
-            return "grant" if granted else "rejection"
+        case VoteResponse(vote_granted=vote_granted):
+            return "grant" if vote_granted else "rejection"
         case QuorumFetchResponse(diverging=diverging):
             return "fetched" if diverging is None else "diverging"
         case _:

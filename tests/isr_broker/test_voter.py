@@ -24,7 +24,7 @@ from isr_broker.core.voter_state import (
     SaveQuorumState,
     SendRequest,
     SendResponse,
-    Told,
+    Signal,
     TruncateQuorumLog,
     Voter,
     VoterEffect,
@@ -52,9 +52,11 @@ def leader(*epochs: int) -> Voter:
     return Voter(me=1, voters=THREE, quorum=quorum, log=log_of(*epochs), part=QuorumLeader())
 
 
-def after_answer(voter: Voter, **fields: object) -> tuple[VoterEffect, ...]:
+def after_answer(
+    voter: Voter, diverging: EpochEnd | None = None, high_watermark: int | None = None
+) -> tuple[VoterEffect, ...]:
     """What a follower asks for when the leader has answered its fetch."""
-    response = attrs.evolve(QuorumFetchResponse(epoch=4, leader=2), **fields)
+    response = QuorumFetchResponse(epoch=4, leader=2, diverging=diverging, high_watermark=high_watermark)
     number = voter.requests[2].number
     return handle(voter, ResponseArrived(sender=2, number=number, response=response)).effects
 
@@ -129,19 +131,19 @@ def test_a_vote_is_on_disk_before_anybody_hears_of_it() -> None:
     assert effects[-2] == SaveQuorumState(QuorumState(epoch=3, vote=2))
     assert isinstance(effects[-1], SendResponse)
     candidate = started(1, THREE, QuorumState(epoch=3, vote=1), LogView()).voter
-    granted = VoteResponse(epoch=3, leader=None, granted=True)
+    granted = VoteResponse(epoch=3, leader=None, vote_granted=True)
     wins = ResponseArrived(sender=2, number=candidate.requests[2].number, response=granted)
     kinds = [type(effect).__name__ for effect in handle(candidate, wins).effects]
     assert kinds == ["SaveQuorumState", "AppendLeaderChange", "SendRequest", "SendRequest"]
 
 
 def test_an_answer_to_a_request_that_was_given_up_changes_nothing() -> None:
-    voter = handle(started(1, THREE, QuorumState(), LogView()).voter, Told.TIMER).voter
+    voter = handle(started(1, THREE, QuorumState(), LogView()).voter, Signal.TIMER).voter
     opened = voter.requests[2]
     again = handle(voter, RequestExpired(2))
     assert again.voter.requests[2] == OpenRequest(opened.number + 2, opened.request)
     assert again.effects == (SendRequest(to=2, number=opened.number + 2, request=opened.request),)
-    granted = VoteResponse(epoch=0, leader=None, granted=True)
+    granted = VoteResponse(epoch=0, leader=None, vote_granted=True)
     late = ResponseArrived(sender=2, number=opened.number, response=granted)
     assert handle(again.voter, late).voter == again.voter
     counted = handle(again.voter, attrs.evolve(late, number=opened.number + 2)).voter
@@ -155,4 +157,4 @@ def test_only_a_leader_appends_and_in_its_own_epoch() -> None:
     step = handle(leader(1), Propose(batch))
     assert (step.voter.log.end, step.voter.log.last_epoch) == (4, 4)
     assert handle(follower(1), Propose(batch)).effects == ()
-    assert handle(follower(1), Told.RESIGN).effects == ()
+    assert handle(follower(1), Signal.RESIGN).effects == ()

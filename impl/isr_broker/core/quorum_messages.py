@@ -69,7 +69,7 @@ class VoteResponse:
     error: Error = Error.NONE
     epoch: LeaderEpoch
     leader: VoterId | None
-    granted: bool = False
+    vote_granted: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -51,7 +51,7 @@ from isr_broker.core.voter_state import (
     SaveQuorumState,
     SendRequest,
     SendResponse,
-    Told,
+    Signal,
     TruncateQuorumLog,
     Unattached,
     Voter,
@@ -82,9 +82,9 @@ def started(me: VoterId, voters: frozenset[VoterId], quorum: QuorumState, log: L
 def handle(voter: Voter, voter_input: VoterInput) -> VoterStep:
     """One input of one voter, which is one action of the protocol or none."""
     match voter_input:
-        case Told.TIMER:
+        case Signal.TIMER:
             return _timer(voter)
-        case Told.RESIGN:
+        case Signal.RESIGN:
             return _resigns(voter) if isinstance(voter.part, QuorumLeader) else VoterStep(voter)
         case Propose(records):
             return _appends(voter, records)
@@ -119,10 +119,12 @@ def _timer(voter: Voter) -> VoterStep:
 def _asks(voter: Voter, requests: dict[VoterId, QuorumRequest]) -> VoterStep:
     """The voter has sent these requests, each of which replaces an open one to the same voter."""
     opened, effects = voter.requests, list[VoterEffect]()
-    for number, (to, request) in enumerate(sorted(requests.items()), voter.sent + 1):
+    for number, (to, request) in enumerate(sorted(requests.items()), voter.request_count + 1):
         opened = opened.set(to, OpenRequest(number, request))
         effects.append(SendRequest(to=to, number=number, request=request))
-    return VoterStep(attrs.evolve(voter, requests=opened, sent=voter.sent + len(requests)), tuple(effects))
+    return VoterStep(
+        attrs.evolve(voter, requests=opened, request_count=voter.request_count + len(requests)), tuple(effects)
+    )
 
 
 def _others(voter: Voter) -> Iterable[VoterId]:
@@ -133,7 +135,7 @@ def _enters(
     voter: Voter,
     part: Part,
     make_request: RequestMaker | None = None,
-    asked: Iterable[VoterId] = (),
+    whom: Iterable[VoterId] = (),
     before: QuorumState | None = None,
     first: tuple[VoterEffect, ...] = (),
 ) -> VoterStep:
@@ -142,7 +144,7 @@ def _enters(
     `before`: its quorum-state as it is on disk, if `voter` has a new one; `first`: what else is for the disk.
     """
     entered = attrs.evolve(voter, part=part, requests=Map())
-    step = _asks(entered, {} if make_request is None else {q: make_request(entered) for q in asked})
+    step = _asks(entered, {} if make_request is None else {q: make_request(entered) for q in whom})
     saves = () if before is None or before == voter.quorum else (SaveQuorumState(voter.quorum),)
     return VoterStep(step.voter, (*saves, *first, *step.effects))
 
@@ -238,18 +240,18 @@ def _fetch(voter: Voter) -> QuorumFetchRequest:
 # A request arrives
 
 
-def _request(voter: Voter, arrived: RequestArrived) -> VoterStep:
-    match arrived.request:
+def _request(voter: Voter, message: RequestArrived) -> VoterStep:
+    match message.request:
         case VoteRequest() as vote:
-            return _answers_vote(voter, arrived, vote)
+            return _answers_vote(voter, message, vote)
         case QuorumFetchRequest() as fetch:
-            return _answers_fetch(voter, arrived, fetch)
+            return _answers_fetch(voter, message, fetch)
         case BeginQuorumEpochRequest(epoch=epoch, leader=leader) | EndQuorumEpochRequest(epoch=epoch, leader=leader):
-            return _hears_leader(voter, arrived, epoch, leader)
+            return _hears_leader(voter, message, epoch, leader)
 
 
-def _answers(step: VoterStep, arrived: RequestArrived, response: QuorumResponse) -> VoterStep:
-    answer = SendResponse(to=arrived.sender, number=arrived.number, response=response)
+def _answers(step: VoterStep, message: RequestArrived, response: QuorumResponse) -> VoterStep:
+    answer = SendResponse(to=message.sender, number=message.number, response=response)
     return VoterStep(step.voter, (*step.effects, answer))
 
 
@@ -278,7 +280,7 @@ def grants_vote(voter: Voter, request: VoteRequest) -> bool:
     return up_to_date(voter, request)
 
 
-def _answers_vote(voter: Voter, arrived: RequestArrived, request: VoteRequest) -> VoterStep:
+def _answers_vote(voter: Voter, message: RequestArrived, request: VoteRequest) -> VoterStep:
     """(6) A later epoch is taken over first, of a pre-vote, too. handleVoteRequest.
 
     Model: voter_answers_pre_vote, voter_answers_vote.
@@ -286,17 +288,19 @@ def _answers_vote(voter: Voter, arrived: RequestArrived, request: VoteRequest) -
     if request.epoch < voter.epoch:
         error = Error.FENCED_LEADER_EPOCH
         return _answers(
-            VoterStep(voter), arrived, VoteResponse(error=error, epoch=voter.epoch, leader=voter.quorum.leader)
+            VoterStep(voter), message, VoteResponse(error=error, epoch=voter.epoch, leader=voter.quorum.leader)
         )
     step = _unattached(voter, request.epoch) if request.epoch > voter.epoch else VoterStep(voter)
     if request.pre_vote:
-        granted = grants_pre_vote(step.voter, request)
+        vote_granted = grants_pre_vote(step.voter, request)
     else:
-        granted = grants_vote(step.voter, request)
-        if granted and step.voter.quorum.vote is None:
+        vote_granted = grants_vote(step.voter, request)
+        if vote_granted and step.voter.quorum.vote is None:
             step = _votes(voter.quorum, step.voter, request.nominee)
     after = step.voter
-    return _answers(step, arrived, VoteResponse(epoch=after.epoch, leader=after.quorum.leader, granted=granted))
+    return _answers(
+        step, message, VoteResponse(epoch=after.epoch, leader=after.quorum.leader, vote_granted=vote_granted)
+    )
 
 
 def _votes(before: QuorumState, voter: Voter, nominee: VoterId) -> VoterStep:
@@ -305,16 +309,16 @@ def _votes(before: QuorumState, voter: Voter, nominee: VoterId) -> VoterStep:
     Who asks for pre-votes itself counts them anew, and asks those again of which it has the answers
     (QuorumState.prospectiveAddVotedState makes another ProspectiveState).
     """
-    voted = attrs.evolve(voter, quorum=attrs.evolve(voter.quorum, vote=nominee))
-    assert voted.quorum != before
-    step = VoterStep(voted)
+    after_vote = attrs.evolve(voter, quorum=attrs.evolve(voter.quorum, vote=nominee))
+    assert after_vote.quorum != before
+    step = VoterStep(after_vote)
     if isinstance(voter.part, Nominee):
-        anew = attrs.evolve(voted, part=Nominee(pre_vote=True, granting=frozenset({voter.me})))
+        anew = attrs.evolve(after_vote, part=Nominee(pre_vote=True, granting=frozenset({voter.me})))
         step = _asks(anew, {q: _vote_request(anew) for q in _others(anew) if q not in anew.requests})
-    return VoterStep(step.voter, (SaveQuorumState(voted.quorum), *step.effects))
+    return VoterStep(step.voter, (SaveQuorumState(after_vote.quorum), *step.effects))
 
 
-def _hears_leader(voter: Voter, arrived: RequestArrived, epoch: LeaderEpoch, leader: VoterId) -> VoterStep:
+def _hears_leader(voter: Voter, message: RequestArrived, epoch: LeaderEpoch, leader: VoterId) -> VoterStep:
     """It hears who leads, or who has led. handleBeginQuorumEpochRequest, handleEndQuorumEpochRequest.
 
     Model: voter_answers_begin, voter_answers_end, voter_fails_at_request.
@@ -322,11 +326,11 @@ def _hears_leader(voter: Voter, arrived: RequestArrived, epoch: LeaderEpoch, lea
     known = voter.quorum.leader
     if epoch < voter.epoch:
         error = Error.FENCED_LEADER_EPOCH
-        return _answers(VoterStep(voter), arrived, QuorumEpochResponse(error=error, epoch=voter.epoch, leader=known))
+        return _answers(VoterStep(voter), message, QuorumEpochResponse(error=error, epoch=voter.epoch, leader=known))
     if epoch == voter.epoch and known is not None and known != leader:
         return _ends(voter, Failure.IMPOSSIBLE_LEADER)
     step = VoterStep(voter) if epoch == voter.epoch and known is not None else _follows(voter, epoch, leader)
-    return _answers(step, arrived, QuorumEpochResponse(epoch=epoch, leader=leader))
+    return _answers(step, message, QuorumEpochResponse(epoch=epoch, leader=leader))
 
 
 def continues(voter: Voter, request: QuorumFetchRequest) -> bool:
@@ -339,8 +343,8 @@ def continues(voter: Voter, request: QuorumFetchRequest) -> bool:
 
 def majority_end(voter: Voter, ends: Map[VoterId, Offset]) -> Offset:
     """The largest end that a majority of the voters has reached, the leader included."""
-    known = sorted((voter.log.end if q == voter.me else ends.get(q, 0) for q in voter.voters), reverse=True)
-    return known[len(known) // 2]
+    ends_known = sorted((voter.log.end if q == voter.me else ends.get(q, 0) for q in voter.voters), reverse=True)
+    return ends_known[len(ends_known) // 2]
 
 
 def may_commit(voter: Voter, up_to: Offset) -> bool:
@@ -348,24 +352,24 @@ def may_commit(voter: Voter, up_to: Offset) -> bool:
     return up_to > (voter.high_watermark or 0) and voter.log.epochs.last_before(up_to) == voter.epoch
 
 
-def _answers_fetch(voter: Voter, arrived: RequestArrived, fetch: QuorumFetchRequest) -> VoterStep:
+def _answers_fetch(voter: Voter, message: RequestArrived, fetch: QuorumFetchRequest) -> VoterStep:
     """A fetch that fits the leader's log acknowledges all before its offset. tryCompleteFetchRequest.
 
     Whoever does not lead that epoch answers with an error. Model: leader_answers_fetch.
     """
     if not isinstance(voter.part, QuorumLeader) or fetch.epoch != voter.epoch:
-        return _answers(VoterStep(voter), arrived, _refused_fetch(voter, fetch))
+        return _answers(VoterStep(voter), message, _refused_fetch(voter, fetch))
     if not continues(voter, fetch):
         diverging = voter.log.epochs.end_of(fetch.last_epoch, voter.log.end)
         response = _fetch_response(voter, voter.high_watermark)
-        return _answers(VoterStep(voter), arrived, attrs.evolve(response, diverging=diverging))
+        return _answers(VoterStep(voter), message, attrs.evolve(response, diverging=diverging))
     ends = voter.part.ends.set(fetch.replica, fetch.log_end)
     up_to = majority_end(voter, ends)
     watermark = up_to if may_commit(voter, up_to) else voter.high_watermark
     leader = attrs.evolve(voter, part=QuorumLeader(ends=ends), high_watermark=watermark)
     read = Slice(offset=fetch.log_end, up_to=voter.log.end, max_bytes=FETCH_BYTES)
     response = _fetch_response(leader, watermark)
-    answer = AnswerQuorumFetch(to=arrived.sender, number=arrived.number, response=response, slice=read)
+    answer = AnswerQuorumFetch(to=message.sender, number=message.number, response=response, slice=read)
     return VoterStep(leader, (answer,))
 
 
@@ -396,13 +400,13 @@ def _appends(voter: Voter, records: bytes) -> VoterStep:
 # An answer comes back
 
 
-def _response(voter: Voter, arrived: ResponseArrived) -> VoterStep:
+def _response(voter: Voter, message: ResponseArrived) -> VoterStep:
     """Answers to requests that were given up change nothing. What an answer says of epoch and leader goes first.
 
     handleResponse, maybeHandleCommonResponse.
     """
-    opened, response = voter.requests.get(arrived.sender), arrived.response
-    if opened is None or opened.number != arrived.number:
+    opened, response = voter.requests.get(message.sender), message.response
+    if opened is None or opened.number != message.number:
         return VoterStep(voter)
     if _is_impossible(voter, response):
         return _ends(voter, Failure.IMPOSSIBLE_LEADER)
@@ -410,14 +414,14 @@ def _response(voter: Voter, arrived: ResponseArrived) -> VoterStep:
     if response.epoch > voter.epoch or (response.epoch == voter.epoch and is_news):
         leader = response.leader
         return _unattached(voter, response.epoch) if leader is None else _follows(voter, response.epoch, leader)
-    answered = attrs.evolve(voter, requests=voter.requests.delete(arrived.sender))
+    waiting = attrs.evolve(voter, requests=voter.requests.delete(message.sender))
     match response:
-        case VoteResponse(error=Error.NONE, granted=granted):
-            return _counts(answered, arrived.sender, granted)
+        case VoteResponse(error=Error.NONE, vote_granted=vote_granted):
+            return _counts(waiting, message.sender, vote_granted)
         case QuorumFetchResponse():
-            return _takes_fetch(answered, arrived.sender, response)
+            return _takes_fetch(waiting, message.sender, response)
         case _:
-            return VoterStep(answered)
+            return VoterStep(waiting)
 
 
 def _is_impossible(voter: Voter, response: QuorumResponse) -> bool:
@@ -429,7 +433,7 @@ def _is_impossible(voter: Voter, response: QuorumResponse) -> bool:
     return response.epoch == voter.epoch and voter.quorum.leader not in (None, response.leader)
 
 
-def _counts(voter: Voter, sender: VoterId, granted: bool) -> VoterStep:
+def _counts(voter: Voter, sender: VoterId, vote_granted: bool) -> VoterStep:
     """A nominee counts: with a majority it goes on, and where none is to be had a prospective voter goes back.
 
     Model: prospective_counts, candidate_counts. maybeTransitionToCandidate, maybeHandleElectionLoss.
@@ -439,15 +443,15 @@ def _counts(voter: Voter, sender: VoterId, granted: bool) -> VoterStep:
     granting, rejecting = part.granting - {sender}, part.rejecting - {sender}
     part = attrs.evolve(
         part,
-        granting=granting | {sender} if granted else granting,
-        rejecting=rejecting if granted else rejecting | {sender},
+        granting=granting | {sender} if vote_granted else granting,
+        rejecting=rejecting if vote_granted else rejecting | {sender},
     )
-    counted = attrs.evolve(voter, part=part)
-    if is_granted(counted, part):
-        return _stands(counted, voter.epoch + 1) if part.pre_vote else _leads(counted)
-    if is_rejected(counted, part) and part.pre_vote:
-        return _back(counted, lambda alone: _enters(alone, Unattached()))
-    return VoterStep(counted)
+    nominee = attrs.evolve(voter, part=part)
+    if is_granted(nominee, part):
+        return _stands(nominee, voter.epoch + 1) if part.pre_vote else _leads(nominee)
+    if is_rejected(nominee, part) and part.pre_vote:
+        return _back(nominee, lambda alone: _enters(alone, Unattached()))
+    return VoterStep(nominee)
 
 
 def is_granted(voter: Voter, part: Nominee) -> bool:

@@ -87,7 +87,7 @@ class Voter:
     - `quorum`: its quorum-state. `log`: where its log ends, and its epochs (log).
     - `high_watermark`: what is below it, it knows to be committed (high_watermark).
     - `part`: what it is in its epoch (role, and what belongs to that).
-    - `requests`: its open requests, by whom it asks (request). `sent`: how many it has sent in this life.
+    - `requests`: its open requests, by whom it asks (request). `request_count`: how many it has sent in this life.
     """
 
     me: VoterId
@@ -97,7 +97,7 @@ class Voter:
     high_watermark: Offset | None = None
     part: Part = attrs.field(factory=Unattached)
     requests: Map[VoterId, OpenRequest] = attrs.field(factory=Map)
-    sent: int = 0
+    request_count: int = 0
 
     @property
     def epoch(self) -> LeaderEpoch:
@@ -113,7 +113,7 @@ class Voter:
 # What a voter is told.
 
 
-class Told(Enum):
+class Signal(Enum):
     """Inputs without content.
 
     - `TIMER`: the timer of its part has run out: it has heard too little of a leader, of voters or of followers.
@@ -156,7 +156,7 @@ class Propose:
     records: bytes
 
 
-VoterInput: TypeAlias = Told | RequestArrived | ResponseArrived | RequestExpired | Propose
+VoterInput: TypeAlias = Signal | RequestArrived | ResponseArrived | RequestExpired | Propose
 
 
 # What a voter asks of its driver, in this order: whatever is for the disk is done, and flushed, before what follows.
