@@ -123,7 +123,7 @@ class Quorum:
     committed: tuple[int, ...] = ()
     failure: Failure | None = None
 
-    def copy(self) -> Quorum:
+    def __deepcopy__(self, memo: object) -> Quorum:
         """The values in it are shared, for they never change."""
         return attrs.evolve(
             self,
@@ -233,10 +233,6 @@ class VoterSut(Adapter[Quorum]):
         ids = [voter_id(name) for name in cast("dict[str, object]", state["epoch"])]
         voters = {r: started(r, frozenset(ids), QuorumState(), LogView()).voter for r in ids}
         return Quorum(dict(voters), {r: Disk() for r in ids})
-
-    def copied(self, world: Quorum) -> Quorum:
-        """A copy that a step may change."""
-        return world.copy()
 
     def step(self, world: Quorum, action: str, parameters: Mapping[str, object]) -> None:
         """One input of the core of `r`."""

@@ -118,12 +118,12 @@ def _timer(voter: Voter) -> VoterStep:
 
 def _asks(voter: Voter, requests: dict[VoterId, QuorumRequest]) -> VoterStep:
     """The voter has sent these requests, each of which replaces an open one to the same voter."""
-    opened, effects = voter.requests, list[VoterEffect]()
+    requests, effects = voter.requests, list[VoterEffect]()
     for number, (to, request) in enumerate(sorted(requests.items()), voter.request_count + 1):
-        opened = opened.set(to, OpenRequest(number, request))
+        requests = requests.set(to, OpenRequest(number, request))
         effects.append(SendRequest(to=to, number=number, request=request))
     return VoterStep(
-        attrs.evolve(voter, requests=opened, request_count=voter.request_count + len(requests)), tuple(effects)
+        attrs.evolve(voter, requests=requests, request_count=voter.request_count + len(requests)), tuple(effects)
     )
 
 
@@ -296,21 +296,20 @@ def _answers_vote(voter: Voter, message: RequestArrived, request: VoteRequest) -
     else:
         vote_granted = grants_vote(step.voter, request)
         if vote_granted and step.voter.quorum.vote is None:
-            step = _votes(voter.quorum, step.voter, request.nominee)
+            step = _votes(step.voter, request.nominee)
     after = step.voter
     return _answers(
         step, message, VoteResponse(epoch=after.epoch, leader=after.quorum.leader, vote_granted=vote_granted)
     )
 
 
-def _votes(before: QuorumState, voter: Voter, nominee: VoterId) -> VoterStep:
-    """Its vote is on disk before anybody hears of it. `before`: its quorum-state as it is on disk.
+def _votes(voter: Voter, nominee: VoterId) -> VoterStep:
+    """Its vote is on disk before anybody hears of it.
 
     Who asks for pre-votes itself counts them anew, and asks those again of which it has the answers
     (QuorumState.prospectiveAddVotedState makes another ProspectiveState).
     """
     after_vote = attrs.evolve(voter, quorum=attrs.evolve(voter.quorum, vote=nominee))
-    assert after_vote.quorum != before
     step = VoterStep(after_vote)
     if isinstance(voter.part, Nominee):
         anew = attrs.evolve(after_vote, part=Nominee(pre_vote=True, granting=frozenset({voter.me})))
@@ -323,13 +322,15 @@ def _hears_leader(voter: Voter, message: RequestArrived, epoch: LeaderEpoch, lea
 
     Model: voter_answers_begin, voter_answers_end, voter_fails_at_request.
     """
-    known = voter.quorum.leader
+    leader_here = voter.quorum.leader
     if epoch < voter.epoch:
         error = Error.FENCED_LEADER_EPOCH
-        return _answers(VoterStep(voter), message, QuorumEpochResponse(error=error, epoch=voter.epoch, leader=known))
-    if epoch == voter.epoch and known is not None and known != leader:
+        return _answers(
+            VoterStep(voter), message, QuorumEpochResponse(error=error, epoch=voter.epoch, leader=leader_here)
+        )
+    if epoch == voter.epoch and leader_here is not None and leader_here != leader:
         return _ends(voter, Failure.IMPOSSIBLE_LEADER)
-    step = VoterStep(voter) if epoch == voter.epoch and known is not None else _follows(voter, epoch, leader)
+    step = VoterStep(voter) if epoch == voter.epoch and leader_here is not None else _follows(voter, epoch, leader)
     return _answers(step, message, QuorumEpochResponse(epoch=epoch, leader=leader))
 
 
@@ -343,8 +344,8 @@ def continues(voter: Voter, request: QuorumFetchRequest) -> bool:
 
 def majority_end(voter: Voter, ends: Map[VoterId, Offset]) -> Offset:
     """The largest end that a majority of the voters has reached, the leader included."""
-    ends_known = sorted((voter.log.end if q == voter.me else ends.get(q, 0) for q in voter.voters), reverse=True)
-    return ends_known[len(ends_known) // 2]
+    log_ends = sorted((voter.log.end if q == voter.me else ends.get(q, 0) for q in voter.voters), reverse=True)
+    return log_ends[len(log_ends) // 2]
 
 
 def may_commit(voter: Voter, up_to: Offset) -> bool:
@@ -405,8 +406,8 @@ def _response(voter: Voter, message: ResponseArrived) -> VoterStep:
 
     handleResponse, maybeHandleCommonResponse.
     """
-    opened, response = voter.requests.get(message.sender), message.response
-    if opened is None or opened.number != message.number:
+    request, response = voter.requests.get(message.sender), message.response
+    if request is None or request.number != message.number:
         return VoterStep(voter)
     if _is_impossible(voter, response):
         return _ends(voter, Failure.IMPOSSIBLE_LEADER)
