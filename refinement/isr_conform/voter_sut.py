@@ -123,7 +123,7 @@ class Quorum:
     committed: tuple[int, ...] = ()
     failure: Failure | None = None
 
-    def __deepcopy__(self, memo: object) -> Quorum:
+    def __deepcopy__(self, _: object) -> Quorum:
         """The values in it are shared, for they never change."""
         return attrs.evolve(
             self,

@@ -118,13 +118,12 @@ def _timer(voter: Voter) -> VoterStep:
 
 def _asks(voter: Voter, requests: dict[VoterId, QuorumRequest]) -> VoterStep:
     """The voter has sent these requests, each of which replaces an open one to the same voter."""
-    requests, effects = voter.requests, list[VoterEffect]()
+    open_requests, effects = voter.requests, list[VoterEffect]()
     for number, (to, request) in enumerate(sorted(requests.items()), voter.request_count + 1):
-        requests = requests.set(to, OpenRequest(number, request))
+        open_requests = open_requests.set(to, OpenRequest(number, request))
         effects.append(SendRequest(to=to, number=number, request=request))
-    return VoterStep(
-        attrs.evolve(voter, requests=requests, request_count=voter.request_count + len(requests)), tuple(effects)
-    )
+    count = voter.request_count + len(requests)
+    return VoterStep(attrs.evolve(voter, requests=open_requests, request_count=count), tuple(effects))
 
 
 def _others(voter: Voter) -> Iterable[VoterId]:
