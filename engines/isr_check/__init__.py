@@ -9,8 +9,9 @@ besides its designs).
   differ in what makes no difference later).
 - Promises about the future: `liveness`, `lasso` (their counterexamples), `liveness_reference` (the oracle for them).
 - Single behaviours: `reachability` (whether a state can be reached), `best_first` (a search past milestones),
-  `room_search` (whether bounds leave room for the faults asked for), `worth` (what takes a finding its worth), `sample`
-  and `simulation` (random walks), `walk_estimate` (how much they have not met).
+  `room_search` (whether bounds leave room for the faults asked for), `worth` (what takes a finding its worth),
+  `mistake_table` (known mistakes that bounds notice), `sample` and `simulation` (random walks), `walk_estimate` (how
+  much they have not met).
 - Other designs: `mutation` (one guard dropped), `inlining` and `equivalence` (whether two do the same).
 - Proofs: `smt/` (by induction), `certify` (a stored proof, checked as a whole), `smt_words` (the words of
   its queries), `opinions` (what solvers say of it).

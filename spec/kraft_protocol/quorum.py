@@ -75,9 +75,9 @@ class Quorum(Family):
     def noticing(
         self, instance: Instance, exploration: Exploration, names: Sequence[str]
     ) -> tuple[Exploration, Notice | None]:
-        from kraft_protocol.notice import noticing
+        from kraft_protocol.notice import TABLE
 
-        return noticing(instance, exploration, names)
+        return TABLE.noticing(instance, exploration, names)
 
     def milestones(self) -> tuple[Property, ...]:
         from kraft_protocol.room import MILESTONES

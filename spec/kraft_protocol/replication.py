@@ -225,21 +225,31 @@ def may_truncate(s: State, r: Voter, end: Offset) -> Bool:
     return s.high_watermark[r].or_else(0) <= end
 
 
-def with_record(old: State, r: Voter, q: Voter) -> VoterState:
-    """The follower has appended the record, if there is one, and knows the watermark as far as its log reaches.
+def smaller(a: Offset, b: Offset) -> Offset:
+    return when(a < b, a, b)
 
-    appendAsFollower, updateFollowerHighWatermark.
+
+@define
+def watermark_of_answer(s: State, r: Voter, q: Voter, end: Offset) -> Maybe[Offset]:
+    """The watermark that a follower knows after an answer of q, as far as its log reaches.
+
+    A leader that knows none says nothing of it. updateFollowerHighWatermark.
     """
-    record, watermark = old.answer_record[r][q], old.answer_watermark[r][q]
+    answer = s.answer_watermark[r][q]
+    return when(answer != NONE, Maybe.of(smaller(answer.or_else(0), end)), s.high_watermark[r])
+
+
+def with_record(old: State, r: Voter, q: Voter) -> VoterState:
+    """The follower has appended the record, if there is one. appendAsFollower."""
+    record = old.answer_record[r][q]
     log = when(record != NONE, old.log[r].append(record.or_else(0)), old.log[r])
     with_voters = old.voters_at[r].put(log_end(old, r), old.answer_voters[r][q])
-    known_end = when(watermark.or_else(0) < log.length(), watermark.or_else(0), log.length())
     return attrs.evolve(
         next_request(old, r, q, Request.FETCH),
         log=log,
         voters_at=when(record != NONE, with_voters, old.voters_at[r]),
         has_fetched=Bool.true,
-        high_watermark=when(watermark != NONE, Maybe.of(known_end), old.high_watermark[r]),
+        high_watermark=watermark_of_answer(old, r, q, log.length()),
     )
 
 

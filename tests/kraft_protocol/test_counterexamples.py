@@ -15,60 +15,25 @@ import pytest
 
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Progress, Verdict
+from isr_check.mistake_table import Mistake
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
 from isr_trace.replay import Move, Replay, goal
 from kraft_protocol.by_name import DESIGNS
+from kraft_protocol.notice import ELECTS, MISTAKES, TABLE
 
 Bounds = Mapping[str, Value]
-THREE: Bounds = {"voters": 3, "epochs": 1}
 
 # Explored
 
 
-@attrs.frozen
-class Mistake:
-    """A design that breaks a promise within these bounds, in so many steps, and not in fewer; and one that does not.
-
-    Of a promise of what comes to pass they are the steps to the loop and around it.
-    """
-
-    design: str
-    promise: str
-    steps: int
-    bounds: Bounds
-    control: str = "kraft"
-    control_bounds: Bounds = attrs.field(factory=dict[str, Value])
+EXPLORED = [m for m in MISTAKES if m.is_shortest]
+MISTAKE_CASES = [pytest.param(m, id=m.design, marks=pytest.mark.slow if m.steps > 18 else ()) for m in EXPLORED]
 
 
-OBSTACLE = "resigned-leader-is-no-obstacle"
-ELECTS = "majority-elects-a-leader"
-STAYS_OUT = "removed-voter-stays-out"
-TWO_CHANGES: Bounds = {"voters": 2, "epochs": 1, "log": 3, "changes": 2, "snapshots": 0}
-MISTAKES = (
-    Mistake("kraft-votes-again", "one-leader-per-epoch", 10, THREE),
-    Mistake("kraft-votes-again", "one-vote-per-epoch", 8, THREE),
-    Mistake("kraft-vote-not-flushed", "one-leader-per-epoch", 12, {**THREE, "restarts": 1}),
-    Mistake("kraft-any-fetch", "logs-match", 14, {**THREE, "epochs": 2}),
-    Mistake("kafka-14077", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1}, "kraft", {"lost_disks": 0}),
-    Mistake("kafka-10533", "leaders-complete", 18, {"voters": 2, "epochs": 2, "restarts": 1}),
-    Mistake("kafka-10527", "leader-has-its-epoch", 13, {"voters": 2, "epochs": 2, "restarts": 1}, "kafka-10533"),
-    Mistake("kafka-12460", "watermark-within-log", 19, {**THREE, "epochs": 2, "lost_disks": 1}),
-    Mistake("kafka-12619", "leaders-complete", 26, {**THREE, "epochs": 4}),
-    Mistake("kafka-20895", OBSTACLE, 15, THREE, "kraft-notes-end"),
-    Mistake("kraft-end-clears-fetch", OBSTACLE, 15, THREE, "kraft-notes-end"),
-    Mistake("kraft-prospective-refuses", ELECTS, 6, {"voters": 2, "epochs": 2}),
-    Mistake("kraft-hears-at-once", ELECTS, 22, {**THREE, "writes": 0, "restarts": 1}),
-    Mistake("kafka-15489", "cut-off-leader-resigns", 7, {"voters": 2, "epochs": 2, "writes": 0}, "kraft-cut-off"),
-    Mistake("kafka-16530", "committed-by-majority", 10, {"voters": 2, "epochs": 1, "log": 2}, "kraft-853"),
-    Mistake("kafka-16531", "only-a-majority-suffices", 12, {**THREE, "log": 2}, "kraft-check-quorum"),
-    Mistake("kafka-17426", "one-leader-per-epoch", 12, {**THREE, "lost_disks": 1, "changes": 0}, "kraft-853"),
-    Mistake("kraft-changes-at-once", "leader-counts-next-voters", 11, {**THREE, "log": 3, "changes": 2}, "kraft-853"),
-    Mistake("kraft-adds-all", "neighbouring-voters-overlap", 12, {**THREE, "log": 2, "joiners": 2}, "kraft-853"),
-    Mistake("kafka-19850", STAYS_OUT, 11, TWO_CHANGES, "kraft-joins-once"),
-    Mistake("kraft-joins-once", STAYS_OUT, 12, {**TWO_CHANGES, "snapshots": 1}, "kraft-joins-once", {"snapshots": 0}),
-)
-MISTAKE_CASES = [pytest.param(m, id=m.design, marks=pytest.mark.slow if m.steps > 18 else ()) for m in MISTAKES]
+def defaults(name: str) -> Bounds:
+    """The default bounds of the design, at which it breaks its promise."""
+    return Instance(DESIGNS[name]).constants
 
 
 def explored_to(design: Design, promise: str, bounds: Bounds, steps: int) -> Exploration:
@@ -89,7 +54,7 @@ def explored_to(design: Design, promise: str, bounds: Bounds, steps: int) -> Exp
 @pytest.mark.explores
 @pytest.mark.parametrize("mistake", MISTAKE_CASES)
 def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
-    exploration = explored_to(DESIGNS[mistake.design], mistake.promise, mistake.bounds, mistake.steps)
+    exploration = explored_to(DESIGNS[mistake.design], mistake.promise, {}, mistake.steps)
     finding = exploration.finding(mistake.promise)
     assert finding.verdict is Verdict.VIOLATED
     assert finding.path is not None
@@ -99,7 +64,7 @@ def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
 @pytest.mark.explores
 @pytest.mark.parametrize("mistake", MISTAKE_CASES)
 def test_the_control_keeps_the_promise_for_as_many_steps(mistake: Mistake) -> None:
-    bounds = {**mistake.bounds, **mistake.control_bounds}
+    bounds = {**defaults(mistake.design), **mistake.control_bounds}
     control = explored_to(DESIGNS[mistake.control], mistake.promise, bounds, mistake.steps)
     assert control.finding(mistake.promise).verdict is not Verdict.VIOLATED
     assert control.complete or control.depth >= mistake.steps
@@ -191,6 +156,18 @@ REPLACEMENT: Steps = (
     ("leader_answers_fetch", 2, 0),
 )
 """After that the other two commit records of their own."""
+UNKNOWN_WATERMARK: Steps = (
+    ("voter_stands", 0),
+    *election(0, 1),
+    *first_fetch(0, 1),
+    ("follower_takes_fetch", 1, 0),
+    ("voter_stands", 1),
+    ("voter_stands", 2),
+    *election(1, 2),
+    ("voter_answers_begin", 0, 1),
+    *next_fetch(1, 0),
+)
+"""A leader that has committed a record is deposed, and fetches from the next one before that has committed."""
 EARLY: Steps = (
     ("voter_stands", 0),
     *wide_election(0, 1, 2),
@@ -219,21 +196,19 @@ class Behaviour:
     design: str
     promise: str
     steps: Steps
-    bounds: Bounds
     possible: bool
     control: str = "kraft"
 
 
-FOUR_EPOCHS: Bounds = {"voters": 3, "epochs": 4, "log": 2}
 LOSS: Bounds = {"voters": 3, "epochs": 2, "lost_disks": 1}
-FOUR_VOTERS: Bounds = {"voters": 4, "epochs": 3, "log": 4, "changes": 2}
 BEHAVIOURS = (
-    Behaviour("kraft-commits-any-epoch", "leaders-complete", OLD_EPOCH, FOUR_EPOCHS, possible=True),
-    Behaviour("kafka-12619", "leaders-complete", OLD_EPOCH, FOUR_EPOCHS, possible=True),
-    Behaviour("kraft-longer-log", "leaders-complete", LONG_LOG, {"voters": 3, "epochs": 3, "log": 3}, possible=False),
-    Behaviour("kafka-12460", "watermark-within-log", TRUNCATION, LOSS, possible=False),
-    Behaviour("kraft-changes-early", "leader-counts-next-voters", EARLY, FOUR_VOTERS, False, "kraft-853"),
-    Behaviour("kraft-changes-early", "leaders-complete", EARLY, FOUR_VOTERS, False, "kraft-853"),
+    Behaviour("kraft-commits-any-epoch", "leaders-complete", OLD_EPOCH, possible=True),
+    Behaviour("kafka-12619", "leaders-complete", OLD_EPOCH, possible=True),
+    Behaviour("kraft-longer-log", "leaders-complete", LONG_LOG, possible=False),
+    Behaviour("kraft-unknown-watermark", "watermark-only-grows", UNKNOWN_WATERMARK, possible=True),
+    Behaviour("kafka-12460", "watermark-within-log", TRUNCATION, possible=False),
+    Behaviour("kraft-changes-early", "leader-counts-next-voters", EARLY, False, "kraft-853"),
+    Behaviour("kraft-changes-early", "leaders-complete", EARLY, False, "kraft-853"),
 )
 LOSSES = (("leaders-complete", LOST_DISK), ("committed-only-grows", REPLACEMENT))
 BEHAVIOUR_CASES = [pytest.param(b, id=f"{b.design} {b.promise}") for b in BEHAVIOURS]
@@ -254,13 +229,13 @@ def breaks_promise(design: Design, promise: str, steps: Steps, bounds: Bounds) -
 @pytest.mark.long
 @pytest.mark.parametrize("case", BEHAVIOUR_CASES)
 def test_a_mistake_ends_where_its_promise_is_broken(case: Behaviour) -> None:
-    assert breaks_promise(DESIGNS[case.design], case.promise, case.steps, case.bounds) is True
+    assert breaks_promise(DESIGNS[case.design], case.promise, case.steps, defaults(case.design)) is True
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", BEHAVIOUR_CASES)
 def test_today_s_design_does_not_end_there(case: Behaviour) -> None:
-    today = breaks_promise(DESIGNS[case.control], case.promise, case.steps, case.bounds)
+    today = breaks_promise(DESIGNS[case.control], case.promise, case.steps, defaults(case.design))
     assert today is (False if case.possible else None)
 
 
@@ -277,23 +252,73 @@ ROW = re.compile(r"^\| `([a-z0-9.-]+)` \|[^|]*\| `([a-z-]+)` \| (\d+)", re.MULTI
 
 
 def test_the_page_has_these_designs_promises_and_steps() -> None:
-    cases = {(case.design, case.promise, case.steps) for case in MISTAKES}
-    fewest = {(design, promise) for design, promise, _ in cases}
-    longer = [case for case in BEHAVIOURS if (case.design, case.promise) not in fewest]
-    cases |= {(case.design, case.promise, len(case.steps)) for case in longer}
+    cases = {(m.design, m.promise, m.steps) for m in MISTAKES}
     cases |= {("kafka-14077", promise, len(steps)) for promise, steps in LOSSES}
     found = ROW.findall(PAGE.read_text("utf-8"))
     rows = {(design, promise, int(steps)) for design, promise, steps in found if design in DESIGNS}
     assert rows == cases
 
 
+def test_what_is_not_explored_to_the_shortest_is_a_behaviour_of_so_many_steps() -> None:
+    steps = {(b.design, b.promise): len(b.steps) for b in BEHAVIOURS}
+    assert {(m.design, m.promise): m.steps for m in MISTAKES if not m.is_shortest}.items() <= steps.items()
+
+
 def test_every_design_that_is_to_fail_stands_here() -> None:
-    rows = {(case.design, case.promise) for case in (*MISTAKES, *BEHAVIOURS)}
-    assert {name for name, design in DESIGNS.items() if design.expected} == {design for design, _ in rows}
-    assert all(promise in DESIGNS[design].expected for design, promise in rows)
+    assert {name for name, design in DESIGNS.items() if design.expected} == {m.design for m in MISTAKES}
+    assert all(m.promise in DESIGNS[m.design].expected for m in MISTAKES)
 
 
-@pytest.mark.parametrize("case", [*MISTAKES, *BEHAVIOURS], ids=lambda case: f"{case.design} {case.promise}")
-def test_a_design_fails_at_its_defaults(case: Mistake | Behaviour) -> None:
-    constants = Instance(DESIGNS[case.design]).constants
-    assert {name: constants[name] for name in case.bounds} == case.bounds
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.design} {m.promise}")
+def test_a_design_fails_at_its_defaults(mistake: Mistake) -> None:
+    constants = defaults(mistake.design)
+    assert {name: constants[name] for name in mistake.bounds} == mistake.bounds
+    assert TABLE.says_something(mistake, constants)
+    assert TABLE.is_noticed(mistake, constants)
+
+
+# What two voters notice, and three
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize(
+    ("name", "promise", "bounds"),
+    [
+        ("kraft-votes-again", "one-vote-per-epoch", {"voters": 2}),
+        ("kafka-16530", "committed-by-majority", {"voters": 3}),
+        pytest.param(
+            "kraft-prospective-refuses",
+            ELECTS,
+            {"voters": 3, "epochs": 1, "log": 1, "writes": 0},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_with_another_number_of_voters_than_its_own_a_mistake_breaks_its_promise(
+    name: str, promise: str, bounds: Bounds
+) -> None:
+    assert explored_to(DESIGNS[name], promise, bounds, 14).finding(promise).verdict is Verdict.VIOLATED
+
+
+def test_a_mistake_without_a_number_of_voters_stands_there() -> None:
+    own = {m.design for m in MISTAKES if "voters" not in m.bounds}
+    assert own == {"kraft-votes-again", "kafka-16530", "kraft-prospective-refuses", "kafka-10533"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("survivors", "is_broken"), [(0, True), (1, None)])
+def test_three_voters_lose_what_was_not_flushed(survivors: int, is_broken: bool | None) -> None:
+    """With what was flushed the voter refuses its vote."""
+    steps: Steps = (
+        ("voter_stands", 0),
+        *election(0, 1),
+        *first_fetch(0, 1),
+        ("follower_takes_fetch", 1, 0),
+        ("voter_answers_begin", 2, 0),
+        ("voter_crashes", 1, survivors),
+        ("voter_starts", 1),
+        ("voter_stands", 2),
+        *election(2, 1),
+    )
+    bounds = {**defaults("kafka-10533"), "voters": 3}
+    assert breaks_promise(DESIGNS["kafka-10533"], "leaders-complete", steps, bounds) is is_broken

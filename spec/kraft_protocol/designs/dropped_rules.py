@@ -9,7 +9,14 @@ from isr_lang.blank import blank
 from kraft_model import KRAFT
 from kraft_protocol.elections import up_to_date
 from kraft_protocol.liveness import majority_elects_a_leader
-from kraft_protocol.promises import leaders_complete, logs_match, one_leader_per_epoch, one_vote_per_epoch
+from kraft_protocol.promises import (
+    leaders_complete,
+    logs_match,
+    one_leader_per_epoch,
+    one_vote_per_epoch,
+    watermark_only_grows,
+)
+from kraft_protocol.replication import smaller
 from kraft_protocol.state import RESTARTS, Offset, Role, State, Voter, log_end
 from kraft_protocol.voter import becomes, stopped
 
@@ -70,6 +77,12 @@ def hears_leader_at_once(s: State, r: Voter) -> Bool:
     return Bool.true
 
 
+@define
+def unknown_watermark_is_zero(s: State, r: Voter, q: Voter, end: Offset) -> Maybe[Offset]:
+    """A watermark that the leader does not know is taken for 0."""
+    return Maybe.of(smaller(s.answer_watermark[r][q].or_else(0), end))
+
+
 COMMITS_ANY_EPOCH = (
     KRAFT.replacing(
         "kraft-commits-any-epoch",
@@ -127,6 +140,16 @@ VOTE_NOT_FLUSHED = (
     .failing("a voter that starts again has forgotten for whom it voted.", one_leader_per_epoch)
 )
 
+UNKNOWN_WATERMARK = (
+    KRAFT.replacing(
+        "kraft-unknown-watermark",
+        "KRaft where a follower takes the watermark that a new leader does not know yet for 0",
+        because="(8) says that a new leader knows none; KafkaRaftClient.handleFetchResponse takes -1 for no watermark.",
+        watermark_of_answer=unknown_watermark_is_zero,
+    )
+    .with_defaults(voters=3, epochs=2)
+    .failing("a follower of a new leader forgets what was committed.", watermark_only_grows)
+)
 PROSPECTIVE_REFUSES = (
     KRAFT.replacing(
         "kraft-prospective-refuses",
@@ -155,6 +178,7 @@ DESIGNS = (
     ANY_FETCH,
     ANY_PRE_VOTE,
     VOTE_NOT_FLUSHED,
+    UNKNOWN_WATERMARK,
     PROSPECTIVE_REFUSES,
     HEARS_AT_ONCE,
 )
