@@ -64,11 +64,15 @@ VERDICT: Final = "verdict: "
 
 
 class Outcome(Enum):
-    """What became of the record; the value is the exit code of our Java, which a JVM never ends with by itself."""
+    """What became of the record; the value is the exit code of a story, which a JVM never ends with by itself.
+
+    FAULT is of what loses no record (`isr_found.controllers`): it shows.
+    """
 
     LOST = 41
     HELD = 42
     NOT_TRIED = 43
+    FAULT = 44
 
 
 @attrs.frozen
@@ -230,7 +234,7 @@ class StoryRun:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         why = f": {complaint}" if complaint else ""
         if not verdict:
-            raise Unavailable(f"its Java ended with {how} and without a verdict{why}")
+            raise Unavailable(f"its process ended with {how} and without a verdict{why}")
         try:
             words = cast("object", json.loads(verdict.removeprefix(VERDICT)))
         except ValueError:
@@ -244,7 +248,7 @@ class StoryRun:
             }
             if words == expected:
                 if code != outcome.value:
-                    raise Unavailable(f"its Java said {outcome.name} and ended with {how}{why}")
+                    raise Unavailable(f"its process said {outcome.name} and ended with {how}{why}")
                 return outcome
         raise Unavailable(f"its verdict is not that of {self.story} on Kafka {self.release}: {verdict[:300]}")
 

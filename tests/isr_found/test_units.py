@@ -147,8 +147,8 @@ def verdict(outcome: str) -> str:
         ("LOST", 41, 12, "VIOLATED - a unit test fails, for the reason that it names"),
         ("HELD", 42, 0, "HOLDS - its unit tests pass"),
         ("NOT_TRIED", 43, 30, "UNKNOWN - it could not be tried: a line"),
-        ("LOST", 1, 30, "UNKNOWN - it could not be tried: its Java said LOST and ended with exit code 1"),
-        ("HELD", 0, 30, "UNKNOWN - it could not be tried: its Java said HELD and ended with exit code 0"),
+        ("LOST", 1, 30, "UNKNOWN - it could not be tried: its process said LOST and ended with exit code 1"),
+        ("HELD", 0, 30, "UNKNOWN - it could not be tried: its process said HELD and ended with exit code 0"),
     ],
 )
 def test_the_command_answers_by_the_verdict(

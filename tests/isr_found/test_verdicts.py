@@ -92,9 +92,9 @@ ANSWERS = {
     "lost": (12, "VIOLATED - an acknowledged record is lost"),
     "held": (0, "HOLDS - no acknowledged record is lost"),
     "not tried": (30, "UNKNOWN - it could not be tried: r2 did not come"),
-    "throws": (30, "UNKNOWN - it could not be tried: its Java ended with exit code 1 and without a verdict"),
-    "lost, exit 1": (30, "UNKNOWN - it could not be tried: its Java said LOST and ended with exit code 1"),
-    "held, exit 0": (30, "UNKNOWN - it could not be tried: its Java said HELD and ended with exit code 0"),
+    "throws": (30, "UNKNOWN - it could not be tried: its process ended with exit code 1 and without a verdict"),
+    "lost, exit 1": (30, "UNKNOWN - it could not be tried: its process said LOST and ended with exit code 1"),
+    "held, exit 0": (30, "UNKNOWN - it could not be tried: its process said HELD and ended with exit code 0"),
 }
 
 

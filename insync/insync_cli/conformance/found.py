@@ -14,9 +14,13 @@ from insync_cli.exits import Exit, UsageError, did_you_mean
 from insync_cli.options import Usage, choice, flag, group, option, optional_argument
 from insync_cli.terminal import QuietOutput
 from isr_found import BUGS, PLACES, Outcome, Reproduction, Trial
+from isr_found.controllers import FAULTS, QuorumReproduction
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from isr_found import KafkaBug, StoryReproduction
+    from isr_found.controllers import QuorumFault
 
 EXAMPLE = """\
 insync found
@@ -24,21 +28,32 @@ insync found kept-positions
 insync found kept-positions --control
 insync found overtaken-request --on brokers --kafka 4.3.1 --fixed
 insync found removed-replica --way fewer
+insync found removed-voter --kafka 4.0.1
 insync found overtaken-request --unit --fixed
 insync found --all --on classes --kafka-home kafka_2.13-4.4.0 --expect fixed"""
 USAGE = Usage(
     "found",
-    "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code. "
-    "Exit code 12: lost; 0: not lost; 30: it could not be tried, and the last line says why. With --expect, 22: one is "
-    "otherwise than expected; 0: all are as expected.",
+    "Ways to lose an acknowledged record that were found here in Apache Kafka, shown on its own code, and faults of "
+    "its quorum that lose none, shown on controllers. Exit code 12: lost, or the fault shows; 0: not; 30: it could not "
+    "be tried, and the last line says why. With --expect, 22: one is otherwise than expected; 0: all are as expected.",
     EXAMPLE,
 )
 EXPECTATIONS = {"lost": Outcome.LOST, "fixed": Outcome.HELD}
 """What may be expected of every bug on some Kafka."""
 WAYS = tuple(way for bug in BUGS.values() for way in bug.other_ways)
 FIXES = tuple(fix for bug in BUGS.values() for fix in bug.fixes)
-EXITS = {Outcome.LOST: Exit.SAFETY, Outcome.HELD: Exit.HOLDS, Outcome.NOT_TRIED: Exit.ENDED}
-WORDS = {Outcome.LOST: "VIOLATED", Outcome.HELD: "HOLDS", Outcome.NOT_TRIED: "UNKNOWN"}
+EXITS = {
+    Outcome.LOST: Exit.SAFETY,
+    Outcome.FAULT: Exit.SAFETY,
+    Outcome.HELD: Exit.HOLDS,
+    Outcome.NOT_TRIED: Exit.ENDED,
+}
+WORDS = {
+    Outcome.LOST: "VIOLATED",
+    Outcome.FAULT: "VIOLATED",
+    Outcome.HELD: "HOLDS",
+    Outcome.NOT_TRIED: "UNKNOWN",
+}
 STARTS = {
     "classes": "Kafka's classes in one JVM",
     "brokers": "a controller and its brokers, each in a JVM of its own",
@@ -61,7 +76,7 @@ UNIT_SAYS = {
 @attrs.frozen(kw_only=True)
 class Options:
     bug: str | None = optional_argument("BUG", "which one; without it, all are listed", str)
-    every: bool = flag("every bug in every way, one after the other", name="all")
+    every: bool = flag("every way to lose a record, one after the other", name="all")
     expect: str | None = choice(tuple(EXPECTATIONS), "with --all: what each run is expected to show")
     on: str | None = choice(PLACES, "Kafka's classes in one JVM (seconds; the usual), or three real brokers (a minute)")
     kafka: str | None = option("RELEASE", "which Kafka (insync kafka versions); the newest", str, rival="kafka")
@@ -83,8 +98,10 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError("--expect goes with --all")
     if invocation.bug is None:
         return list_bugs(invocation)
+    if invocation.bug in FAULTS:
+        return reproduce_fault(FAULTS[invocation.bug], invocation)
     if invocation.bug not in BUGS:
-        hint = did_you_mean(invocation.bug, BUGS)
+        hint = did_you_mean(invocation.bug, [*BUGS, *FAULTS])
         raise UsageError(f"there is no bug '{invocation.bug}' here{hint} (insync found lists them)")
     bug = BUGS[invocation.bug]
     return run_units(bug, invocation) if invocation.unit else reproduce(bug, invocation)
@@ -92,13 +109,61 @@ def run(argv: Sequence[str]) -> int:
 
 def list_bugs(invocation: Options) -> int:
     rows = [(bug.name, bug.loses, bug.when) for bug in BUGS.values()]
+    faults = [(fault.name, fault.shows, fault.when) for fault in FAULTS.values()]
     report = {
         "schema": SCHEMA,
         "bugs": [attrs.asdict(bug) | {"places": bug.places} for bug in BUGS.values()],
+        "faults": [dict(zip(("name", "shows", "when"), row, strict=True)) for row in faults],
     }
-    line = f"insync found: {len(rows)} ways to lose an acknowledged record in Apache Kafka; found/README.md"
-    invocation.output.answer(report, lambda out: terminal.print_table(out, ("bug", "loses", "when"), rows), line)
+    line = (
+        f"insync found: {len(rows)} ways to lose an acknowledged record in Apache Kafka, and {len(faults)} faults that "
+        "lose none; found/README.md"
+    )
+
+    def tables(out: Console) -> None:
+        terminal.print_table(out, ("bug", "loses", "when"), rows)
+        terminal.print_table(out, ("fault", "shows", "when"), faults)
+
+    invocation.output.answer(report, tables, line)
     return Exit.HOLDS
+
+
+def reproduce_fault(fault: QuorumFault, invocation: Options) -> int:
+    """A fault of the quorum, on controllers."""
+    rivals = {
+        "--on": invocation.on,
+        "--way": invocation.way,
+        "--fixed": invocation.fixed,
+        "--fix": invocation.fix,
+        "--unit": invocation.unit,
+        "--kafka-home": invocation.kafka_home,
+    }
+    if others := [name for name, value in rivals.items() if value]:
+        raise UsageError(f"{fault.name} is shown on controllers of a release, and takes no {others[0]}")
+    reproduction = QuorumReproduction(fault, invocation.kafka, invocation.control)
+    estimate = f"{fault.controllers} controllers, each in a JVM of its own: estimate {fault.seconds} s"
+    outcome, why, lines = play(reproduction, estimate, invocation)
+    says = {
+        Outcome.FAULT: fault.shows,
+        Outcome.HELD: "it does not come to that",
+        Outcome.NOT_TRIED: SAYS[Outcome.NOT_TRIED],
+    }[outcome]
+    report = {
+        "schema": SCHEMA,
+        "bug": fault.name,
+        "on": "controllers",
+        "control": invocation.control,
+        "fix": None,
+        "way": None,
+        "outcome": outcome.name,
+        "why": why,
+        "told": lines,
+    }
+    how = " --control" * invocation.control
+    reason = f": {why}" if why else ""
+    line = f"insync found {fault.name}{how}: {WORDS[outcome]} - {says}{reason}"
+    invocation.output.answer(report, lambda out: None, line)
+    return EXITS[outcome]
 
 
 def fix_of(bug: KafkaBug, invocation: Options) -> str | None:
