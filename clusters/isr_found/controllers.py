@@ -51,8 +51,8 @@ STILL: Final = 10.0
 STORY_PATIENCE: Final = 600.0
 LOGS_OF_REQUESTS: Final = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.NetworkClient=debug"
 """With this a node says which requests it sends."""
-BEGUN: Final = "Creating new KRaft snapshot file"
-WRITTEN: Final = "Successfully wrote snapshot"
+SNAPSHOT_START: Final = "Creating new KRaft snapshot file"
+SNAPSHOT_END: Final = "Successfully wrote snapshot"
 BATCHES: Final = 20
 BATCH: Final = 4000
 """Settings that are set at once; Kafka takes no more than 10,000 records."""
@@ -121,16 +121,16 @@ class Controllers(System):
         """It listens."""
         return in_use(self.ports[broker])
 
-    def said(self, node: int, *words: str, since: int = 0) -> list[str]:
+    def log_of(self, node: int, *words: str, since: int = 0) -> list[str]:
         """The lines of a node with all of these words, from a number of lines on."""
         mine = f"broker {node}: "
         own = [line.partition(mine)[2] for line in self.lines[since:] if mine in line]
         return [line for line in own if all(word in line for word in words)]
 
-    def said_in_time(self, node: int, *words: str, since: int) -> list[str]:
+    def log_in_time(self, node: int, *words: str, since: int) -> list[str]:
         """The same, which may take a second to be printed."""
-        awaits(lambda: bool(self.said(node, *words, since=since)), 1.0)
-        return self.said(node, *words, since=since)
+        awaits(lambda: bool(self.log_of(node, *words, since=since)), 1.0)
+        return self.log_of(node, *words, since=since)
 
     def leader(self) -> int | None:
         """Whom the voters that answer take for the leader; None where none does."""
@@ -153,7 +153,7 @@ class Controllers(System):
         leader = self.leader()
         assert leader is not None
         others = set(self.ports) - {leader}
-        wait("the others follow", lambda: all(self.said(n, "Completed transition to FollowerState") for n in others))
+        wait("the others follow", lambda: all(self.log_of(n, "Completed transition to FollowerState") for n in others))
         return leader
 
     def replaces_disk(self, node: int) -> None:
@@ -186,9 +186,9 @@ class Controllers(System):
 
     def is_still(self, node: int) -> bool:
         """Whether a node has written as many snapshots as it has begun, and begins none for some seconds."""
-        begun = len(self.said(node, BEGUN))
+        begun = len(self.log_of(node, SNAPSHOT_START))
         time.sleep(4)
-        return begun == len(self.said(node, BEGUN)) == len(self.said(node, WRITTEN))
+        return begun == len(self.log_of(node, SNAPSHOT_START)) == len(self.log_of(node, SNAPSHOT_END))
 
     def asks_in_vain(self, leader: int, voter: int) -> None:
         """The same as `removes`, of a leader that has no majority: nobody answers in time."""
@@ -198,9 +198,9 @@ class Controllers(System):
     def has_ended(self, node: int, seconds: float) -> bool:
         """Whether a process ends within that time, by a fault of its own; its lines of that are told."""
         ended = awaits(lambda: node in self.early_exits(), seconds)
-        for fault in self.said(node, FATAL)[:1] + self.said(node, "java.lang.Illegal")[:1]:
+        for fault in self.log_of(node, FATAL)[:1] + self.log_of(node, "java.lang.Illegal")[:1]:
             detail(f"controller {node}: {fault}")
-        return ended and bool(self.said(node, FATAL))
+        return ended and bool(self.log_of(node, FATAL))
 
 
 def awaits(condition: Callable[[], bool], seconds: float) -> bool:
@@ -241,7 +241,7 @@ def removed_voter(quorum: Controllers, control: bool) -> bool:
     quorum.pause(voter)
     step(f"{voter} hangs, and fetches no more")
     sent = "Sending BEGIN_QUORUM_EPOCH request", f"to node {voter}"
-    wait("a BeginQuorumEpoch to the voter", lambda: bool(quorum.said(leader, *sent, since=began)))
+    wait("a BeginQuorumEpoch to the voter", lambda: bool(quorum.log_of(leader, *sent, since=began)))
     quorum.removes(leader, voter)
     step(f"{leader} has sent {voter} a BeginQuorumEpoch. It removes {voter} from the voters, and answers that it has")
     if control:
@@ -250,8 +250,8 @@ def removed_voter(quorum: Controllers, control: bool) -> bool:
     else:
         quorum.resume(voter)
         step(f"{voter} goes on, and answers the BeginQuorumEpoch")
-    shown = quorum.has_ended(leader, STILL)
-    if shown:
+    shows = quorum.has_ended(leader, STILL)
+    if shows:
         step(f"the process of {leader} has ended. Two voters are left, {leader} and {other}")
         back = awaits(lambda: quorum.leader() not in (None, leader), STILL)
         step(f"{STILL:.0f} s later {'another' if back else 'no'} controller is active")
@@ -259,7 +259,7 @@ def removed_voter(quorum: Controllers, control: bool) -> bool:
         quorum.start(leader)
         wait("a leader after the restart", lambda: quorum.leader() is not None)
         step(f"{leader} is started again, and {quorum.leader()} is active")
-    return shown
+    return shows
 
 
 def unknown_leader(quorum: Controllers, control: bool) -> bool:
@@ -273,24 +273,24 @@ def unknown_leader(quorum: Controllers, control: bool) -> bool:
     began = len(quorum.lines)
     quorum.kill(voter)
     quorum.bootstrap_of[voter] = (voter,)
-    wait("it resigns", lambda: bool(quorum.said(leader, "Completed transition to ResignedState", since=began)))
+    wait("it resigns", lambda: bool(quorum.log_of(leader, "Completed transition to ResignedState", since=began)))
     quorum.pause(leader)
     step(f"{voter} is killed. {leader} has no majority any more, resigns, and hangs")
     if not control:
         quorum.replaces_disk(voter)
         step(f"the disk of {voter} is replaced by one formatted with --no-initial-controllers")
     quorum.start(voter)
-    wait("it is up", lambda: bool(quorum.said(voter, "Kafka Server started", since=began)))
+    wait("it is up", lambda: bool(quorum.log_of(voter, "Kafka Server started", since=began)))
     step(f"{voter} starts. Its controller.quorum.bootstrap.servers lead to itself")
     up = len(quorum.lines)
     quorum.resume(leader)
     sent = "Sending END_QUORUM_EPOCH request", f"to node {voter}"
-    wait("an EndQuorumEpoch", lambda: bool(quorum.said(leader, *sent, since=up)))
+    wait("an EndQuorumEpoch", lambda: bool(quorum.log_of(leader, *sent, since=up)))
     step(f"{leader} goes on, and tells {voter} by EndQuorumEpoch that it has resigned")
-    shown = quorum.has_ended(voter, STILL)
-    if shown:
+    shows = quorum.has_ended(voter, STILL)
+    if shows:
         step(f"the process of {voter} has ended")
-    return shown
+    return shows
 
 
 def forgotten_voters(quorum: Controllers, control: bool) -> bool:
@@ -308,15 +308,15 @@ def forgotten_voters(quorum: Controllers, control: bool) -> bool:
     began = len(quorum.lines)
     quorum.configures(leader, ["insync.last"])
     if control:
-        wait("the last snapshot", lambda: bool(quorum.said(leader, WRITTEN, since=began)))
+        wait("the last snapshot", lambda: bool(quorum.log_of(leader, SNAPSHOT_END, since=began)))
     for node in others:
         quorum.running[node].process.kill()
     asked = threading.Thread(target=quorum.asks_in_vain, args=(leader, others[0]), daemon=True)
     asked.start()
-    wait("the record of the voters", lambda: bool(quorum.said(leader, "Latest set of voters is", since=began)))
-    wait("the last snapshot", lambda: bool(quorum.said(leader, WRITTEN, since=began)))
+    wait("the record of the voters", lambda: bool(quorum.log_of(leader, "Latest set of voters is", since=began)))
+    wait("the last snapshot", lambda: bool(quorum.log_of(leader, SNAPSHOT_END, since=began)))
     lines = [line for line in quorum.lines[began:] if f"broker {leader}: " in line]
-    last = [n for n, line in enumerate(lines) if WRITTEN in line][-1]
+    last = [n for n, line in enumerate(lines) if SNAPSHOT_END in line][-1]
     if (last < next(n for n, line in enumerate(lines) if "Latest set of voters is" in line)) is not control:
         raise NotTried("the snapshot was written too soon, or too late")
     quorum.pause(leader)
@@ -324,9 +324,9 @@ def forgotten_voters(quorum: Controllers, control: bool) -> bool:
     for node in others:
         quorum.kill(node)
         quorum.start(node)
-    wait("another leader", lambda: any(quorum.said(n, "Completed transition to Leader", since=began) for n in others))
+    wait("another leader", lambda: any(quorum.log_of(n, "Completed transition to Leader", since=began) for n in others))
     quorum.resume(leader)
-    wait("it truncates", lambda: bool(quorum.said(leader, "Truncated to offset", since=began)))
+    wait("it truncates", lambda: bool(quorum.log_of(leader, "Truncated to offset", since=began)))
     new = quorum.leader()
     if new not in others:
         raise NotTried("the leader has changed again")
@@ -364,7 +364,7 @@ def unsent_error(quorum: Controllers, control: bool) -> bool:
             told = admin.ask(FETCH_SNAPSHOT, 1, fields)
         code, topics = told.number("error_code"), told.all("topics")
         step(f"{node} is asked for a snapshot {which}: {error_name(code)}, and {len(topics)} partitions")
-        faults = quorum.said_in_time(node, "NullPointerException", since=began)
+        faults = quorum.log_in_time(node, "NullPointerException", since=began)
         for fault in faults[:1]:
             detail(f"controller {node}: {fault}")
         outcomes.append(bool(faults) and not topics)

@@ -76,10 +76,10 @@ def test_a_node_is_known_by_its_lines(tmp_path: Path) -> None:
     quorum = Controllers.of(2, tmp_path, files)
     for line in ("1: one two", "2: one two", "1: two three", "1: three"):
         quorum.tell(f"12:00:00 broker {line}")
-    assert quorum.said(1, "two") == ["one two", "two three"]
-    assert quorum.said(1, "two", since=1) == ["two three"]
-    assert quorum.said(1, "two", "three") == ["two three"]
-    assert not quorum.said(2, "three")
+    assert quorum.log_of(1, "two") == ["one two", "two three"]
+    assert quorum.log_of(1, "two", since=1) == ["two three"]
+    assert quorum.log_of(1, "two", "three") == ["two three"]
+    assert not quorum.log_of(2, "three")
 
 
 @pytest.fixture
