@@ -38,13 +38,27 @@ DRIVEN_RELEASES: Final = _releases_from("4.0.0")
 
 
 @attrs.frozen
+class EarlierDesign:
+    """The design along which releases of a branch, such as 3.9, are driven, and why along no other."""
+
+    branch: str
+    design: str
+    why: str
+
+    def has(self, release: str) -> bool:
+        """Whether a release is of the branch."""
+        return release.startswith(f"{self.branch}.")
+
+
+@attrs.frozen
 class Part:
     """A part of Kafka that is driven: by which Java, in which releases, and along which designs.
 
     `folders`: its sources below `SOURCES`. `main`: the class that speaks the protocol. `design`: the design along which
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
     of a release, None where nothing is, and `page` tells of them.
-    `unlike`: settings with which designs that have a certain constant are known to differ, each with that and with why.
+    `unlike`: settings with which designs that have a certain constant are known to differ, or cannot be driven, each
+    with that and with why. `earlier`: the designs of releases that have another than `design`.
     """
 
     word: str
@@ -55,6 +69,11 @@ class Part:
     explain_in: Callable[[str], Explain] | None = None
     page: str = "docs/kafka-classes.md"
     unlike: tuple[tuple[str, str, str], ...] = ()
+    earlier: tuple[EarlierDesign, ...] = ()
+
+    def design_of(self, release: str) -> str:
+        """The design along which a release is driven where none is named."""
+        return next((old.design for old in self.earlier if old.has(release)), self.design)
 
 
 OWN_VIEW: Final = ("own_view", "minimum_changes", "its leaders wait for followers for whom Kafka's do not")
@@ -75,6 +94,7 @@ QUORUM: Final = Part(
     _releases_from("3.9.1"),
     known_raft_differences.explain_in,
     page="docs/kraft-classes.md",
+    earlier=(EarlierDesign("3.9", "kraft-3.9", "it has no pre-votes"),),
 )
 CONTROLLERS: Final = Part(
     "kafka-controllers",
@@ -82,6 +102,8 @@ CONTROLLERS: Final = Part(
     "insync.controllers.Main",
     "kraft-controllers",
     DRIVEN_RELEASES,
+    page="docs/kraft-classes.md",
+    unlike=(("dynamic", "dynamic", "its adapter has no voters with directory ids"),),
 )
 PARTS: Final = {part.word: part for part in (PARTITION, QUORUM, CONTROLLERS)}
 """The parts of Kafka by the word that names them on the command line."""
@@ -116,9 +138,14 @@ def adapter_sources(part: Part = PARTITION) -> list[Path]:
     return folders
 
 
+def part_word(word: str) -> str:
+    """What `kafka-raft=4.4.0` calls a part of Kafka, whether there is one or not; nothing of any other command."""
+    return word.partition("=")[0] if re.fullmatch(r"[\w-]+(=\S+)?", word) else ""
+
+
 def part_from_word(word: str) -> Part | None:
     """Which part `kafka` or `kafka-raft=4.4.0` means; None for any other command."""
-    return PARTS.get(word.partition("=")[0]) if re.fullmatch(r"[\w-]+(=\S+)?", word) else None
+    return PARTS.get(part_word(word))
 
 
 def kafka_from_word(word: str, home: Path | None = None) -> Kafka | None:

@@ -7,7 +7,8 @@ Reading order: `conformance` (all of it), `conformance_result` (what is asked, a
 
 - Driver: `edge_cover` (which steps are asked for), `driving` (in which ways), `compared_run` (the states after them
   compared), `model_rules` (the rule that a difference breaks), `switches` (actions that a setting switches
-  on), `control` (what one system shows, asked of another), `stories` (stored traces, told step by step).
+  on), `control` (what one system shows, asked of another), `broken_promises` (those that break on the way),
+  `stories` (stored traces, told step by step).
 - Protocol: `sut_messages`, `value_json` (the values in them), `sut_client` (the process that answers them).
 - Systems under test in Python: `sut_server` (answers requests by calling an object), `kit` (the rest of an adapter),
   `core_sut` (the object for the broker's cores, and `isr_processes.process_sut` is the one for real broker processes),

@@ -200,6 +200,7 @@ class ComparedRun:
                 self._note_difference(Kind.MISSING, state, label, changed_places, answer.reason, answer.own)
             elif new:
                 self.result.cannot[self._reason] += 1
+                self.result.cannot_actions[action] += 1
             return StepOutcome.DIVERGED if changed_places else StepOutcome.NOT_TAKEN
         if answer:
             self.blocked_edges.add(edge)

@@ -10,6 +10,7 @@ import attrs
 
 from isr_broker.snapshot import Json
 from isr_check.reference import Parameters
+from isr_conform.broken_promises import BrokenPromise
 from isr_conform.sut_messages import Place
 from isr_conform.value_json import JsonObject
 from isr_lang.declare import Value
@@ -140,13 +141,22 @@ class ConformanceResult:
     of_pairs: int | None = None
     skipped_steps: list[str] = attrs.field(factory=list[str])
     """Steps of a schedule that the design does not allow in the state in which the schedule has them."""
+    broken_promises: list[BrokenPromise] = attrs.field(factory=list[BrokenPromise])
+    """Promises that broke on the way of a schedule, each with the step."""
     cannot: Counter[str] = attrs.field(factory=Counter[str])
     """How many edges the system answered with `cannot`, by the reason that it gave."""
+    cannot_actions: Counter[str] = attrs.field(factory=Counter[str])
+    """The same by action."""
     known_differences: Counter[str] = attrs.field(factory=Counter[str])
     """Differences that are known, by what is known of them; they are not in `count`."""
     count: Counter[Kind] = attrs.field(factory=Counter[Kind])
     differences: list[Difference] = attrs.field(factory=list[Difference])
     seconds: float = 0.0
+
+    @property
+    def undriven_actions(self) -> tuple[str, ...]:
+        """Actions that were tried, and of which the system could not be brought to a single step."""
+        return tuple(name for name in self.cannot_actions if not self.actions[name])
 
     @property
     def conforms(self) -> bool:

@@ -14,6 +14,7 @@ import attrs
 
 from isr_broker.snapshot import Json
 from isr_check.reference import Evaluator
+from isr_conform.broken_promises import PromiseWatch
 from isr_conform.compared_run import MOST_COUNTED, BudgetSpent, ComparedRun, StepOutcome, answers_to
 from isr_conform.conformance_result import Schedule
 from isr_conform.edge_cover import RandomWalk, ReachableStates, SpanningTree, UncoveredEdges
@@ -262,14 +263,19 @@ def drive_walks(run: ComparedRun, walks: int) -> None:
 
 
 def drive_schedule(run: ComparedRun, schedule: Schedule) -> None:
-    """Drive the steps of a stored trace, without those that the model forbids in its present state."""
+    """Drive the steps of a stored trace, without those that the model forbids in its present state.
+
+    After each that the system took it is asked which promises broke.
+    """
     starts = Evaluator(run.instance).initial_states()
     names = [name for name, _ in run.instance.initial.parameters]
     wanted = tuple(schedule.initial.get(name) for name in names)
     state = run.packing.packed(next((s for given, s in starts if given == wanted), starts[0][1]))
     run.reset(state)
     run.of = len(schedule.steps)
-    for action, given in schedule.steps:
+    watch = PromiseWatch(run.instance, run.hello.variables)
+    run.result.broken_promises += watch.begins(run.packing.unpack(state))
+    for number, (action, given) in enumerate(schedule.steps, 1):
         parameters = tuple(cast("int", value) for value in given.values())
         label = run.labels.number(action, *parameters)
         target = run.graph.steps(state).get(label)
@@ -278,4 +284,7 @@ def drive_schedule(run: ComparedRun, schedule: Schedule) -> None:
         elif (state, label) in run.blocked_edges:
             break
         else:
+            text = step_text(run.instance, action, parameters)
+            states = run.packing.unpack(state), run.packing.unpack(target)
+            run.result.broken_promises += watch.steps(*states, number, text)
             state = target

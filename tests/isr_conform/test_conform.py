@@ -17,6 +17,7 @@ from typing import cast
 import pytest
 from tests.support.suts import CoresInProcess, drive
 
+from insync_cli.conformance import conform
 from insync_cli.exits import Exit
 from insync_cli.main import main
 from isr_broker.snapshot import Json
@@ -227,6 +228,9 @@ def test_what_it_cannot_be_brought_to_is_listed_and_is_no_difference(limits: Lim
     assert done.cannot["no producer"] > 0
     assert done.edges > 20
     assert "leader_appends" not in done.actions
+    assert done.undriven_actions == ("leader_appends",)
+    assert conform.exit_code(done) is Exit.UNCOVERED
+    assert "no step driven of leader_appends" in conform.result_line(done)
 
 
 def test_what_is_known_to_differ_is_listed_and_is_no_difference() -> None:

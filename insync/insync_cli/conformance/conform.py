@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from insync_cli import options, registry, terminal
-from insync_cli.exits import Exit, InputError, UsageError
+from insync_cli.exits import Exit, InputError, UsageError, did_you_mean
 from insync_cli.options import Usage, flag, group, natural, option, positive, required_option, seconds
 from insync_cli.progress import Brake
 from insync_cli.terminal import QuietOutput
@@ -18,8 +19,10 @@ from insync_cli.terminal import QuietOutput
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from isr_conform.broken_promises import BrokenPromise
     from isr_conform.conformance_result import ConformanceResult, Difference, Explain, Limits, Schedule
     from isr_lang import Design, Instance, Value
+    from isr_trace.trace import Trace
 
 EXAMPLE = """insync conform --sut "python -m isr_conform.core_sut" --replicas 2
 insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 0
@@ -67,7 +70,7 @@ def run(argv: Sequence[str]) -> int:
 
     design = invocation.world.design
     check_family(design, invocation.sut)
-    schedule, constants = story(invocation.drive.trace, design, invocation.world.constants)
+    schedule, constants, remarks = story(invocation.drive.trace, design, invocation.world.constants)
     instance = registry.instance_of(design, constants)
     check_settings(instance, invocation.sut)
     invocation.output.check()
@@ -81,15 +84,17 @@ def run(argv: Sequence[str]) -> int:
                 progress=lambda what, done, of: ticker.count(done, of, what),
                 explain=explainer_for(invocation.sut, invocation.kafka_home),
             )
+            remarks += release_remark(design, invocation.sut, invocation.kafka_home)
         except SutFailure as problem:
             if problem.process_ended:
                 raise SystemEnded(f"the system under test: {problem}") from None
             raise InputError(f"the system under test: {problem}") from None
     if invocation.save is not None:
         save_difference(result, instance, invocation.save)
-    line = result_line(result) + (f"; stopped by {brake.reason}" if brake.reason else "")
+    line = "; ".join([result_line(result), *([f"stopped by {brake.reason}"] if brake.reason else []), *remarks])
     page = page_of_differences(invocation.sut)
-    invocation.output.answer(report(result, constants), lambda out: print_details(out, result, page), line)
+    told = {**report(result, constants), "remarks": list(remarks)}
+    invocation.output.answer(told, lambda out: print_details(out, result, page), line)
     return exit_code(result)
 
 
@@ -145,9 +150,21 @@ def design_of_system(argv: Sequence[str]) -> list[str]:
     words = [word for option, word in pairwise(argv) if option == "--sut"]
     words += [word.removeprefix("--sut=") for word in argv if word.startswith("--sut=")]
     part = part_from_word(words[-1]) if words else None
+    if words and part is None:
+        check_spelling(words[-1])
     if part is None or options.OWN_DESIGNS in argv or any(word in registry.designs() for word in argv):
         return []
-    return [part.design]
+    return [part.design_of(words[-1].partition("=")[2])]
+
+
+def check_spelling(sut: str) -> None:
+    """UsageError for a word that starts nothing here, and is nearly that of a part of Kafka."""
+    from isr_kafka.system import PARTS, part_word
+
+    word = part_word(sut)
+    hint = did_you_mean(word, PARTS) if word and shutil.which(sut) is None else ""
+    if hint:
+        raise UsageError(f"--sut {sut} starts nothing, and no part of Kafka is called '{word}'{hint}")
 
 
 def check_family(design: Design, sut: str) -> None:
@@ -172,8 +189,10 @@ def check_settings(instance: Instance, sut: str) -> None:
         return
     for name, mark, why in part.unlike:
         if instance.constants.get(name) and mark in instance.constants:
-            refusal = f"--sut {sut} is not driven along {instance.design.name} with --{name.replace('_', '-')} on"
-            raise UsageError(f"{refusal}, for {why} ({part.page}); leave it out")
+            option = f"--{name.replace('_', '-')}"
+            refusal = f"--sut {sut} is not driven along {instance.design.name} with {option} on"
+            advice = f"add {option} off" if instance.design.defaults.get(name) else "leave it out"
+            raise UsageError(f"{refusal}, for {why} ({part.page}); {advice}")
 
 
 def explainer_for(sut: str, home: Path | None = None) -> Explain:
@@ -183,6 +202,25 @@ def explainer_for(sut: str, home: Path | None = None) -> Explain:
 
     kafka = kafka_from_word(sut, home)
     return (kafka.explain() if kafka is not None else None) or nothing_known
+
+
+def release_remark(design: Design, sut: str, home: Path | None = None) -> tuple[str, ...]:
+    """That a release of Kafka has another design, where it was driven along this one."""
+    from isr_kafka.system import kafka_from_word
+
+    kafka = kafka_from_word(sut, home)
+    if kafka is None:
+        return ()
+    lineage, base = {design.name}, design.based_on
+    while base is not None:
+        lineage, base = lineage | {base.name}, base.based_on
+    return tuple(
+        f"the design of Kafka {old.branch} is {old.design}, for {old.why}"
+        if old.has(kafka.release)
+        else f"{old.design} is the design of Kafka {old.branch}"
+        for old in kafka.part.earlier
+        if old.has(kafka.release) is not (old.design in lineage)
+    )
 
 
 def page_of_differences(sut: str) -> str:
@@ -211,20 +249,35 @@ def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) ->
 
 def story(
     file: Path | None, design: Design, overrides: Mapping[str, Value]
-) -> tuple[Schedule | None, Mapping[str, Value]]:
-    """What a trace tells, and the constants: those given, and else the trace's, as far as the design has them."""
+) -> tuple[Schedule | None, Mapping[str, Value], tuple[str, ...]]:
+    """What a trace tells, the constants, and what is to be said of it.
+
+    The constants are those given, and else the trace's, as far as the design has them.
+    """
     from insync_cli import tracefiles
     from isr_conform.conformance_result import Schedule
+    from isr_trace.trace import FOREIGN
 
     if file is None:
-        return None, overrides
+        return None, overrides, ()
     trace = tracefiles.load(file)
+    if trace.foreign:
+        raise InputError(f"{file}: {FOREIGN}")
     known = {c.name for c in design.constants()}
     constants = {name: value for name, value in trace.constants.items() if name in known}
-    return Schedule(initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps)), {
-        **constants,
-        **overrides,
-    }
+    schedule = Schedule(initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps))
+    return schedule, {**constants, **overrides}, version_remark(trace)
+
+
+def version_remark(trace: Trace) -> tuple[str, ...]:
+    """That the model of a trace is not the one of its name today, or not known."""
+    try:
+        today = registry.design_of(trace.design, trace.without, trace.unfair, trace.strong).model_hash()
+    except UsageError:
+        return (f"the trace is of {trace.design}, as it is not known here (model hash {trace.model_hash})",)
+    if trace.model_hash == today:
+        return ()
+    return (f"the trace is of another version of {trace.design} (model hash {trace.model_hash}, now {today})",)
 
 
 class SystemEnded(InputError):
@@ -238,7 +291,7 @@ def exit_code(result: ConformanceResult) -> Exit:
         return Exit.SAFETY
     if not result.complete:
         return Exit.INCONCLUSIVE
-    return Exit.HOLDS if result.edges else Exit.UNCOVERED
+    return Exit.HOLDS if result.edges and not result.undriven_actions else Exit.UNCOVERED
 
 
 def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[str, object]:
@@ -265,6 +318,8 @@ def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[s
         "untaken": list(result.untaken_actions),
         "skipped": list(result.skipped_steps),
         "cannot": dict(result.cannot),
+        "undriven": list(result.undriven_actions),
+        "broken": [attrs.asdict(b) for b in result.broken_promises],
         "steps": result.steps,
         "resets": result.resets,
         "explained": dict(result.known_differences),
@@ -304,7 +359,35 @@ def print_details(out: Console, result: ConformanceResult, page: str) -> None:
     terminal.print_lines(out, f"Differs as is known ({page})", explained)
     for difference in result.differences:
         print_difference(out, difference, result)
+    for broken in result.broken_promises:
+        print_broken_promise(out, broken)
     out.print()
+
+
+def print_broken_promise(out: Console, broken: BrokenPromise) -> None:
+    """A promise that broke, where, and whose the values are that it reads."""
+    out.print(f"\nbroken promise: {broken.promise}", style="bold red", soft_wrap=True)
+    out.print(f"  {broken.step:>3}  {broken.step_text}", soft_wrap=True)
+    terminal.print_wrapped(out, f"promise: {broken.doc}", 7)
+    for whose, names in (("the system", broken.from_system), ("the model alone", broken.from_model)):
+        if names:
+            terminal.print_wrapped(out, f"read of {whose}: {', '.join(names)}", 7)
+
+
+def broken_texts(broken_promises: Sequence[BrokenPromise]) -> list[str]:
+    """`its state breaks one-leader-per-epoch in step 12`, apart from what is not of the system's values alone."""
+    kinds = {
+        "its state": [b for b in broken_promises if not b.from_model],
+        "its state together with what the model alone has": [
+            b for b in broken_promises if b.from_system and b.from_model
+        ],
+        "what the model alone has": [b for b in broken_promises if not b.from_system],
+    }
+    return [
+        f"{whose} breaks {', '.join(f'{b.promise} in step {b.step}' for b in broken)}"
+        for whose, broken in kinds.items()
+        if broken
+    ]
 
 
 def print_difference(out: Console, difference: Difference, result: ConformanceResult) -> None:
@@ -350,9 +433,11 @@ def result_line(result: ConformanceResult) -> str:
         f"{result.steps:,} steps after {result.resets:,} resets",
     ]
     parts += [f"{result.cannot.total():,} not driven"] if result.cannot else []
+    parts += [f"no step driven of {action}" for action in result.undriven_actions]
     parts += [f"never taken: {action}" for action in result.untaken_actions]
     parts += [f"{n:,} explained ({why.partition(':')[0]})" for why, n in result.known_differences.most_common()]
     parts += [f"{n:,} x {kind.value}" for kind, n in result.count.items() if n]
+    parts += broken_texts(result.broken_promises)
     word = "VIOLATED" if not result.conforms else "BUDGETED" if not result.complete else "HOLDS"
     if word == "HOLDS" and result.walks is not None:
         word = f"SAMPLED({result.walks}, seed {result.seed})"
