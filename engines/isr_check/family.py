@@ -127,6 +127,8 @@ class Family:
     """Settings that are recommended, the best first."""
     dearer: Mapping[str, Value] = {}
     """Settings that help where those do not, at a price."""
+    proved: str = ""
+    """What has an inductive invariant, and how it is proved, where designs of the family have none."""
     outputs: tuple[str, ...] = ()
     """How the names of variables begin that have what a step sends or answers."""
 

@@ -27,7 +27,7 @@ class Room:
 
     `cut` has the bounds in its way, and `enough` the least values of these bounds at which a witness was found; both
     are empty if no bounds that were tried are large enough. `complete`: every state was explored, so there is no
-    witness; otherwise the search has only found none.
+    witness; otherwise the search has only found none. `stopped`: by whoever limits it, before it had decided that.
     """
 
     witness: Path | None = None
@@ -35,6 +35,7 @@ class Room:
     cut: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     enough: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     complete: bool = False
+    stopped: bool = False
 
 
 def room_limits(limits: Limits, distinct: int) -> Limits:
@@ -68,6 +69,8 @@ def find_room(
         if witness is not None:
             return Room(witness)
         complete = found.complete
+    if limits.stop():
+        return Room(lacking=lacking, complete=complete, stopped=not complete)
     enough = {name: value for name, value in larger.items() if value != constants[name]}
 
     def has_witness(candidate: Mapping[str, Value]) -> bool:

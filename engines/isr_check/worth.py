@@ -74,10 +74,13 @@ def promises_without_encounter(exploration: Exploration, premises: Mapping[str, 
 
 
 def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Finding, ...]:
-    """The findings; a promise that holds where there is no room for the faults says too little."""
+    """The findings; a promise that holds where there is no room for the faults says too little.
+
+    Where it was not decided whether there is room, it is not decided what the promise says.
+    """
     if room_answer.witness is not None:
         return tuple(findings)
+    word = Verdict.BUDGETED if room_answer.stopped else Verdict.TOO_SMALL
     return tuple(
-        attrs.evolve(f, verdict=Verdict.TOO_SMALL) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f
-        for f in findings
+        attrs.evolve(f, verdict=word) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f for f in findings
     )

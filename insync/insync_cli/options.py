@@ -290,6 +290,10 @@ class World:
     own: OwnDesigns = group(OwnDesigns)
     constants: Mapping[str, Value] = constants()
 
+    def __attrs_post_init__(self) -> None:
+        """UsageError for a budget that was raised and has no effect with these settings."""
+        registry.check_effects(self.design, self.constants)
+
     @property
     def design(self) -> Design:
         """The design that was meant, with what was changed of it."""
@@ -337,7 +341,7 @@ class Running:
     engine: str | None = choice(tuple(registry.ENGINES), "who explores; without it, native where installed")
     workers: int | None = option("N", "how many explore at a time; without it, one per core", workers_at_most)
     max_states: int | None = option("N", "stop after N distinct states", positive)
-    max_seconds: float | None = option("S", "stop after S seconds of exploring", seconds)
+    max_seconds: float | None = option("S", "stop after S seconds, the search for room included", seconds)
 
     @property
     def engine_name(self) -> str:

@@ -147,6 +147,23 @@ def instance_of(design: Design, constants: Mapping[str, Value]) -> Instance:
         raise UsageError(str(problem)) from None
 
 
+def check_effects(design: Design, constants: Mapping[str, Value]) -> None:
+    """UsageError for a budget that was raised and has no effect: its settings switch off what it is for."""
+    from isr_lang import SettingError
+    from isr_lang.effects import switches_for, without_effect
+
+    try:
+        budgets = without_effect(design, constants)
+    except SettingError:
+        return  # whoever makes the instance says why it is none
+    for budget in budgets:
+        switches = switches_for(design, constants, budget)
+        advice = f"it takes {' or '.join(switches)}" if switches else f"it bounds {budget.doc}, which are not there"
+        raise UsageError(
+            f"{budget.option} {constants[budget.name]} has no effect in {design.name} with these settings; {advice}"
+        )
+
+
 def instance_with_room(design: Design, constants: Mapping[str, Value]) -> Instance:
     """The same where bounds that are not given follow the faults and settings that are."""
     from insync_cli.families import family_of

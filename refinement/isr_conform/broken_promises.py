@@ -37,26 +37,28 @@ class PromiseWatch:
     """The promises of a design that have not broken yet."""
 
     def __init__(self, instance: Instance, system_variables: Sequence[str]) -> None:
-        self._evaluator, self._told = Evaluator(instance), frozenset(system_variables)
+        self._evaluator, self._system_variables = Evaluator(instance), frozenset(system_variables)
         self._instance = instance
-        self._unbroken = [p for p in instance.properties if p.kind in KINDS]
+        self._remaining_promises = [p for p in instance.properties if p.kind in KINDS]
 
     def begins(self, state: State) -> list[BrokenPromise]:
         """The promises that the initial state breaks."""
-        return list(self._broken([p for p in self._unbroken if p.kind == "always"], state, None, 0, "the beginning"))
+        return list(
+            self._breaches([p for p in self._remaining_promises if p.kind == "always"], state, None, 0, "the beginning")
+        )
 
     def steps(self, old: State, new: State, step: int, step_text: str) -> list[BrokenPromise]:
         """The promises that break in this step, or in the state after it."""
-        return list(self._broken(list(self._unbroken), old, new, step, step_text))
+        return list(self._breaches(list(self._remaining_promises), old, new, step, step_text))
 
-    def _broken(
+    def _breaches(
         self, promises: Sequence[Property], old: State, new: State | None, step: int, step_text: str
     ) -> Iterator[BrokenPromise]:
         for p in promises:
             states = (old, new) if p.kind == "step" else (old if new is None else new,)
             if self._evaluator.holds(p, *states):
                 continue
-            self._unbroken.remove(p)
+            self._remaining_promises.remove(p)
             read = reads(p.condition, self._instance)
             names = [v.name for v in self._instance.variables if v.name in read]
             yield BrokenPromise(
@@ -64,6 +66,6 @@ class PromiseWatch:
                 doc=p.summary,
                 step=step,
                 step_text=step_text,
-                from_system=tuple(n for n in names if n in self._told),
-                from_model=tuple(n for n in names if n not in self._told),
+                from_system=tuple(n for n in names if n in self._system_variables),
+                from_model=tuple(n for n in names if n not in self._system_variables),
             )

@@ -30,6 +30,7 @@ class Controllers(Family):
     """A quorum without messages, and what is built on it."""
 
     state = AbstractQuorum
+    proved = "the quorum below has one: insync prove abstract-quorum"
     fault_story = "a later leader of the quorum, a commit of that, the faults"
 
     def designs(self) -> Mapping[str, Design]:

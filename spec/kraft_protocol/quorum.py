@@ -26,6 +26,7 @@ class Quorum(Family):
     fault_story = "a commit, the faults, a later leader, a commit of that"
     aftermath = "after all faults and a later leader"
     bounds_of_faults = ("epochs", "log")
+    proved = "the same quorum without messages has one: insync prove abstract-quorum"
     outputs = ("request", "answer")
 
     def designs(self) -> Mapping[str, Design]:

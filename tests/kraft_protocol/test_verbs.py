@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from insync_cli.exits import Exit
 from insync_cli.main import main
 
 pytestmark = pytest.mark.explores
@@ -53,6 +54,22 @@ def test_a_verb_says_nothing_of_partitions(
     said = capsys.readouterr().out
     assert said
     assert not PARTITION.findall(said)
+
+
+def test_a_schedule_is_compared_under_no_design_of_another_family(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    assert main(f"show {TRACE} --html other.html --against kip-966".split()) == Exit.USAGE
+    assert "it is of another family than kraft-votes-again" in capsys.readouterr().err
+    assert not Path("other.html").exists()
+    assert main(f"show {TRACE} --html other.html --against kraft".split()) == Exit.HOLDS
+
+
+@pytest.mark.parametrize("design", ["kraft", "kraft-controllers"])
+def test_what_is_not_proved_points_to_what_is(design: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", design]) == Exit.USAGE
+    assert "insync prove abstract-quorum" in capsys.readouterr().err
 
 
 def test_designs_of_both_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

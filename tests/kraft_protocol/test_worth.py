@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from insync_cli.main import main
+from insync_cli.model import check
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Verdict
 from isr_lang import Design, Instance, Value
@@ -50,6 +51,38 @@ def test_one_epoch_leaves_no_room_for_a_later_leader() -> None:
     assert judged["one-leader-per-epoch"] is Verdict.TOO_SMALL
     assert judged["leaders-complete"] is Verdict.VACUOUS
     assert lacking == "leader-is-elected-after-them"
+
+
+class Clock:
+    """Says that no time has passed, and from its second answer on that much has."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+
+    def monotonic(self) -> float:
+        self.answers += 1
+        return 0.0 if self.answers == 1 else 1e9
+
+
+@pytest.mark.parametrize(("is_late", "code", "verdict"), [(False, 0, "HOLDS"), (True, 20, "BUDGETED")])
+def test_the_search_for_room_ends_with_the_seconds(
+    is_late: bool,
+    code: int,
+    verdict: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if is_late:
+        monkeypatch.setattr(check, "time", Clock())
+    assert (
+        main(["check", "kraft", "--property", "watermark-only-grows", "--max-seconds", "500", "--out", "run"]) == code
+    )
+    assert json.loads(Path("run/run.json").read_text(encoding="utf-8"))["verdict"] == verdict
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("stopped by --max-seconds 500, which left no time to look for room" in said) is is_late
+    assert ("not violated, but whether these bounds" in said) is is_late
 
 
 def test_where_nobody_votes_every_promise_is_vacuous() -> None:

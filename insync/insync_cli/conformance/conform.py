@@ -359,17 +359,17 @@ def print_details(out: Console, result: ConformanceResult, page: str) -> None:
     terminal.print_lines(out, f"Differs as is known ({page})", explained)
     for difference in result.differences:
         print_difference(out, difference, result)
-    for broken in result.broken_promises:
-        print_broken_promise(out, broken)
+    for breach in result.broken_promises:
+        print_broken_promise(out, breach)
     out.print()
 
 
-def print_broken_promise(out: Console, broken: BrokenPromise) -> None:
+def print_broken_promise(out: Console, breach: BrokenPromise) -> None:
     """A promise that broke, where, and whose the values are that it reads."""
-    out.print(f"\nbroken promise: {broken.promise}", style="bold red", soft_wrap=True)
-    out.print(f"  {broken.step:>3}  {broken.step_text}", soft_wrap=True)
-    terminal.print_wrapped(out, f"promise: {broken.doc}", 7)
-    for whose, names in (("the system", broken.from_system), ("the model alone", broken.from_model)):
+    out.print(f"\nbroken promise: {breach.promise}", style="bold red", soft_wrap=True)
+    out.print(f"  {breach.step:>3}  {breach.step_text}", soft_wrap=True)
+    terminal.print_wrapped(out, f"promise: {breach.doc}", 7)
+    for whose, names in (("the system", breach.from_system), ("the model alone", breach.from_model)):
         if names:
             terminal.print_wrapped(out, f"read of {whose}: {', '.join(names)}", 7)
 

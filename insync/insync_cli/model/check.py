@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -146,7 +147,7 @@ def answer_of(invocation: Options) -> Answer:
 
 def explore(question: Question, exploring: exploration.Exploring, output: QuietOutput, folder: Path) -> Explored:
     """What was found of what is wanted, with what it is worth: premises, a precursor, room for the faults, slack."""
-    own, names = question.instance, question.property_names
+    own, names, began = question.instance, question.property_names, time.monotonic()
     family = family_of(own.design)
     of_own = own_premises(own.design, names)
     probes = (*family.probes(names), *family.slack_probes(own, names), *of_own.values())
@@ -154,13 +155,18 @@ def explore(question: Question, exploring: exploration.Exploring, output: QuietO
     explored = exploration.explored(probed, (*names, *(p.name for p in probes)), exploring, output, folder)
     result, slack = family.slack(own, without_premises(explored.result, names, of_own), names)
     engine = exploration.engine_for_room(exploring, explored.workers)
+    duration = exploring.running.max_seconds
+    limits = Limits(stop=lambda: duration is not None and time.monotonic() - began >= duration)
     with output.ticker() as ticker:
         looked = partial(ticker.count, what="states, at most, looked at: do the bounds leave room?")
-        worth = family.worth(own, result, names, engine, Limits(), ticker, looked)
+        worth = family.worth(own, result, names, engine, limits, ticker, looked)
     result, notice = family.noticing(own, worth.exploration, names)
     return attrs.evolve(
         explored,
         result=result,
+        stopped_by=f"--max-seconds {duration:g}, which left no time to look for room for the faults,"
+        if worth.room is not None and worth.room.stopped
+        else explored.stopped_by,
         room=worth.room,
         precursor=worth.precursor,
         notice=notice,

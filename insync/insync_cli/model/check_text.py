@@ -154,6 +154,8 @@ def remark(line: PropertyLine, run: Run, about: Notes) -> str:
         return "there is no initial state" if not run["stats"]["distinct"] else "no witness in the whole space"
     if word == Verdict.BUDGETED and line["kind"] == "eventually":
         return "undecided before every state and every step is known"
+    if word == Verdict.BUDGETED and about.complete:
+        return "not violated, but whether these bounds leave room for the faults is undecided"
     if word == Verdict.BUDGETED:
         return "no witness so far" if line["kind"] == "sometimes" else "no violation so far"
     if word == Verdict.HOLDS and (left := run["slack"].get(name)) is not None:

@@ -233,7 +233,8 @@ def question(invocation: ProofRequest) -> Question:
     design = invocation.world.design
     plan = family_of(design).proof_plan()
     if not registry.invariant_of(design):
-        raise UsageError(f"no invariant is known that speaks of {design.name}")
+        proved = family_of(design).proved
+        raise UsageError(f"no invariant is known that speaks of {design.name}" + (f"; {proved}" if proved else ""))
     constants_by_name = {c.name: c for c in design.constants()}
     told = invocation.world.constants
     free = [k for k, v in told.items() if v == ANY and not constants_by_name[k].names]

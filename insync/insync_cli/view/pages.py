@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from insync_cli import registry
 from insync_cli.exits import UsageError
+from insync_cli.families import family_of
 from insync_cli.progress import Tell, silent, telling
 from insync_cli.terminal import count
 from insync_cli.tracefiles import replayable, saying_which
@@ -98,10 +99,19 @@ def _model(path: Path, trace: Trace, case: Case | None, against: str | None, set
     _, evaluator = replayable(path)
     more = roomier(evaluator.instance.design, trace.constants)
     if against is not None:
-        return Model(
-            evaluator, more, at(registry.design_named(against), {**trace.constants, **settings}, trace.without)
-        )
+        other = registry.design_named(against)
+        check_family(other, evaluator.instance.design)
+        return Model(evaluator, more, at(other, {**trace.constants, **settings}, trace.without))
     return Model(evaluator, more, mending_evaluator(trace, evaluator, case, settings))
+
+
+def check_family(other: Design, design: Design) -> None:
+    """UsageError where the schedule of one design means nothing in the other, for that is a model of another kind."""
+    if family_of(other) is not family_of(design):
+        raise UsageError(
+            f"--against {other.name}: it is of another family than {design.name}, and has no such steps "
+            f"(insync designs {design.name})"
+        )
 
 
 def mending_evaluator(
