@@ -56,12 +56,17 @@ def _sizes(type: Type) -> Iterator[Node]:
 
 
 def without_effect(design: Design, constants: Mapping[str, Value]) -> list[Constant]:
-    """Of these constants the budgets that were raised, and decide nothing at these settings."""
-    raised = [c for c in design.constants() if not c.names and c.low == 0 and constants.get(c.name, 0) != 0]
-    if not raised:
+    """Of these constants the budgets that were raised, and decide nothing at these settings.
+
+    What the size of a variable reads that is always there decides something at any, and nothing is folded for it.
+    """
+    always = {name for v in design.variables if v.when is None for name in constants_of_type(v.type)}
+    budgets = [c for c in design.constants() if not c.names and c.low == 0 and c.name not in always]
+    raised_budgets = [c for c in budgets if constants.get(c.name, 0) != 0]
+    if not raised_budgets:
         return []
     deciding = constants_that_decide(Instance(design, constants))
-    return [c for c in raised if c.name not in deciding]
+    return [c for c in raised_budgets if c.name not in deciding]
 
 
 def switches_for(design: Design, constants: Mapping[str, Value], budget: Constant) -> list[str]:
