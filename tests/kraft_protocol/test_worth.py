@@ -76,9 +76,7 @@ def test_the_search_for_room_ends_with_the_seconds(
     monkeypatch.chdir(tmp_path)
     if is_late:
         monkeypatch.setattr(check, "time", Clock())
-    assert (
-        main(["check", "kraft", "--property", "one-vote-per-epoch", "--max-seconds", "500", "--out", "run"]) == code
-    )
+    assert main(["check", "kraft", "--property", "one-vote-per-epoch", "--max-seconds", "500", "--out", "run"]) == code
     assert json.loads(Path("run/run.json").read_text(encoding="utf-8"))["verdict"] == verdict
     said = " ".join(capsys.readouterr().out.split())
     assert ("stopped by --max-seconds 500, which left no time to look for room" in said) is is_late
