@@ -149,13 +149,13 @@ class Row:
     """A report, what was said of it, and of its mend, if that is asked."""
 
     report: Report
-    found: Answer
-    gone: Answer | None
+    of_report: Answer
+    of_mend: Answer | None
 
     @property
     def holds(self) -> bool:
         """Whether the report is found, and gone with its mend."""
-        return self.found.is_as_asked("VIOLATED") and (self.gone is None or self.gone.is_as_asked("HOLDS"))
+        return self.of_report.is_as_asked("VIOLATED") and (self.of_mend is None or self.of_mend.is_as_asked("HOLDS"))
 
 
 def answer(report: Report, words: str) -> Answer:
@@ -171,7 +171,7 @@ def answer(report: Report, words: str) -> Answer:
 def rows() -> Iterator[Row]:
     for report in REPORTS:
         row = Row(report, answer(report, report.words), answer(report, report.mend) if report.mend else None)
-        print(row.report.numbers, row.found.verdict, row.gone.verdict if row.gone else "-", flush=True)
+        print(row.report.numbers, row.of_report.verdict, row.of_mend.verdict if row.of_mend else "-", flush=True)
         yield row
 
 
@@ -180,11 +180,11 @@ def table(all_rows: list[Row]) -> str:
         (
             row.report.numbers,
             f"`insync {' '.join(row.report.command(row.report.words))}`",
-            f"{row.found.verdict} in {row.found.steps}",
-            f"{row.found.process.cpu:.1f}",
-            f"`insync {' '.join(row.report.command(row.report.mend))}`" if row.gone else "no such bounds",
-            row.gone.verdict if row.gone else "",
-            f"{row.gone.process.cpu:.1f}" if row.gone else "",
+            f"{row.of_report.verdict} in {row.of_report.steps}",
+            f"{row.of_report.process.cpu:.1f}",
+            f"`insync {' '.join(row.report.command(row.report.mend))}`" if row.of_mend else "no such bounds",
+            row.of_mend.verdict if row.of_mend else "",
+            f"{row.of_mend.process.cpu:.1f}" if row.of_mend else "",
         )
         for row in all_rows
     ]

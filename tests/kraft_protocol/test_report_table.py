@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench.engines import ProcessEnd
 from bench.pages import markdown
-from bench.quorum_reports import BEGIN, END, MOST_SECONDS, REPORTS, Answer, ProcessEnd, Row, table
+from bench.quorum_reports import BEGIN, END, MOST_SECONDS, REPORTS, Answer, Row, table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kraft.md"
 ROWS = [
