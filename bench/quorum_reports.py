@@ -57,8 +57,8 @@ REPORTS: Final = (
     ),
     Report(
         "10533",
-        "kafka-10533 --property committed-only-grows",
-        "kraft --restarts 1 --property committed-only-grows",
+        "kafka-10533 --property leaders-complete",
+        "kraft --restarts 1 --property leaders-complete",
     ),
     Report("12181, 14077", "kafka-14077 --property one-leader-per-epoch", TERM),
     Report("12460", "kafka-12460 --property watermark-within-log", ""),
