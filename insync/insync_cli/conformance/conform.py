@@ -291,7 +291,8 @@ def exit_code(result: ConformanceResult) -> Exit:
         return Exit.SAFETY
     if not result.complete:
         return Exit.INCONCLUSIVE
-    return Exit.HOLDS if result.edges and not result.undriven_actions else Exit.UNCOVERED
+    by_chance = result.walks is not None
+    return Exit.HOLDS if result.edges and (by_chance or not result.undriven_actions) else Exit.UNCOVERED
 
 
 def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[str, object]:
