@@ -13,6 +13,7 @@ from typing import cast
 from isr_lang import Bool, Design, Step, Struct, Value, action, define, exists, initial, largest, sometimes, var, when
 from kraft_protocol.state import (
     CHANGES,
+    DYNAMIC,
     LOST_DISKS,
     RESTARTS,
     SNAPSHOTS,
@@ -43,13 +44,15 @@ def nothing_yet(new: Observed) -> Step:
 def faults_have_happened(s: Observed) -> Bool:
     """Every fault that was asked for has happened, and every change of the voters and every snapshot."""
     faults = (s.restarts == RESTARTS) & (s.lost_disks == LOST_DISKS)
-    return faults & (s.changes == CHANGES) & (s.snapshots == SNAPSHOTS)
+    return faults & (~DYNAMIC | (s.changes == CHANGES)) & (s.snapshots == SNAPSHOTS)
 
 
 @define
 def commits_before_fault(s: Observed) -> Bool:
     """A record is committed, and a fault is still to come, if any was asked for at all."""
-    return (s.committed.length() > 0) & (~faults_have_happened(s) | (RESTARTS + LOST_DISKS + CHANGES + SNAPSHOTS == 0))
+    return (s.committed.length() > 0) & (
+        ~faults_have_happened(s) | (RESTARTS + LOST_DISKS + when(DYNAMIC, CHANGES, 0) + SNAPSHOTS == 0)
+    )
 
 
 @sometimes
@@ -129,5 +132,5 @@ def observed(design: Design) -> Design:
 
 def larger(constants: Mapping[str, Value]) -> dict[str, Value]:
     """Bounds with room for the faults, each at least what it is among these constants. A change takes a record."""
-    least = {**LEAST, "log": LEAST["log"] + cast("int", constants["changes"])}
+    least = {**LEAST, "log": LEAST["log"] + (cast("int", constants["changes"]) if constants["dynamic"] else 0)}
     return {name: max(cast("int", constants[name]), value) for name, value in least.items()}

@@ -46,6 +46,12 @@ def test_today_s_design_holds_with_room(faults: Mapping[str, Value]) -> None:
     assert lacking is None
 
 
+def test_changes_take_no_room_where_the_voters_are_fixed() -> None:
+    judged, lacking = verdicts(DESIGNS["kraft-853"], {"voters": 2, "epochs": 2, "log": 2, "dynamic": False})
+    assert judged["one-vote-per-epoch"] is Verdict.HOLDS
+    assert lacking is None
+
+
 def test_one_epoch_leaves_no_room_for_a_later_leader() -> None:
     judged, lacking = verdicts(KRAFT, {"epochs": 1})
     assert judged["one-leader-per-epoch"] is Verdict.TOO_SMALL
