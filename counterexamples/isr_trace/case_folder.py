@@ -21,6 +21,8 @@ from isr_trace.show import minimality, narration, plain_text
 from isr_trace.trace import Trace, TraceError
 
 TRACE_FILE = "trace.itf.json"
+CASES = "counterexamples/cases"
+"""The corpus of a partition's bugs."""
 GENERATED = "<!-- generated from cases.toml and the model; do not edit -->"
 
 INTRODUCTION = """\
@@ -39,8 +41,8 @@ H is hachikuji/kafka-specification, V the KRaft part of Vanlightly/kafka-tlaplus
 initial one included. Ours are in steps, one less."""
 
 
-def tell(case: Case, trace: Trace, evaluator: Evaluator) -> dict[str, str]:
-    """The files of the case's folder, by name, from a counterexample that some engine found.
+def tell(case: Case, trace: Trace, evaluator: Evaluator, corpus: str = CASES) -> dict[str, str]:
+    """The files of the case's folder in a corpus, by name, from a counterexample that some engine found.
 
     TraceError when the trace is of another design or property than the case.
     """
@@ -51,12 +53,12 @@ def tell(case: Case, trace: Trace, evaluator: Evaluator) -> dict[str, str]:
             f"the trace about {trace.property_name} on {trace.design}{without(trace.without)}"
         )
     minimal = minimise(trace, evaluator)
-    return case_files(case, minimal, explain(minimal, evaluator))
+    return case_files(case, minimal, explain(minimal, evaluator), corpus)
 
 
-def case_files(case: Case, trace: Trace, explanation: Explanation) -> dict[str, str]:
+def case_files(case: Case, trace: Trace, explanation: Explanation, corpus: str = CASES) -> dict[str, str]:
     """The files of the folder from a trace that is minimal already."""
-    return {"README.md": _readme(case, trace, explanation), TRACE_FILE: itf_text(trace)}
+    return {"README.md": _readme(case, trace, explanation, corpus), TRACE_FILE: itf_text(trace)}
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -80,6 +82,8 @@ def _text(path: Path) -> str | None:
 def index(corpus: Corpus, traces: Mapping[str, Trace]) -> str:
     """`counterexamples/cases/README.md`: every case on a line, then the bugs that wait for a part of the model."""
     lines = ["# Counterexamples", "", GENERATED, "", *INTRODUCTION.splitlines(), ""]
+    if any(case.fixed_by is not None and case.fixed_by.to_depth for case in corpus.cases):
+        lines += ["Where a README says so, that design was explored for as many steps, and not whole.", ""]
     lines += ["| case | what happens | found on | by | steps | not on |", "|---|---|---|---|---|---|"]
     for case in corpus.cases:
         steps = str(len(traces[case.name].steps)) if case.name in traces else ""
@@ -105,7 +109,7 @@ def _fixing_design(by: FixedBy) -> str:
     return f"`{by.design}`" + "".join(f", `{option(k, v)}`" for k, v in by.settings.items())
 
 
-def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
+def _readme(case: Case, trace: Trace, explanation: Explanation, corpus: str) -> str:
     tracker_text = f" ({', '.join(case.tracker)})" if case.tracker else ""
     because = plain_text(reason_lines(explanation.reason, lines=False))
     sections: list[tuple[str, list[str]]] = [
@@ -113,12 +117,13 @@ def _readme(case: Case, trace: Trace, explanation: Explanation) -> str:
         ("Property", [f"`{case.property_name}`: {_sentences(explanation.promise or trace.promise)}"]),
         ("Steps", list(_steps(trace))),
         ("Minimality", list(_minimality(case, trace, explanation))),
-        ("Reproduce", list(_reproduce(case))),
+        ("Reproduce", list(_reproduce(case, corpus))),
         ("Why checking missed it before", [case.why_missed]),
         ("Why it fails", [case.why_fails, "", *_block(because)]),
         ("What fixed it", list(_fix(case))),
-        ("What the public specifications find", [*PUBLIC.splitlines(), "", case.public]),
     ]
+    if case.public:
+        sections.append(("What the public specifications find", [*PUBLIC.splitlines(), "", case.public]))
     body = "\n".join(f"## {title}\n\n" + "\n".join(lines) + "\n" for title, lines in sections)
     return f"# {case.title}{tracker_text}\n\n{GENERATED}\n\n{body}"
 
@@ -174,8 +179,8 @@ def _minimality(case: Case, trace: Trace, explanation: Explanation) -> Iterator[
         yield f"| T{s.index} | {then} |"
 
 
-def _reproduce(case: Case) -> Iterator[str]:
-    yield from _block(f"{case.command}\ninsync show counterexamples/cases/{case.name}/{TRACE_FILE}", "sh")
+def _reproduce(case: Case, corpus: str) -> Iterator[str]:
+    yield from _block(f"{case.command}\ninsync show {corpus}/{case.name}/{TRACE_FILE}", "sh")
 
 
 def _fix(case: Case) -> Iterator[str]:
@@ -184,6 +189,12 @@ def _fix(case: Case) -> Iterator[str]:
         return
     yield case.fix
     yield ""
+    if case.fixed_by.to_depth:
+        design = f"`{case.fixed_by.design}`"
+        yield f"At the same bounds {design} keeps the property for as many steps. This goes on to its end:"
+        yield ""
+        yield from _block(case.fixed_command, "sh")
+        return
     yield f"At the same bounds `{case.fixed_by.design}` keeps the property:"
     yield ""
     yield from _block(case.fixed_command, "sh")

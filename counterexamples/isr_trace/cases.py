@@ -1,4 +1,4 @@
-"""The corpus of historic bugs: `counterexamples/cases/cases.toml`, one table per case, read with care.
+"""A corpus of historic bugs, such as `counterexamples/cases/cases.toml`: one table per case, read with care.
 
     [[case]]
     name = "hw-truncation-loss"            # the folder
@@ -21,7 +21,8 @@
     bug = "The recovery point is persisted before the flush."
     needs = "a flush point apart from the log"
 
-`fixed_by` and `fix` may be absent where nothing was to be fixed: the loss is what the setting means.
+`fixed_by` and `fix` may be absent where nothing was to be fixed: the loss is what the setting means. `fixed_by` with
+`to_depth = true` says that the fix was explored for as many steps, and not whole. `public` may be absent, too.
 """
 
 from __future__ import annotations
@@ -41,10 +42,14 @@ from isr_trace.trace import TraceError
 
 @attrs.frozen
 class FixedBy:
-    """Where the property holds at the same bounds; `settings` are those that differ from the case's."""
+    """Where the property holds at the same bounds; `settings` are those that differ from the case's.
+
+    `to_depth`: it was explored for as many steps as the case has, and not in every reachable state.
+    """
 
     design: str
     settings: Mapping[str, Value]
+    to_depth: bool = False
 
 
 @attrs.frozen
@@ -133,8 +138,8 @@ def option(name: str, value: Value) -> str:
 
 # reading
 
-_PROSE = ("title", "design", "property", "result", "why_fails", "why_missed", "public")
-_KEYS = {"name", *_PROSE, "tracker", "settings", "without", "fixed_by", "fix", "operator"}
+_PROSE = ("title", "design", "property", "result", "why_fails", "why_missed")
+_KEYS = {"name", *_PROSE, "public", "tracker", "settings", "without", "fixed_by", "fix", "operator"}
 
 
 def load_cases(path: Path) -> Corpus:
@@ -183,7 +188,7 @@ def _case(entry: dict[str, Json]) -> Case:
         why_fails=prose["why_fails"],
         why_missed=prose["why_missed"],
         fix=_prose(entry, "fix", what) if "fix" in entry else "",
-        public=prose["public"],
+        public=_prose(entry, "public", what) if "public" in entry else "",
         operator=_operator(entry, what) if "operator" in entry else None,
     )
 
@@ -198,9 +203,9 @@ def _fixed_by(entry: dict[str, Json], what: str) -> FixedBy | None:
     if "fixed_by" not in entry:
         return None
     fixed = table(entry["fixed_by"], f"fixed_by of {what}")
-    _check_keys(fixed, {"design", "settings"}, f"fixed_by of {what}")
+    _check_keys(fixed, {"design", "settings", "to_depth"}, f"fixed_by of {what}")
     settings = _settings(fixed.get("settings", {}), f"settings of fixed_by of {what}")
-    return FixedBy(_prose(fixed, "design", f"fixed_by of {what}"), settings)
+    return FixedBy(_prose(fixed, "design", f"fixed_by of {what}"), settings, fixed.get("to_depth") is True)
 
 
 def _operator(entry: dict[str, Json], what: str) -> ForOperators:

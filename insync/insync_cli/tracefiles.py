@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 SUFFIX = ".itf.json"
 CORPUS = Path("counterexamples", "cases")
 """The folder of cases, in a checkout."""
+CORPORA = (CORPUS, Path("counterexamples", "quorum_cases"))
+"""The same, and the folder of what was reported of the quorum below the controller."""
 CASE_TRACE = "trace.itf.json"
 _TOP = Path(__file__).resolve().parents[2]
 CHECKOUT = _TOP if (_TOP / CORPUS).is_dir() else Path(__file__).parent / "checkout"
@@ -93,7 +95,8 @@ def corpus(folder: Path) -> Path:
 @cache
 def tickets() -> Mapping[str, tuple[str, ...]]:
     """The cases of the corpus -> where the world knows each from, such as KAFKA-16234."""
-    return {case.name: case.tracker for case in load_cases(CHECKOUT / CORPUS / "cases.toml").cases}
+    files = [CHECKOUT / folder / "cases.toml" for folder in CORPORA]
+    return {case.name: case.tracker for file in files for case in load_cases(file).cases}
 
 
 def cases_of_ticket(word: str) -> list[str]:
@@ -106,7 +109,7 @@ def trace_file(word: str) -> Path:
     path = Path(word)
     if path.exists() or path.name != word or path.suffix:
         return path
-    corpora = [folder for folder in (CORPUS, CHECKOUT / CORPUS) if folder.is_dir()]
+    corpora = [f for folder in CORPORA for f in (folder, CHECKOUT / folder) if f.is_dir()]
 
     def file_of(case: str) -> Path | None:
         return next((file for folder in corpora if (file := folder / case / CASE_TRACE).exists()), None)
