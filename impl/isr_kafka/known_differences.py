@@ -54,6 +54,10 @@ EARLIER_ANSWER: Final = "Q: a follower takes the answer to a fetch of an earlier
 ANY_EPOCH: Final = ("4.0.0",)
 """The driven releases whose followers take answers of an earlier epoch, which is difference Q (KAFKA-18991)."""
 
+ABSENT: Final = "R: a registration that strikes the last who is eligible elects who led last, though that is not there"
+ANY_LAST_LEADER: Final = ("4.0.0", "4.0.1", "4.0.2")
+"""The driven releases that elect a last known leader that may not lead, which is difference R (KAFKA-19522)."""
+
 Values = Mapping[str, object]
 Place = tuple[str, object, object]
 Explain: TypeAlias = Callable[[str, Values, str, Values, Sequence[Place], Sequence[Place] | None], str]
@@ -68,21 +72,26 @@ def explain(
     places: Sequence[Place],
     own: Sequence[Place] | None = None,
     *,
-    any_epoch: bool = False,
+    release: str = "",
 ) -> str:
     """What is known of a difference, in a few words; nothing if nothing is.
 
     `before` is the model's state before the step; `places` have the model's value and Kafka's after it. `own` has them
     after the step that Kafka took in place of a missing one, or that is unexpected: the model's are those to which its
-    action leads, allowed or not. It is None where Kafka took no step. `any_epoch`: of a release in `ANY_EPOCH`.
+    action leads, allowed or not. It is None where Kafka took no step. `release`: one that may have differences of its
+    own (`ANY_EPOCH`, `ANY_LAST_LEADER`).
     """
     if action in OLD_NEWS:
         action = OLD_NEWS[action]
         before = {**before, **{newest: before[old] for old, newest in IMAGE.items()}}
     match kind:
         case "inconsistent state":
-            if any_epoch and action in ANSWERS and _takes_earlier_answer(before, action, parameters, places):
+            earlier = release in ANY_EPOCH and action in ANSWERS
+            if earlier and _takes_earlier_answer(before, action, parameters, places):
                 return EARLIER_ANSWER
+            registers = release in ANY_LAST_LEADER and action == "broker_restarts"
+            if registers and _strikes_and_elects_absent(before, parameters, places):
+                return ABSENT
             return _explain_state(before, action, parameters, places)
         case "missing action":
             return "" if places else _explain_missing(before, action, parameters, own)
@@ -145,7 +154,7 @@ def _explain_unexpected(before: Values, action: str, parameters: Values, own: Se
 
 def explain_in(release: str) -> Explain:
     """The same of one release, which may have differences of its own."""
-    return partial(explain, any_epoch=release in ANY_EPOCH)
+    return partial(explain, release=release)
 
 
 def _takes_earlier_answer(before: Values, action: str, parameters: Values, places: Sequence[Place]) -> bool:
@@ -482,6 +491,18 @@ def _strikes_and_elects_unclean(before: Values, parameters: Values, places: Sequ
     """The same election in a registration that strikes whoever was left."""
     unclean = before.get("unclean_enabled") and before["controller_leader"] is None
     return bool(unclean) and _one_leads(before, _others(before, parameters) - _eligible(before), places)
+
+
+def _strikes_and_elects_absent(before: Values, parameters: Values, places: Sequence[Place]) -> bool:
+    """PartitionChangeBuilder.canElectLastKnownLeader, which in 4.0 is true whatever `isAcceptableLeader` says.
+
+    So who led last leads with the record that strikes the last of ISR and ELR, also where it may not. Where it may,
+    all releases elect it then (difference E).
+    """
+    leader, last, r = before["controller_leader"], before["last_known_leader"], cast("str", parameters["r"])
+    eligible = _names(before["controller_isr"]) | _names(before["controller_elr"])
+    absent = {cast("str", last)} & (_away(before) | {r}) & _names(before["replicas"])
+    return leader is None and eligible == {r} and _one_leads(before, absent, places)
 
 
 def _one_leads(before: Values, candidates: set[str], places: Sequence[Place], led_by: str | None = None) -> bool:

@@ -678,6 +678,67 @@ def test_whatever_else_becomes_of_an_earlier_answer_is_a_finding(
     assert not explain_in("4.0.0")(kind, before, action, given, places, None)
 
 
+STRUCK: dict[str, object] = {
+    "controller_leader": None,
+    "controller_isr": NOTHING,
+    "controller_elr": ["r1"],
+    "last_known_leader": "r1",
+    "controller_epoch": 1,
+    "controller_partition_epoch": 2,
+    "fenced": ["r1"],
+    "replicas": ["r1", "r2"],
+}
+LEADS_ABSENT: list[Place] = [
+    ("controller_leader", None, "r1"),
+    ("controller_epoch", 1, 2),
+    ("controller_isr", NOTHING, ["r1"]),
+    ("last_known_leader", "r1", None),
+]
+
+
+@pytest.mark.parametrize(
+    ("release", "known"), [("4.0.0", "R"), ("4.0.1", "R"), ("4.0.2", "R"), ("4.1.0", ""), ("", "")]
+)
+@pytest.mark.parametrize("who", [{}, {"controller_isr": ["r1"], "controller_elr": NOTHING}])
+def test_a_last_known_leader_that_is_elected_while_it_registers_is_difference_r_of_4_0(
+    who: dict[str, object], release: str, known: str
+) -> None:
+    explained = explain_in(release)(KIND, STRUCK | who, "broker_restarts", {"r": "r1"}, LEADS_ABSENT, None)
+    assert explained[:1] == known
+
+
+@pytest.mark.parametrize("fenced", [["r1", "r2"], ["r1"]])
+def test_only_who_may_not_lead_is_elected_so_by_difference_r(fenced: list[str]) -> None:
+    places = [(place, model, "r2" if kafka == "r1" else kafka) for place, model, kafka in LEADS_ABSENT]
+    places[2:] = [("controller_isr", NOTHING, ["r2"]), ("last_known_leader", "r2", None)]
+    state = STRUCK | {"last_known_leader": "r2", "fenced": fenced}
+    explained = explain_in("4.0.2")(KIND, state, "broker_restarts", {"r": "r1"}, places, None)
+    assert explained.startswith("R:") == ("r2" in fenced)
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "before", "places"),
+    [
+        ("missing action", "broker_restarts", STRUCK, LEADS_ABSENT),
+        (KIND, "controller_fences_outsider", STRUCK, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK | {"controller_leader": "r2"}, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK | {"controller_elr": ["r1", "r2"]}, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK | {"controller_elr": NOTHING}, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK | {"last_known_leader": None}, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK | {"last_known_leader": "r2"}, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK | {"replicas": ["r2"]}, LEADS_ABSENT),
+        (KIND, "broker_restarts", STRUCK, LEADS_ABSENT[1:]),
+        (KIND, "broker_restarts", STRUCK, [*LEADS_ABSENT[:1], ("controller_epoch", 1, 3), *LEADS_ABSENT[2:]]),
+        (KIND, "broker_restarts", STRUCK, [*LEADS_ABSENT, ("fenced", ["r1"], NOTHING)]),
+        (KIND, "broker_restarts", STRUCK, [*LEADS_ABSENT, ("log[r1]", [0], NOTHING)]),
+    ],
+)
+def test_whatever_else_becomes_of_such_a_registration_is_a_finding(
+    kind: str, action: str, before: dict[str, object], places: list[Place]
+) -> None:
+    assert not explain_in("4.0.2")(kind, before, action, {"r": "r1"}, places, None)
+
+
 def test_what_all_releases_have_the_one_with_a_difference_of_its_own_has_too() -> None:
     other = BEFORE | {
         "leader": {"r1": "r1", "r2": "r1"},
