@@ -87,9 +87,9 @@ def test_kafka_4_0_elects_a_last_known_leader_that_is_fenced() -> None:
     assert difference.action == "broker_restarts"
     assert ("controller_leader", None, "r1") in difference.places
     assert "fenced" not in {place for place, _, _ in difference.places}  # it still is, and leads
-    known = conform(
-        instance, driven(Kafka("4.0.1")).command(), limits, explain=Kafka("4.0.1").explain(), patience=120.0
-    )
+    explain = Kafka("4.0.1").explain()
+    assert explain is not None
+    known = conform(instance, driven(Kafka("4.0.1")).command(), limits, explain=explain, patience=120.0)
     assert [why[0] for why in known.known_differences] == ["R"]
 
 

@@ -678,7 +678,7 @@ def test_whatever_else_becomes_of_an_earlier_answer_is_a_finding(
     assert not explain_in("4.0.0")(kind, before, action, given, places, None)
 
 
-STRUCK: dict[str, object] = {
+REGISTERS: dict[str, object] = {
     "controller_leader": None,
     "controller_isr": NOTHING,
     "controller_elr": ["r1"],
@@ -703,7 +703,7 @@ LEADS_ABSENT: list[Place] = [
 def test_a_last_known_leader_that_is_elected_while_it_registers_is_difference_r_of_4_0(
     who: dict[str, object], release: str, known: str
 ) -> None:
-    explained = explain_in(release)(KIND, STRUCK | who, "broker_restarts", {"r": "r1"}, LEADS_ABSENT, None)
+    explained = explain_in(release)(KIND, REGISTERS | who, "broker_restarts", {"r": "r1"}, LEADS_ABSENT, None)
     assert explained[:1] == known
 
 
@@ -711,7 +711,7 @@ def test_a_last_known_leader_that_is_elected_while_it_registers_is_difference_r_
 def test_only_who_may_not_lead_is_elected_so_by_difference_r(fenced: list[str]) -> None:
     places = [(place, model, "r2" if kafka == "r1" else kafka) for place, model, kafka in LEADS_ABSENT]
     places[2:] = [("controller_isr", NOTHING, ["r2"]), ("last_known_leader", "r2", None)]
-    state = STRUCK | {"last_known_leader": "r2", "fenced": fenced}
+    state = REGISTERS | {"last_known_leader": "r2", "fenced": fenced}
     explained = explain_in("4.0.2")(KIND, state, "broker_restarts", {"r": "r1"}, places, None)
     assert explained.startswith("R:") == ("r2" in fenced)
 
@@ -719,18 +719,18 @@ def test_only_who_may_not_lead_is_elected_so_by_difference_r(fenced: list[str]) 
 @pytest.mark.parametrize(
     ("kind", "action", "before", "places"),
     [
-        ("missing action", "broker_restarts", STRUCK, LEADS_ABSENT),
-        (KIND, "controller_fences_outsider", STRUCK, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK | {"controller_leader": "r2"}, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK | {"controller_elr": ["r1", "r2"]}, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK | {"controller_elr": NOTHING}, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK | {"last_known_leader": None}, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK | {"last_known_leader": "r2"}, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK | {"replicas": ["r2"]}, LEADS_ABSENT),
-        (KIND, "broker_restarts", STRUCK, LEADS_ABSENT[1:]),
-        (KIND, "broker_restarts", STRUCK, [*LEADS_ABSENT[:1], ("controller_epoch", 1, 3), *LEADS_ABSENT[2:]]),
-        (KIND, "broker_restarts", STRUCK, [*LEADS_ABSENT, ("fenced", ["r1"], NOTHING)]),
-        (KIND, "broker_restarts", STRUCK, [*LEADS_ABSENT, ("log[r1]", [0], NOTHING)]),
+        ("missing action", "broker_restarts", REGISTERS, LEADS_ABSENT),
+        (KIND, "controller_fences_outsider", REGISTERS, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS | {"controller_leader": "r2"}, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS | {"controller_elr": ["r1", "r2"]}, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS | {"controller_elr": NOTHING}, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS | {"last_known_leader": None}, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS | {"last_known_leader": "r2"}, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS | {"replicas": ["r2"]}, LEADS_ABSENT),
+        (KIND, "broker_restarts", REGISTERS, LEADS_ABSENT[1:]),
+        (KIND, "broker_restarts", REGISTERS, [*LEADS_ABSENT[:1], ("controller_epoch", 1, 3), *LEADS_ABSENT[2:]]),
+        (KIND, "broker_restarts", REGISTERS, [*LEADS_ABSENT, ("fenced", ["r1"], NOTHING)]),
+        (KIND, "broker_restarts", REGISTERS, [*LEADS_ABSENT, ("log[r1]", [0], NOTHING)]),
     ],
 )
 def test_whatever_else_becomes_of_such_a_registration_is_a_finding(

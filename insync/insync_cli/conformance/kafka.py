@@ -37,7 +37,9 @@ class Options:
         choices=("versions", "fetch", "stories", "rows"),
     )
     release: str | None = optional_argument(
-        "RELEASE", "which one; fetch: the newest if none is named, stories and rows: all", str
+        "RELEASE",
+        "which one; fetch: the newest if none is named, stories and rows: all; rows of others stay as they are written",
+        str,
     )
     corpus: Path = option("DIR", "stories: the folder of cases", Path, tracefiles.CORPUS)
     part: str = choice(("kafka", "kafka-raft"), "rows: of which part of Kafka", "kafka")
@@ -139,7 +141,9 @@ def drive_rows(invocation: Options) -> int:
     runs = [(row, kafka_rows.drive(row)) for row in chosen]
     if invocation.write is not None:
         marks = (kafka_rows.BEGIN, kafka_rows.END)
-        terminal.write_text(invocation.write, written_into(invocation.write, kafka_rows.page(runs), marks))
+        before = invocation.write.read_text(encoding="utf-8").partition(marks[0])[2].partition(marks[1])[0]
+        tables = kafka_rows.page(rows_of_part, runs, before)
+        terminal.write_text(invocation.write, written_into(invocation.write, tables, marks))
     rows = [kafka_rows.cells(row, result) for row, result in runs]
     differing = [row.options for row, result in runs if not result.conforms]
     report = {

@@ -6,7 +6,7 @@ A row whose setting switches an action on must take that action. Otherwise it wo
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -144,22 +144,35 @@ def of(n: int, total: int | None) -> str:
     return f"{n:,}" if total is None else f"{n:,} of {total:,}"
 
 
-def untaken_lines(runs: Sequence[tuple[Row, ConformanceResult]]) -> str:
-    """Which actions the model has with the settings of a row, and the row does not take."""
-    rows: dict[tuple[str, ...], list[str]] = {}
-    for row, result in runs:
-        instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
-        untaken = tuple(a.name for a in instance.actions if not result.actions[a.name])
-        rows.setdefault(untaken, []).append(f"`{row.options}`")
+def untaken(result: ConformanceResult) -> str:
+    """Which actions the model has with the settings of a run, and the run does not take."""
+    instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
+    return ", ".join(f"`{a.name}`" for a in instance.actions if not result.actions[a.name]) or "none"
+
+
+def untaken_lines(untaken_by_options: Mapping[str, str]) -> str:
+    """The same of all rows, those in one line that take the same."""
+    rows: dict[str, list[str]] = {}
+    for of_row, names in untaken_by_options.items():
+        rows.setdefault(names, []).append(of_row)
     lines = ["| options | not taken |", "|---|---|"]
-    for untaken, of_rows in rows.items():
-        named = ", ".join(f"`{name}`" for name in untaken) or "none"
-        lines.append(f"| {'<br>'.join(dict.fromkeys(of_rows))} | {named} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"| {'<br>'.join(of_rows)} | {names} |" for names, of_rows in rows.items())])
 
 
-def page(runs: Sequence[tuple[Row, ConformanceResult]]) -> str:
-    """Both tables as Markdown."""
-    lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    lines += [f"| {' | '.join(cells(row, result))} |" for row, result in runs]
-    return "\n".join(lines) + "\n\n" + untaken_lines(runs)
+def page(rows: Sequence[Row], runs: Sequence[tuple[Row, ConformanceResult]], before: str = "") -> str:
+    """Both tables as Markdown. A row that was not driven stays as it is in `before`, the tables until now."""
+    driven_before, _, untaken_before = before.strip().partition("\n\n")
+    lines = {cells_before[:2]: cells_before for cells_before in _body(driven_before)}
+    lines |= {(row.release, f"`{row.options}`"): cells(row, result) for row, result in runs}
+    left_out = {name: names for of_rows, names in _body(untaken_before) for name in of_rows.split("<br>")}
+    left_out |= {f"`{row.options}`": untaken(result) for row, result in runs}
+    kept = [lines[key] for row in rows if (key := (row.release, f"`{row.options}`")) in lines]
+    head = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+    driven = "\n".join([*head, *(f"| {' | '.join(line)} |" for line in kept)])
+    options_kept = dict.fromkeys(line[1] for line in kept)
+    return f"{driven}\n\n{untaken_lines({name: left_out[name] for name in options_kept})}"
+
+
+def _body(table: str) -> list[tuple[str, ...]]:
+    """The cells of a table in Markdown, without its head."""
+    return [tuple(line.strip("| ").split(" | ")) for line in table.splitlines()[2:]]
