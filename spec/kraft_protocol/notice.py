@@ -28,7 +28,7 @@ MISTAKES = (
     Mistake("kraft-votes-again", "one-vote-per-epoch", 8, {"epochs": 1}, "kraft"),
     Mistake("kraft-vote-not-flushed", "one-leader-per-epoch", 12, {**THREE, "restarts": 1}, "kraft"),
     Mistake("kraft-any-fetch", "logs-match", 14, {**THREE, "epochs": 2}, "kraft"),
-    Mistake("kraft-unknown-watermark", "watermark-only-grows", 19, {**THREE, "epochs": 2}, "kraft"),
+    Mistake("kraft-unknown-watermark", "watermark-only-grows", 17, {**THREE, "epochs": 2}, "kraft"),
     Mistake("kraft-longer-log", "leaders-complete", 22, {**THREE, "epochs": 3, "log": 3}, "kraft", is_shortest=False),
     Mistake("kraft-commits-any-epoch", "leaders-complete", 27, {**THREE, "epochs": 4}, "kraft", is_shortest=False),
     Mistake("kafka-12619", "leaders-complete", 26, {**THREE, "epochs": 4}, "kraft"),
