@@ -144,7 +144,7 @@ def of(n: int, total: int | None) -> str:
     return f"{n:,}" if total is None else f"{n:,} of {total:,}"
 
 
-def untaken(result: ConformanceResult) -> str:
+def idle_actions(result: ConformanceResult) -> str:
     """Which actions the model has with the settings of a run, and the run does not take."""
     instance = registry.instance_of(registry.design_named(result.design), dict(result.constants))
     return ", ".join(f"`{a.name}`" for a in instance.actions if not result.actions[a.name]) or "none"
@@ -165,7 +165,7 @@ def page(rows: Sequence[Row], runs: Sequence[tuple[Row, ConformanceResult]], bef
     lines = {cells_before[:2]: cells_before for cells_before in _body(driven_before)}
     lines |= {(row.release, f"`{row.options}`"): cells(row, result) for row, result in runs}
     left_out = {name: names for of_rows, names in _body(untaken_before) for name in of_rows.split("<br>")}
-    left_out |= {f"`{row.options}`": untaken(result) for row, result in runs}
+    left_out |= {f"`{row.options}`": idle_actions(result) for row, result in runs}
     kept = [lines[key] for row in rows if (key := (row.release, f"`{row.options}`")) in lines]
     head = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
     driven = "\n".join([*head, *(f"| {' | '.join(line)} |" for line in kept)])
