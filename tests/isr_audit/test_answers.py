@@ -361,9 +361,11 @@ def test_a_bug_that_came_and_went_is_one_of_its_releases(version: str, has: bool
     assert bug.applies(Running(release_of(version), "kip-497")) is has
 
 
-CASES = {c["name"]: c for c in tomllib.loads((TOP / "counterexamples/cases/cases.toml").read_text("utf-8"))["case"]}
+CORPORA = [TOP / "counterexamples" / folder / "cases.toml" for folder in ("cases", "quorum_cases")]
+QUORUM_CASES = {c["name"] for c in tomllib.loads(CORPORA[1].read_text("utf-8"))["case"]}
+CASES = {c["name"]: c for file in CORPORA for c in tomllib.loads(file.read_text("utf-8"))["case"]}
 RELEASED = tuple(dict.fromkeys((TODAY, *dict(KRAFT).values(), *dict(ZOOKEEPER).values())))
-REASONS = ("a setting: ", "another way of ", "no release ", "nothing acknowledged is lost")
+REASONS = ("a setting: ", "another way of ", "no release ", "nothing acknowledged is lost", "of the quorum ")
 
 
 def test_every_bug_is_one_of_the_corpus_or_of_those_found_here() -> None:
@@ -389,6 +391,7 @@ def test_every_case_that_loses_in_a_released_version_is_in_the_list() -> None:
     for name, why in reasons.items():
         case = CASES[name]
         assert why.startswith(REASONS), name
+        assert why.startswith("of the quorum ") == (name in QUORUM_CASES), name
         if why.startswith("no release "):
             assert case["design"] not in RELEASED, f"{name} is of a released design"
         if why.startswith("nothing acknowledged"):
