@@ -499,9 +499,9 @@ def _strikes_and_elects_absent(before: Values, parameters: Values, places: Seque
     So who led last leads with the record that strikes the last of ISR and ELR, also where it may not. Where it may,
     all releases elect it then (difference E).
     """
-    leader, last, r = before["controller_leader"], before["last_known_leader"], cast("str", parameters["r"])
-    eligible = _names(before["controller_isr"]) | _names(before["controller_elr"])
-    absent = {cast("str", last)} & (_away(before) | {r}) & _names(before["replicas"])
+    leader, last, r = before["controller_leader"], before.get("last_known_leader"), cast("str", parameters["r"])
+    eligible = _names(before["controller_isr"]) | _names(before.get("controller_elr", ()))
+    absent = {cast("str", last)} & (_away(before) | {r}) & _names(before.get("replicas", [last]))
     return leader is None and eligible == {r} and _one_leads(before, absent, places)
 
 

@@ -707,6 +707,14 @@ def test_a_last_known_leader_that_is_elected_while_it_registers_is_difference_r_
     assert explained[:1] == known
 
 
+def test_difference_r_is_asked_of_designs_with_fewer_variables() -> None:
+    fixed = {name: value for name, value in REGISTERS.items() if name != "replicas"}
+    assert explain_in("4.0.2")(KIND, fixed, "broker_restarts", {"r": "r1"}, LEADS_ABSENT, None).startswith("R:")
+    without = {"controller_leader": None, "controller_isr": ["r1"], "fenced": ["r1"], "controller_epoch": 1}
+    without |= {"controller_partition_epoch": 2}
+    assert not explain_in("4.0.2")(KIND, without, "broker_restarts", {"r": "r1"}, LEADS_ABSENT, None)
+
+
 @pytest.mark.parametrize("fenced", [["r1", "r2"], ["r1"]])
 def test_only_who_may_not_lead_is_elected_so_by_difference_r(fenced: list[str]) -> None:
     places = [(place, model, "r2" if kafka == "r1" else kafka) for place, model, kafka in LEADS_ABSENT]
