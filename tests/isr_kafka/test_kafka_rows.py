@@ -9,11 +9,11 @@ import pytest
 
 from insync_cli import options, registry
 from insync_cli.conformance.conform import USAGE, Options
-from insync_cli.conformance.kafka_rows import BEGIN, END, ROWS, Row, cells, drive
+from insync_cli.conformance.kafka_rows import BEGIN, END, ROWS, WALKS, Row, cells, drive, page
 from insync_cli.exits import InputError
 from isr_conform.switches import switched_actions
 from isr_kafka.mistakes import MISTAKES
-from isr_kafka.system import Kafka
+from isr_kafka.system import DRIVEN_RELEASES, Kafka
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka-classes.md").read_text(encoding="utf-8")
 
@@ -41,6 +41,31 @@ def test_a_row_takes_what_its_settings_switch_on(row: Row) -> None:
 
 def test_the_rows_have_an_unclean_election() -> None:
     assert any("--unclean on" in row.options for row in ROWS)
+
+
+OPERATIONS = (
+    *("controller_sets_minimum", "broker_learns_minimum", "controller_starts_reassignment"),
+    *("controller_reassigns_at_once", "controller_cancels_reassignment", "controller_accepts_and_completes"),
+    *("replica_is_deleted", "disk_is_replaced"),
+    *("controller_refuses_later_copy", "leader_hears_known_version", "leader_loads_snapshot"),
+)
+
+
+@pytest.mark.parametrize("release", DRIVEN_RELEASES)
+def test_a_row_of_each_release_takes_what_people_do(release: str) -> None:
+    (row,) = (row for row in ROWS if row.release == release and row.options.endswith(WALKS))
+    (left_out,) = [cell[1] for cell in table_rows(TABLES[1])[2:] if f"`{row.options}`" in cell[0].split("<br>")]
+    world = options.read_options(Options, USAGE, ["--sut", f"kafka={release}", *row.options.split()]).world
+    names = {action.name for action in registry.instance_of(world.design, world.constants).actions}
+    assert set(OPERATIONS) <= names
+    assert not [name for name in (*OPERATIONS, "controller_learns_directory") if f"`{name}`" in left_out]
+
+
+def test_rows_that_are_not_driven_stay_as_the_page_has_them() -> None:
+    tables = "\n\n".join(TABLES)
+    assert page(ROWS, [], tables) == tables
+    driven, _ = page(ROWS[1:], [], tables).split("\n\n")
+    assert [row[:2] for row in table_rows(driven)[2:]] == [[r.release, f"`{r.options}`"] for r in ROWS[1:]]
 
 
 def test_the_page_tells_of_each_mistake() -> None:

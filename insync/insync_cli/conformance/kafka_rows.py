@@ -38,6 +38,18 @@ AT_WORK: Final = "--replicas 2 --sessions-lost 0 --epochs 1 --isr-changes 2 --lo
 AT_WORK_LONGER: Final = AT_WORK.replace("--isr-changes 2", "--isr-changes 3")
 LOSING_SESSIONS: Final = AT_WORK_LONGER.replace("--sessions-lost 0", "--sessions-lost 1")
 SOME: Final = "--edges 100 --seed 1"
+RELEASES_BY_DESIGN: Final = {
+    "kafka-4.4": ("4.4.0", "4.3.1", "4.3.0"),
+    "kafka-4.2": ("4.2.2", "4.2.1", "4.2.0", "4.1.2", "4.1.1", "4.1.0"),
+    "kafka-4.0": ("4.0.2", "4.0.1", "4.0.0"),
+}
+"""The releases along the design of each as it is released."""
+WALKS: Final = (
+    "--replicas 2 --log 1 --records 1 --sessions-lost 0 --epochs 1 --isr-changes 3 --crashes 1 "
+    "--reassignments 2 --minimum-changes 1 --disks-replaced 1 --late-news 1 --copies 1 --snapshots-loaded 1 "
+    "--sample 70 --longest 40 --seed 2"
+)
+"""Walks that take each action of people, of late news, of copies and of snapshots."""
 ROWS: Final = (
     Row("4.4.0", "--replicas 2"),
     Row("4.3.1", "--replicas 2"),
@@ -60,6 +72,7 @@ ROWS: Final = (
     Row("4.4.0", f"kafka-4.4 {AT_WORK_LONGER} --reassignments 0 --min-insync 1 --late-news 1"),
     Row("4.4.0", f"kafka-4.4 {LOSING_SESSIONS} --reassignments 0 --min-insync 1 --copies 1 {SOME}"),
     Row("4.4.0", f"kafka-4.4 {AT_WORK_LONGER} --reassignments 0 --min-insync 1 --snapshots-loaded 1"),
+    *(Row(release, f"{design} {WALKS}") for design, releases in RELEASES_BY_DESIGN.items() for release in releases),
 )
 WITH_VOTERS: Final = "--voters 2"
 JOINING: Final = ("leader_adds_voter", "node_is_formatted_without_voters")
