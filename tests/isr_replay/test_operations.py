@@ -121,6 +121,18 @@ def forgets_whom_to_remove(old: PartitionMetadata, target: tuple[BrokerId, ...])
 original_towards = isr_broker.core.reassignments._towards  # pyright: ignore[reportPrivateUsage]
 
 
+def adds_whom_an_earlier_target_added(old: PartitionMetadata, target: tuple[BrokerId, ...]) -> PartitionMetadata:
+    """So to cancel leads back to the replicas before the first target, and who is added and removed is awaited."""
+    new = original_towards(old, target)
+    return attrs.evolve(new, adding_replicas=tuple(sorted({*new.adding_replicas, *old.adding_replicas})))
+
+
+def adds_who_is_no_replica_now(old: PartitionMetadata, target: tuple[BrokerId, ...]) -> PartitionMetadata:
+    """Kafka's rule, with both fields written."""
+    new = original_towards(old, target)
+    return attrs.evolve(new, adding_replicas=tuple(sorted(set(target) - set(old.replicas))))
+
+
 def keeps_leader_epoch(
     old: PartitionMetadata, new: PartitionMetadata, brokers: Brokers, design: Design
 ) -> PartitionMetadata:
@@ -216,6 +228,32 @@ def test_an_unclean_election_that_is_not_held_is_missing(monkeypatch: pytest.Mon
     monkeypatch.setattr(isr_broker.core.elections, "elects_unclean", elects_nobody)
     done = replay(bounds(ELECTED_UNCLEAN), design=MENDED)
     assert {(m.kind, m.action) for m in done.mismatches} == {(Kind.MISSING, "controller_elects_unclean_since_switched")}
+
+
+REPLACED: Final = {"replicas": 3, "reassignments": 2}
+SOON: Final = 2_000
+"""So many states of the cores have targets of three brokers in place of others."""
+
+
+def test_a_target_in_place_of_another_is_that_of_the_model_in_the_first_states() -> None:
+    done = replay(bounds(REPLACED), design=MENDED, max_states=SOON)
+    assert done.mismatches == ()
+
+
+@pytest.mark.parametrize("bug", [adds_whom_an_earlier_target_added, adds_who_is_no_replica_now])
+def test_another_choice_of_whom_a_replaced_target_adds_differs_there(
+    monkeypatch: pytest.MonkeyPatch, bug: Callable[..., object]
+) -> None:
+    """The control is the test before."""
+    monkeypatch.setattr(isr_broker.core.reassignments, "_towards", bug)
+    done = replay(bounds(REPLACED), design=MENDED, max_states=SOON)
+    assert {m.action for m in done.mismatches} & {"controller_starts_reassignment", "controller_reassigns_at_once"}
+
+
+@pytest.mark.slow
+def test_targets_in_place_of_others_take_every_edge_where_all_members_may_be_added() -> None:
+    done = assert_every_edge({**CANCELLED, "unclean": True, "sessions_lost": 1, "epochs": 2, "isr_changes": 4})
+    assert done.edges > 1_900_000
 
 
 BUGS: Final[Sequence[tuple[Design, Mapping[str, Value], str]]] = [

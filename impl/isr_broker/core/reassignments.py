@@ -51,18 +51,13 @@ def original_replicas(partition: PartitionMetadata) -> tuple[BrokerId, ...]:
 def _towards(old: PartitionMetadata, target: tuple[BrokerId, ...]) -> PartitionMetadata:
     """The partition on its way to other replicas, also in place of those to which it was on its way.
 
-    Added is who was no replica before all this, and removed who is not to be one. So a broker is both that an earlier
-    target added and this one does not have. Kafka keeps who was added, or removed, where this target adds, or removes,
-    nobody itself: the reassignment then never ends, or removes who is in the target (docs/reports.md).
+    Added is who of the target was no replica before all this, and removed who is not to be one: also a broker that an
+    earlier target added. Kafka keeps who was added, or removed, where this target adds, or removes, nobody itself: the
+    reassignment then never ends, or removes who is in the target (docs/reports.md).
     """
-    replicas = (*target, *sorted(set(old.replicas) - set(target)))
-    origin = original_replicas(old)
-    return attrs.evolve(
-        old,
-        replicas=replicas,
-        adding_replicas=tuple(sorted(set(replicas) - set(origin))),
-        removing_replicas=tuple(sorted(set(replicas) - set(target))),
-    )
+    leaves = tuple(sorted(set(old.replicas) - set(target)))
+    joins = tuple(sorted(set(target) - set(original_replicas(old))))
+    return attrs.evolve(old, replicas=(*target, *leaves), adding_replicas=joins, removing_replicas=leaves)
 
 
 def _without_removed(
@@ -76,8 +71,7 @@ def _without_removed(
     """
     target, origin = target_replicas(partition), original_replicas(partition)
     remaining_isr = isr - set(partition.removing_replicas)
-    added = set(partition.adding_replicas) - set(partition.removing_replicas)
-    if not is_under_way(partition) or not remaining_isr or not added <= remaining_isr:
+    if not is_under_way(partition) or not remaining_isr or not remaining_isr >= set(partition.adding_replicas):
         return None
     if len(target) < len(origin) and not remaining_isr >= set(target):
         return None
