@@ -262,7 +262,7 @@ def _complaint(errors: str) -> str:
 
 @attrs.define
 class StoryReproduction(ABC):
-    """A run of our Java. Its lines come as it prints them; then `outcome` is there."""
+    """A run of a story. Its lines come as it prints them; then `outcome` is there."""
 
     outcome: Outcome | None = attrs.field(default=None, init=False)
 

@@ -35,7 +35,7 @@ from isr_cluster.admin import Admin, RequestRefused, error_name
 from isr_cluster.ports import HOST, free_ports, in_use
 from isr_cluster.processes import Mishap, System, python_module
 from isr_found import VERDICT, Outcome, StoryReproduction, StoryRun
-from isr_kafka.node import NodeFiles, new_id, node_files
+from isr_kafka.node import NodeFiles, initial_controllers, new_id, node_files
 
 DESCRIBE_QUORUM: Final = 55
 FETCH_SNAPSHOT: Final = 59
@@ -112,7 +112,7 @@ class Controllers(System):
         }
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
         if not self.data(broker).exists():
-            initial = ",".join(f"{node}@{HOST}:{port}:{self.directories[node]}" for node, port in self.ports.items())
+            initial = initial_controllers({node: (HOST, port) for node, port in self.ports.items()}, self.directories)
             voters = ["--no-initial-controllers"] if broker in self.joins else ["--initial-controllers", initial]
             self.files.format(path, self.cluster, *voters)
         return self.files.command(path, [LOGS_OF_REQUESTS])

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from isr_trace.cases import Case, Corpus, FixedBy, option
+from isr_trace.cases import CASES, Case, Corpus, FixedBy, option
 from isr_trace.diff import changes
 from isr_trace.explain import Explanation, explain, reason_lines
 from isr_trace.itf import itf_text, write_text
@@ -21,12 +21,10 @@ from isr_trace.show import minimality, narration, plain_text
 from isr_trace.trace import Trace, TraceError
 
 TRACE_FILE = "trace.itf.json"
-CASES = "counterexamples/cases"
-"""The corpus of a partition's bugs."""
 GENERATED = "<!-- generated from cases.toml and the model; do not edit -->"
 
 INTRODUCTION = """\
-Every folder tells the shortest behaviour that breaks a promise, step by step. It is a bug that Kafka had, a rule
+Every folder tells the shortest behaviour that breaks a promise, step by step. It is a bug of Kafka's, a rule
 without which it would have one, or a loss that a setting means.
 
 Each is found by the command in its README, on the design named here. With the same bounds it is not found on the

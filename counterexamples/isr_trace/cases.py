@@ -39,6 +39,9 @@ from isr_lang import Value
 from isr_trace.codec import Json, items, table, word
 from isr_trace.trace import TraceError
 
+CASES = "counterexamples/cases"
+"""The corpus of a partition's bugs, in a checkout."""
+
 
 @attrs.frozen
 class FixedBy:

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -161,6 +161,11 @@ def node_files(
         if not jar.is_file():
             _pack(ours, jar)
     return NodeFiles(release=release, folder=folder, program=program, path=classpath(jar, kafka_jars), noting=noting)
+
+
+def initial_controllers(addresses: Mapping[int, tuple[str, int]], directories: Mapping[int, str]) -> str:
+    """Voters as `kafka-storage format --initial-controllers` takes them, each with its directory id (KIP-853)."""
+    return ",".join(f"{node}@{host}:{port}:{directories[node]}" for node, (host, port) in addresses.items())
 
 
 def new_id() -> str:

@@ -18,7 +18,7 @@ from insync_cli.exits import InputError, UsageError, did_you_mean
 from insync_cli.terminal import make_folder
 from isr_check.engine import Finding
 from isr_check.reference import Evaluator
-from isr_trace.cases import load_cases
+from isr_trace.cases import CASES, load_cases
 from isr_trace.diff import changes
 from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from isr_lang import Instance, Value
 
 SUFFIX = ".itf.json"
-CORPUS = Path("counterexamples", "cases")
+CORPUS = Path(CASES)
 """The folder of cases, in a checkout."""
 CORPORA = (CORPUS, Path("counterexamples", "quorum_cases"))
 """The same, and the folder of what was reported of the quorum below the controller."""

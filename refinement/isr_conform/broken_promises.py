@@ -55,8 +55,12 @@ class PromiseWatch:
         self, promises: Sequence[Property], old: State, new: State | None, step: int, step_text: str
     ) -> Iterator[BrokenPromise]:
         for p in promises:
-            states = (old, new) if p.kind == "step" else (old if new is None else new,)
-            if self._evaluator.holds(p, *states):
+            is_kept = (
+                self._evaluator.holds(p, old, new)
+                if p.kind == "step"
+                else self._evaluator.holds(p, old if new is None else new)
+            )
+            if is_kept:
                 continue
             self._remaining_promises.remove(p)
             read = reads(p.condition, self._instance)

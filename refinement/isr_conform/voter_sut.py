@@ -114,12 +114,12 @@ class Quorum:
 
     voters: dict[VoterId, Voter | None]
     disks: dict[VoterId, Disk]
-    requests: dict[Pair, RequestArrived] = attrs.field(factory=dict)
-    answers: dict[Pair, ResponseArrived] = attrs.field(factory=dict)
+    requests: dict[Pair, RequestArrived] = attrs.field(factory=dict[Pair, RequestArrived])
+    answers: dict[Pair, ResponseArrived] = attrs.field(factory=dict[Pair, ResponseArrived])
     writes: int = 0
     restarts: int = 0
     lost_disks: int = 0
-    leaders: dict[int, frozenset[VoterId]] = attrs.field(factory=dict)
+    leaders: dict[int, frozenset[VoterId]] = attrs.field(factory=dict[int, frozenset[VoterId]])
     committed: tuple[int, ...] = ()
     failure: Failure | None = None
 
@@ -375,9 +375,9 @@ def start(world: Quorum, r: VoterId, other: VoterId) -> None:
     world.start_process(r)
 
 
-def fail_at(message: Callable[[Quorum, VoterId, VoterId], VoterInput], world: Quorum, r: VoterId, q: VoterId) -> None:
+def fail_at(world: Quorum, r: VoterId, message: VoterInput) -> None:
     """A message names an impossible leader, and the process ends."""
-    world.tell(r, message(world, r, q))
+    world.tell(r, message)
     if world.failure is not Failure.IMPOSSIBLE_LEADER:
         raise Refused("its process goes on")
     world.end_process(r)
@@ -385,12 +385,12 @@ def fail_at(message: Callable[[Quorum, VoterId, VoterId], VoterInput], world: Qu
 
 def fail_at_answer(world: Quorum, r: VoterId, q: VoterId) -> None:
     """An answer names it."""
-    fail_at(lambda world, r, q: answer_at(world, r, q, [k for kinds in ANSWERS.values() for k in kinds]), world, r, q)
+    fail_at(world, r, answer_at(world, r, q, [k for kinds in ANSWERS.values() for k in kinds]))
 
 
 def fail_at_request(world: Quorum, r: VoterId, leader: VoterId) -> None:
     """A Begin- or EndQuorumEpoch names it."""
-    fail_at(lambda world, r, q: request_at(world, r, q, ("begin", "end")), world, r, leader)
+    fail_at(world, r, request_at(world, r, leader, ("begin", "end")))
 
 
 FURTHER: Final[dict[str, Callable[[Quorum, VoterId, VoterId], None]]] = {
@@ -423,8 +423,8 @@ def of_voters(world: Quorum) -> dict[str, object]:
         return of_alive(lambda v: names(value(v.part)) if isinstance(v.part, Nominee) else [], [])
 
     def ends(voter: Voter) -> dict[str, object]:
-        known = voter.part.ends if isinstance(voter.part, QuorumLeader) else {}
-        return {voter_name(q): known.get(q) for q in world.voters}
+        part = voter.part
+        return {voter_name(q): part.ends.get(q) if isinstance(part, QuorumLeader) else None for q in world.voters}
 
     has_fetched = [r for r, v in alive.items() if isinstance(v.part, QuorumFollower) and v.part.has_fetched]
     return {

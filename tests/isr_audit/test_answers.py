@@ -15,6 +15,7 @@ import pytest
 from insync_cli import options
 from insync_cli.proof import prove
 from insync_cli.proof.question import question as proof_question
+from insync_cli.tracefiles import CORPORA
 from isr_audit.answers import (
     REFUSES_ONLY,
     TABLE,
@@ -361,9 +362,9 @@ def test_a_bug_that_came_and_went_is_one_of_its_releases(version: str, has: bool
     assert bug.applies(Running(release_of(version), "kip-497")) is has
 
 
-CORPORA = [TOP / "counterexamples" / folder / "cases.toml" for folder in ("cases", "quorum_cases")]
-QUORUM_CASES = {c["name"] for c in tomllib.loads(CORPORA[1].read_text("utf-8"))["case"]}
-CASES = {c["name"]: c for file in CORPORA for c in tomllib.loads(file.read_text("utf-8"))["case"]}
+FILES = [TOP / folder / "cases.toml" for folder in CORPORA]
+QUORUM_CASES = {c["name"] for c in tomllib.loads(FILES[1].read_text("utf-8"))["case"]}
+CASES = {c["name"]: c for file in FILES for c in tomllib.loads(file.read_text("utf-8"))["case"]}
 RELEASED = tuple(dict.fromkeys((TODAY, *dict(KRAFT).values(), *dict(ZOOKEEPER).values())))
 REASONS = ("a setting: ", "another way of ", "no release ", "nothing acknowledged is lost", "of the quorum ")
 

@@ -26,7 +26,7 @@ from tests.support.drill_kafka import (
 from isr_cluster.admin import RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.processes import Address
-from isr_kafka.node import ELR, NodeFiles, new_id
+from isr_kafka.node import ELR, NodeFiles, initial_controllers, new_id
 
 BROKERS: Final[Mapping[int, str]] = {2: "a", 3: "b", 4: "c"}
 FIRST, SECOND, THIRD = BROKERS
@@ -101,7 +101,7 @@ class DirectoryQuorum(KafkaQuorum):
             return ["--no-initial-controllers"]
         for voter in self.voters:
             self.directories.setdefault(voter, new_id())
-        initial = ",".join(f"{v}@{host}:{port}:{self.directories[v]}" for v, (host, port) in self.voters.items())
+        initial = initial_controllers(self.voters, self.directories)
         return ["--initial-controllers", initial, "--feature", f"{ELR}=1"]
 
 

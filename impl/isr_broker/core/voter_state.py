@@ -48,7 +48,7 @@ class QuorumFollower:
 class QuorumLeader:
     """It leads its epoch; where each of the others fetched in it (follower_end)."""
 
-    ends: Map[VoterId, Offset] = attrs.field(factory=Map)
+    ends: Map[VoterId, Offset] = attrs.field(factory=Map[VoterId, Offset])
 
 
 @attrs.frozen
@@ -96,7 +96,7 @@ class Voter:
     log: LogView = attrs.field(factory=LogView)
     high_watermark: Offset | None = None
     part: Part = attrs.field(factory=Unattached)
-    requests: Map[VoterId, OpenRequest] = attrs.field(factory=Map)
+    requests: Map[VoterId, OpenRequest] = attrs.field(factory=Map[VoterId, OpenRequest])
     request_count: int = 0
 
     @property

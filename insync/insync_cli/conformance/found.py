@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -138,31 +138,54 @@ def reproduce_fault(fault: QuorumFault, invocation: Options) -> int:
         "--unit": invocation.unit,
         "--kafka-home": invocation.kafka_home,
     }
-    if others := [name for name, value in rivals.items() if value]:
-        raise UsageError(f"{fault.name} is shown on controllers of a release, and takes no {others[0]}")
+    check_rivals(rivals, f"{fault.name} is shown on controllers of a release")
     reproduction = QuorumReproduction(fault, invocation.kafka, invocation.control)
     estimate = f"{fault.controllers} controllers, each in a JVM of its own: estimate {fault.seconds} s"
-    outcome, why, lines = play(reproduction, estimate, invocation)
+    result = play(reproduction, estimate, invocation)
     says = {
         Outcome.FAULT: fault.shows,
         Outcome.HELD: "it does not come to that",
         Outcome.NOT_TRIED: SAYS[Outcome.NOT_TRIED],
-    }[outcome]
-    report = {
-        "schema": SCHEMA,
-        "bug": fault.name,
-        "on": "controllers",
-        "control": invocation.control,
-        "fix": None,
-        "way": None,
+    }[result[0]]
+    how = " --control" * invocation.control
+    report = run_report(fault.name, "controllers", result, control=invocation.control)
+    return answer_run(report, result[0], f"{fault.name}{how}", says, invocation)
+
+
+def check_rivals(values_by_option: Mapping[str, object], why: str) -> None:
+    """UsageError if an option was given that another makes meaningless."""
+    if others := [option for option, value in values_by_option.items() if value]:
+        raise UsageError(f"{why}, and takes no {others[0]}")
+
+
+def run_report(
+    name: str,
+    on: str,
+    result: tuple[Outcome, str | None, list[str]],
+    *,
+    control: bool = False,
+    fix: str | None = None,
+    way: str | None = None,
+) -> dict[str, object]:
+    """The report of one run, from what `play` says of it."""
+    outcome, why, lines = result
+    return {
+        "bug": name,
+        "on": on,
+        "control": control,
+        "fix": fix,
+        "way": way,
         "outcome": outcome.name,
         "why": why,
         "told": lines,
     }
-    how = " --control" * invocation.control
-    reason = f": {why}" if why else ""
-    line = f"insync found {fault.name}{how}: {WORDS[outcome]} - {says}{reason}"
-    invocation.output.answer(report, lambda out: None, line)
+
+
+def answer_run(report: Mapping[str, object], outcome: Outcome, question: str, says: str, invocation: Options) -> int:
+    """Tell what came of one run; the exit code."""
+    reason = f": {report['why']}" if report["why"] else ""
+    line = f"insync found {question}: {WORDS[outcome]} - {says}{reason}"
+    invocation.output.answer({"schema": SCHEMA, **report}, lambda out: None, line)
     return EXITS[outcome]
 
 
@@ -180,14 +203,9 @@ def reproduce(bug: KafkaBug, invocation: Options) -> int:
     if invocation.way is not None and invocation.way not in bug.other_ways:
         raise UsageError(f"{bug.name} has no way '{invocation.way}'{did_you_mean(invocation.way, bug.other_ways)}")
     outcome, report = reproduce_in(bug, invocation, on, invocation.way, fix)
-    why = cast("str | None", report["why"])
     flags = (("way", invocation.way), ("fix", fix))
     how = " --control" * invocation.control + "".join(f" --{name} {value}" for name, value in flags if value)
-    reason = f": {why}" if why else ""
-    line = f"insync found {bug.name} --on {on}{how}: {WORDS[outcome]} - {SAYS[outcome]}{reason}"
-    report = {"schema": SCHEMA} | report
-    invocation.output.answer(report, lambda out: None, line)
-    return EXITS[outcome]
+    return answer_run(report, outcome, f"{bug.name} --on {on}{how}", SAYS[outcome], invocation)
 
 
 def reproduce_in(
@@ -203,24 +221,14 @@ def reproduce_in(
         way=way,
     )
     estimate = f"{STARTS[on]}: estimate {bug.seconds[on]} s on two quiet cores"
-    outcome, why, lines = play(Reproduction(bug, trial), estimate, invocation)
-    return outcome, {
-        "bug": bug.name,
-        "on": on,
-        "control": invocation.control,
-        "fix": fix,
-        "way": way,
-        "outcome": outcome.name,
-        "why": why,
-        "told": lines,
-    }
+    result = play(Reproduction(bug, trial), estimate, invocation)
+    return result[0], run_report(bug.name, on, result, control=invocation.control, fix=fix, way=way)
 
 
 def run_all(invocation: Options) -> int:
     """Every bug in every way: in the place asked for if it is shown there, or else in the first where it is shown."""
     rivals = {"BUG": invocation.bug, "--way": invocation.way, "--fix": invocation.fix, "--unit": invocation.unit}
-    if others := [name for name, value in rivals.items() if value]:
-        raise UsageError(f"--all runs every bug in every way, and takes no {others[0]}")
+    check_rivals(rivals, "--all runs every bug in every way")
     bugs = [bug for bug in BUGS.values() if invocation.on is None or invocation.on in bug.places]
     reports: list[dict[str, object]] = []
     count: Counter[Outcome] = Counter()
@@ -296,25 +304,11 @@ def run_units(bug: KafkaBug, invocation: Options) -> int:
         "--kafka": invocation.kafka,
         "--kafka-home": invocation.kafka_home,
     }
-    if others := [name for name, value in rivals.items() if value]:
-        raise UsageError(f"--unit runs on Kafka {UNIT_TESTS}, whose test jars are there, and takes no {others[0]}")
+    check_rivals(rivals, f"--unit runs on Kafka {UNIT_TESTS}, whose test jars are there")
     fix = UNITS[bug.name].fix if invocation.fixed else fix_of(bug, invocation)
     reproduction = UnitReproduction(bug.name, fix)
     estimate = f"unit tests on Kafka {UNIT_TESTS}: estimate 5 s on two quiet cores"
-    outcome, why, lines = play(reproduction, estimate, invocation)
-    report = {
-        "schema": SCHEMA,
-        "bug": bug.name,
-        "on": "unit",
-        "control": False,
-        "fix": fix,
-        "way": None,
-        "outcome": outcome.name,
-        "why": why,
-        "told": lines,
-    }
+    result = play(reproduction, estimate, invocation)
     how = f" --fix {fix}" if fix else ""
-    reason = f": {why}" if why else ""
-    line = f"insync found {bug.name} --unit{how}: {WORDS[outcome]} - {UNIT_SAYS[outcome]}{reason}"
-    invocation.output.answer(report, lambda out: None, line)
-    return EXITS[outcome]
+    report = run_report(bug.name, "unit", result, fix=fix)
+    return answer_run(report, result[0], f"{bug.name} --unit{how}", UNIT_SAYS[result[0]], invocation)

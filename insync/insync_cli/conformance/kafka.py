@@ -141,8 +141,8 @@ def drive_rows(invocation: Options) -> int:
     runs = [(row, kafka_rows.drive(row)) for row in chosen]
     if invocation.write is not None:
         marks = (kafka_rows.BEGIN, kafka_rows.END)
-        before = invocation.write.read_text(encoding="utf-8").partition(marks[0])[2].partition(marks[1])[0]
-        tables = kafka_rows.page(rows_of_part, runs, before)
+        _, tables_before, _ = page_parts(invocation.write, marks)
+        tables = kafka_rows.page(rows_of_part, runs, tables_before)
         terminal.write_text(invocation.write, written_into(invocation.write, tables, marks))
     rows = [kafka_rows.cells(row, result) for row, result in runs]
     differing = [row.options for row, result in runs if not result.conforms]
@@ -186,11 +186,18 @@ def table(stories_told: Sequence[Mapping[str, str]]) -> str:
     return "\n".join([head, *(f"| {row} |" for row in rows)])
 
 
+def page_parts(page: Path, marks: tuple[str, str]) -> tuple[str, str, str]:
+    """What a page has before its marks, between them and after them; InputError where it has none."""
+    begin, end = marks
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    between, ended, after = rest.partition(end)
+    if not found or not ended:
+        raise InputError(f"{page} has no {begin} ... {end}")
+    return before, between, after
+
+
 def written_into(page: Path, table_text: str, marks: tuple[str, str] = (BEGIN, END)) -> str:
     """The page with the table between its marks."""
     begin, end = marks
-    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
-    _, ended, after = rest.partition(end)
-    if not found or not ended:
-        raise InputError(f"{page} has no {begin} ... {end}")
+    before, _, after = page_parts(page, marks)
     return f"{before}{begin}\n\n{table_text}\n\n{end}{after}"

@@ -16,8 +16,9 @@ from typing import cast
 
 import attrs
 
-from isr_check.engine import Exploration, Finding, Verdict
+from isr_check.engine import Exploration, Verdict
 from isr_check.family import Notice
+from isr_check.mistake_table import judged_by_notice
 from isr_lang import Constant, Design, Instance, Value
 from isr_lang.instance import check_constants
 from isr_protocol.promises.room import ELECTION, following
@@ -280,19 +281,11 @@ def noticing(
     if not any(f.kind in PROMISES and f.verdict in VERDICTS for f in exploration.findings):
         return exploration, None
     answer = notice(instance.design, instance.constants, [n for n in held if n in property_names])
-    findings = tuple(_judge(f, answer) for f in exploration.findings)
-    return attrs.evolve(exploration, findings=findings), answer
+    return judged_by_notice(exploration, answer), answer
 
 
 VERDICTS = (Verdict.HOLDS, Verdict.TOO_SMALL, Verdict.SAMPLED)
 """Those with which it is said what the bounds notice."""
-
-
-def _judge(finding: Finding, answer: Notice) -> Finding:
-    misses = finding.name in answer.unnoticed_by_promise or finding.name in answer.short_of_base
-    if misses and finding.verdict is Verdict.HOLDS:
-        return attrs.evolve(finding, verdict=Verdict.TOO_SMALL)
-    return finding
 
 
 def noticing_constants(
