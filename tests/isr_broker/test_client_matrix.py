@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.isr_broker.test_clients import numbered, tps
 from tests.support import clients
-from tests.support.clusters import Cluster
+from tests.support.clusters import QUICK, Cluster
 from tests.support.producing import CLIENTS, CODECS, produce, read_as_group
 from tests.support.writers import read
 
 from isr_broker.core.record_batch import batches
+from isr_broker.settings import Settings
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster() as running:
+    """Nobody is killed here, so no broker of a busy machine may be taken for dead: a group would lose its members."""
+    calm = {"broker.session.timeout.ms": "30000", "replica.lag.time.max.ms": "30000"}
+    with Cluster(settings=Settings.from_properties(QUICK.properties() | calm)) as running:
         yield running
 
 
