@@ -251,6 +251,7 @@ class RandomWalk:
 
     def __init__(self, graph: ModelGraph, seed: int) -> None:
         self.graph, self._random = graph, Random(seed)
+        self._names = [name for name, _ in graph.labels.steps]
         self.visited_edges: set[Edge] = set()
         self.pairs: set[tuple[str, str]] = set()
         self.times: dict[str, int] = {}
@@ -275,28 +276,28 @@ class RandomWalk:
             label = self._plan.pop(0)
         else:
             label = self._random.choices(options, [self._weight(state, label, before) for label in options])[0]
-        name = self._name(label)
+        name = self._names[label]
         self.visited_edges.add((state, label))
         self.pairs.add((before, name))
         self.times[name] = self.times.get(name, 0) + 1
         return label
 
-    def _name(self, label: int) -> str:
-        return self.graph.labels.name(label)[0]
-
     def _find_plan(self, state: int, before: str, blocked_edges: set[Edge]) -> list[int]:
         """The shortest path that ends with a new pair of actions; empty if none is near."""
+        names, pairs = self._names, self.pairs
         way: dict[tuple[int, str], tuple[tuple[int, str], int] | None] = {(state, before): None}
         level = [(state, before)]
         while level and len(way) < NEAR:
             self.graph.expand(s for s, _ in level)
             new: list[tuple[int, str]] = []
             for here in level:
-                labels = [label for label in self.graph.steps(here[0]) if (here[0], label) not in blocked_edges]
+                at, last = here
+                steps = self.graph.steps(at)
+                labels = [label for label in steps if (at, label) not in blocked_edges] if blocked_edges else [*steps]
                 self._random.shuffle(labels)
                 for label in labels:
-                    there = (self.graph.steps(here[0])[label], self._name(label))
-                    if (here[1], there[1]) not in self.pairs:
+                    there = steps[label], names[label]
+                    if (last, there[1]) not in pairs:
                         return [*_labels(way, here), label]
                     if there not in way:
                         way[there] = (here, label)
@@ -305,7 +306,7 @@ class RandomWalk:
         return []
 
     def _weight(self, state: int, label: int, before: str) -> float:
-        name = self._name(label)
+        name = self._names[label]
         news = (8 if (before, name) not in self.pairs else 1) * (3 if (state, label) not in self.visited_edges else 1)
         return news / (1 + self.times.get(name, 0))
 
