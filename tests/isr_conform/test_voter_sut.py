@@ -49,7 +49,7 @@ MISTAKES = {
     "one vote elects": (TWO, "is_granted = lambda voter, part: True"),
     "waits without a majority": (TWO, "is_rejected = lambda voter, part: False"),
     "commits alone": (TWO, "majority_end = lambda voter, ends: voter.log.end"),
-    "a leader starts as one": (RESTARTED, "_resigns = voter_module._leads"),
+    "a leader starts as one": (RESTARTED, "_resigns = lambda voter: voter_module._leads(voter, voter.voters)"),
     "the longer log wins": (THREE, "up_to_date = lambda voter, request: voter.log.end <= request.log_end"),
     "commits any epoch": (TWO, "may_commit = lambda voter, up_to: up_to > (voter.high_watermark or 0)"),
     "no vote is saved": (TWO, "SaveQuorumState = lambda quorum: voter_module.SendNothing"),

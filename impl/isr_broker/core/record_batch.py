@@ -267,9 +267,10 @@ def stamped(data: bytes, offset: Offset, epoch: LeaderEpoch, newest: int | None 
     return bytes(out)
 
 
-def encoded_record(value: bytes, number: int = 0) -> bytes:
-    """A record with a value, without key and headers, and with this number in its batch."""
-    inner = b"\0\0" + varint(number) + b"\1" + varint(len(value)) + value + b"\0"
+def encoded_record(value: bytes, number: int = 0, key: bytes | None = None) -> bytes:
+    """A record with a value, and with a key or none, without headers, and with this number in its batch."""
+    name = varint(-1) if key is None else varint(len(key)) + key
+    inner = b"\0\0" + varint(number) + name + varint(len(value)) + value + b"\0"
     return varint(len(inner)) + inner
 
 
@@ -305,7 +306,9 @@ def batch_around(
     count: int = 1,
     timestamp: int = 0,
     producer: tuple[int, int, int] = (_NO_PRODUCER, -1, -1),
+    control: bool = False,
 ) -> bytes:
     """A batch around encoded records; `producer` is id, epoch and sequence."""
-    tail = struct.pack(">hiqqqhii", 0, count - 1, timestamp, timestamp, *producer, count) + records
+    attributes = _CONTROL if control else 0
+    tail = struct.pack(">hiqqqhii", attributes, count - 1, timestamp, timestamp, *producer, count) + records
     return struct.pack(">qiibI", 0, len(tail) + 9, -1, MAGIC, crc32c(tail)) + tail

@@ -176,13 +176,13 @@ def _stands(voter: Voter, epoch: LeaderEpoch) -> VoterStep:
     return _enters(_in_epoch(voter, epoch, vote=voter.me), part, _vote_request, _others(voter), voter.quorum)
 
 
-def _leads(voter: Voter) -> VoterStep:
+def _leads(voter: Voter, granting: frozenset[VoterId]) -> VoterStep:
     """(8) It appends its LeaderChange, and knows no watermark until it has committed that (onBecomeLeader)."""
     end, epoch = voter.log.end, voter.epoch
     leader = attrs.evolve(
         _in_epoch(voter, epoch, leader=voter.me), high_watermark=None, log=_with_epoch(voter.log, epoch, end + 1)
     )
-    appends = (AppendLeaderChange(epoch=epoch, offset=end),)
+    appends = (AppendLeaderChange(epoch=epoch, offset=end, granting=granting),)
     return _enters(leader, QuorumLeader(), _begin, _others(voter), voter.quorum, appends)
 
 
@@ -448,7 +448,7 @@ def _counts(voter: Voter, sender: VoterId, vote_granted: bool) -> VoterStep:
     )
     nominee = attrs.evolve(voter, part=part)
     if is_granted(nominee, part):
-        return _stands(nominee, voter.epoch + 1) if part.pre_vote else _leads(nominee)
+        return _stands(nominee, voter.epoch + 1) if part.pre_vote else _leads(nominee, part.granting)
     if is_rejected(nominee, part) and part.pre_vote:
         return _back(nominee, lambda alone: _enters(alone, Unattached()))
     return VoterStep(nominee)

@@ -171,10 +171,14 @@ class SaveQuorumState:
 
 @attrs.frozen(kw_only=True)
 class AppendLeaderChange:
-    """Append a LeaderChange of this epoch at the log end (LeaderState.appendStartOfEpochControlRecords)."""
+    """Append a LeaderChange of this epoch at the log end (LeaderState.appendStartOfEpochControlRecords).
+
+    It names whose votes made the leader, its own among them.
+    """
 
     epoch: LeaderEpoch
     offset: Offset
+    granting: frozenset[VoterId]
 
 
 @attrs.frozen

@@ -92,9 +92,10 @@ def _rows(disk: Disk, path: str, trusts: bool = False) -> list[list[str]] | None
     return rows if lines[1] == str(len(rows)) else None
 
 
-def _write(disk: Disk, path: str, rows: list[str], in_place: bool) -> None:
-    text = "".join(f"{line}\n" for line in (_VERSION, str(len(rows)), *rows)).encode()
-    replace(disk, path, text + _crc_line(disk, text).encode(), in_place)
+def _write(disk: Disk, path: str, rows: list[str], in_place: bool, has_crc: bool = True) -> None:
+    version = _VERSION if has_crc else _WITHOUT_CRC
+    text = "".join(f"{line}\n" for line in (version, str(len(rows)), *rows)).encode()
+    replace(disk, path, text + (_crc_line(disk, text).encode() if has_crc else b""), in_place)
 
 
 def _crc_line(disk: Disk, text: bytes) -> str:
@@ -142,9 +143,11 @@ def read_offsets(disk: Disk, path: str, trusts: bool = False) -> dict[TopicParti
     return {tp: offset for tp, (offset, _) in read_topic_offsets(disk, path, trusts).items()}
 
 
-def write_epochs(disk: Disk, path: str, epochs: Iterable[EpochStart], in_place: bool = False) -> None:
-    """Where each leader epoch starts (LeaderEpochCheckpointFile)."""
-    _write(disk, path, [f"{e.epoch} {e.start}" for e in epochs], in_place)
+def write_epochs(
+    disk: Disk, path: str, epochs: Iterable[EpochStart], in_place: bool = False, has_crc: bool = True
+) -> None:
+    """Where each leader epoch starts (LeaderEpochCheckpointFile); Kafka reads it where it has no CRC."""
+    _write(disk, path, [f"{e.epoch} {e.start}" for e in epochs], in_place, has_crc)
 
 
 def read_epochs(disk: Disk, path: str) -> tuple[EpochStart, ...] | None:

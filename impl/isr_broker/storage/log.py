@@ -13,6 +13,7 @@ Every operation gives back what a core needs to know (`LogView`). What makes a c
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import ClassVar
 
 import attrs
 
@@ -36,6 +37,11 @@ def identity(disk: Disk, folder: str) -> tuple[int, bool]:
 
 def _segment_names(disk: Disk, folder: str) -> list[str]:
     return [name for name in disk.names(folder) if is_file_name(name) and not disk.is_folder(f"{folder}/{name}")]
+
+
+def segment_bases(disk: Disk, folder: str) -> list[Offset]:
+    """The base offset of each segment of a log, in order."""
+    return [int(name.removesuffix(SUFFIX)) for name in _segment_names(disk, folder)]
 
 
 def _foreign_names(disk: Disk, folder: str) -> list[str]:
@@ -72,8 +78,11 @@ class Log:
 
     `view` is what the replica's core knows of it, `has_durable_names` whether its folder and first segment are there
     for good. `damage` says what is wrong with it: then nothing of it counts, and nothing is changed. Else it is empty.
-    `has_other_epochs`: the file of the epochs was of another history than the records, which win.
+    `has_other_epochs`: the file of the epochs was of another history than the records, which win. `epochs_have_crc`:
+    that file is written with a CRC, with which Kafka does not read it.
     """
+
+    epochs_have_crc: ClassVar[bool] = True
 
     disk: Disk
     folder: str
@@ -132,7 +141,7 @@ class Log:
         without `has_topic`, of which nobody knows the topic.
         """
         disk.remove(f"{folder}/{EPOCHS}{TEMPORARY}")
-        bases = [int(name.removesuffix(SUFFIX)) for name in _segment_names(disk, folder)]
+        bases = segment_bases(disk, folder)
         base = bases[0] if bases else start
         log = cls(disk, folder, settings, [], LogView(start=max(start, base), end=base), has_durable_names=False)
         log._scan(bases)
@@ -209,7 +218,8 @@ class Log:
         """Make the epochs durable. The file is for those who read it; opening a log finds them in the records."""
         path = f"{self.folder}/{EPOCHS}"
         if read_epochs(self.disk, path) != epochs.entries:
-            write_epochs(self.disk, path, epochs.entries, self.settings.insync_design.checkpoint_in_place)
+            in_place = self.settings.insync_design.checkpoint_in_place
+            write_epochs(self.disk, path, epochs.entries, in_place, self.epochs_have_crc)
 
     def _keep_names(self) -> None:
         """Make a new log's names and topic id durable (LocalLog.flush; UnifiedLog.maybeFlushMetadataFile).

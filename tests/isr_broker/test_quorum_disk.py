@@ -1,0 +1,399 @@
+"""A voter's files: Kafka's own are read, damage is named and nothing is lost, and no message leaves before the disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import attrs
+import pytest
+
+from isr_broker.core.effects import Slice
+from isr_broker.core.messages import Error
+from isr_broker.core.quorum_messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+    QuorumRequest,
+    QuorumResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from isr_broker.core.record_batch import batch_around, batches, encoded_record, new_batch, stamped
+from isr_broker.core.voter import handle, started
+from isr_broker.core.voter_state import (
+    AnswerQuorumFetch,
+    AppendLeaderChange,
+    AppendQuorumLog,
+    EndProcess,
+    Propose,
+    QuorumState,
+    RequestArrived,
+    RequestExpired,
+    ResponseArrived,
+    SaveQuorumState,
+    SendRequest,
+    SendResponse,
+    Signal,
+    TruncateQuorumLog,
+    Voter,
+    VoterEffect,
+    VoterStep,
+)
+from isr_broker.settings import Settings
+from isr_broker.storage.checkpoints import EPOCHS, contents, replace
+from isr_broker.storage.disk_memory import Everything, MemoryDisk, Nothing
+from isr_broker.storage.owner import META_PROPERTIES, owner_of
+from isr_broker.storage.quorum_disk import FOLDER, QUORUM_STATE, DamagedQuorum, QuorumDisk
+from isr_broker.storage.quorum_state import parse_quorum_state, quorum_state_text
+from isr_broker.wire.control_records import kraft_version, leader_change
+
+THREE = frozenset({1, 2, 3})
+SEGMENT = f"{FOLDER}/{0:020d}.log"
+
+KAFKAS_STATE = (
+    b'{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],'
+    b'"data_version":0}'
+)
+"""As the controller of Kafka 4.4.0 and that of 4.0.1 wrote it, each alone in its quorum."""
+
+KAFKAS_LEADER_CHANGE = bytes.fromhex(
+    "00000000000000000000004f0000000102996fcf8b002000000000000001"
+    "a221796232000001a221796232ffffffffffffffffffffffffffff000000"
+    "013a0000000800000002260000000000010200000001000200000001000000"
+)
+"""The first batch of its log."""
+
+
+def opened(disk: MemoryDisk, voters: frozenset[int] = THREE) -> QuorumDisk:
+    return QuorumDisk.open(disk, voters, Settings())
+
+
+def written(count: int = 3) -> MemoryDisk:
+    """A voter's disk that has followed voter 2 in epoch 4, with so many batches, all of it durable."""
+    disk = MemoryDisk()
+    disk.put(META_PROPERTIES, b"node.id=1\ncluster.id=c\n")
+    files = opened(disk)
+    files.save(QuorumState(epoch=4, leader=2))
+    for offset in range(count):
+        files.append(stamped(new_batch(b"%d" % offset), offset, 4))
+    disk.crash(Nothing())
+    return disk
+
+
+def all_files(disk: MemoryDisk) -> dict[str, bytes]:
+    return {path: bytes(image.visible_bytes) for path, image in disk.names_now.items() if image is not None}
+
+
+def refusal(disk: MemoryDisk, voters: frozenset[int] = THREE) -> str:
+    """Why a voter does not start, which leaves every file as it was."""
+    before = all_files(disk)
+    with pytest.raises(DamagedQuorum) as error:
+        opened(disk, voters)
+    assert all_files(disk) == before
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# What Kafka has written
+
+
+def test_the_leader_change_is_kafkas_to_the_byte() -> None:
+    assert leader_change(1, [1], [1], epoch=1, offset=0, wall=0x01A221796232) == KAFKAS_LEADER_CHANGE
+
+
+def test_the_quorum_state_is_kafkas_and_a_checksum() -> None:
+    quorum = QuorumState(epoch=1, leader=1)
+    found = parse_quorum_state(KAFKAS_STATE, b"of nobody yet")
+    assert (found.quorum, found.version, found.voters) == (quorum, 0, frozenset({1}))
+    ours = quorum_state_text(quorum, [1], b"owner")
+    assert ours.startswith(KAFKAS_STATE[:-1] + b',"crc32c":"')
+    assert parse_quorum_state(ours, b"owner") == found
+
+
+def test_version_1_has_the_directory_of_the_vote_and_is_refused() -> None:
+    text = b'{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"J8aAPcfLQt2bqs1JT_rMgQ","data_version":1}'
+    found = parse_quorum_state(text, b"")
+    assert (found.quorum, found.version) == (QuorumState(epoch=2, vote=1), 1)
+    disk = written(0)
+    disk.put(QUORUM_STATE, text)
+    assert "data_version 1: voters that change are not known here" in refusal(disk)
+
+
+def test_a_kraft_version_in_the_log_is_seen() -> None:
+    """That of a quorum whose voters change; a leader's own record is none."""
+    record = encoded_record(b"\0\0\0\1\0", key=b"\0\0\0\5")
+    changes = stamped(batch_around(record, control=True), 1, 1)
+    assert kraft_version(KAFKAS_LEADER_CHANGE) == 0
+    assert kraft_version(KAFKAS_LEADER_CHANGE + changes) == 1
+
+
+def test_files_of_epochs_are_as_kafka_reads_them() -> None:
+    assert contents(written(), f"{FOLDER}/{EPOCHS}") == b"0\n1\n4 0\n"
+
+
+# What a voter finds again
+
+
+def test_what_was_saved_and_appended_is_found_again() -> None:
+    disk = written()
+    files = opened(disk)
+    assert files.quorum == QuorumState(epoch=4, leader=2)
+    assert (files.log.view.end, files.log.view.last_epoch) == (3, 4)
+    read = files.read(Slice(offset=1, up_to=3, max_bytes=1_000))
+    assert [batch.base_offset for batch in batches(read, check=True)] == [1, 2]
+    files.truncate(1)
+    disk.crash(Nothing())
+    assert opened(disk).log.view.end == 1
+
+
+@pytest.mark.parametrize("survival", [Nothing(), Everything()], ids=["nothing pending", "everything"])
+def test_a_crash_while_the_state_is_saved_leaves_one_or_the_other(survival: Nothing | Everything) -> None:
+    disk, pictures = written(), list[MemoryDisk]()
+    files = opened(disk)
+    disk.hook = lambda now, operation, path: pictures.append(now.copy())
+    files.save(QuorumState(epoch=5, vote=3))
+    assert len(pictures) > 3
+    for picture in pictures:
+        picture.crash(survival)
+        assert opened(picture).quorum in (QuorumState(epoch=4, leader=2), QuorumState(epoch=5, vote=3))
+    disk.crash(Nothing())
+    assert opened(disk).quorum == QuorumState(epoch=5, vote=3)
+
+
+def test_a_torn_last_batch_counts_for_nothing() -> None:
+    whole = bytes(written().image(SEGMENT).durable)
+    last = list(batches(whole))[-1].position
+    for at in range(last, len(whole)):
+        disk = written()
+        disk.put(SEGMENT, whole[:at])
+        assert opened(disk).log.view.end == 2
+
+
+# What is damaged
+
+
+def test_no_flipped_bit_of_a_quorum_state_makes_another_one() -> None:
+    text = contents(written(), QUORUM_STATE)
+    assert text is not None
+    for bit in range(8 * len(text)):
+        disk = written()
+        disk.flip(QUORUM_STATE, bit)
+        assert "quorum-state" in refusal(disk)
+    for at in range(len(text)):
+        disk = written()
+        disk.put(QUORUM_STATE, text[:at])
+        assert "the voter could vote twice in an epoch" in refusal(disk)
+
+
+def test_a_state_that_is_missing_older_or_of_another_is_refused() -> None:
+    disk = written()
+    disk.lose(QUORUM_STATE)
+    assert "is missing, and the log has 3 records" in refusal(disk)
+    disk = written()
+    replace(disk, QUORUM_STATE, quorum_state_text(QuorumState(epoch=3, vote=1), THREE, owner_of(disk)))
+    assert "is of epoch 3, and the log has records of epoch 4" in refusal(disk)
+    replace(disk, QUORUM_STATE, quorum_state_text(QuorumState(epoch=4, leader=2), THREE, b"2 c\n"))
+    assert "or it is another node's" in refusal(disk)
+    assert "is of a quorum of 1, 2, 3, and the voters are to be 1, 2" in refusal(written(), frozenset({1, 2}))
+
+
+def test_a_damaged_batch_is_refused_where_a_whole_one_is_behind_it_or_it_is_whole_itself() -> None:
+    """In its length, too, after which nobody knows where the next begins, and in what no CRC covers."""
+    for byte in (0, 9, 13, 30, 70):
+        disk = written()
+        disk.flip(SEGMENT, 8 * byte + 7)
+        assert "and there are batches that are whole" in refusal(disk)
+    whole = contents(written(), SEGMENT) or b""
+    last = list(batches(whole))[-1].position
+    for byte, why in (
+        (0, "that are whole"),
+        (7, "that are whole"),
+        (12, "is of epoch 4, and"),
+        (15, "is of epoch 4, and"),
+    ):
+        disk = written()
+        disk.flip(SEGMENT, 8 * (last + byte))
+        assert why in refusal(disk)
+
+
+def test_a_segment_that_is_missing_is_named() -> None:
+    disk = written()
+    disk.put(f"{FOLDER}/{7:020d}.log", stamped(new_batch(b""), 7, 4))
+    assert f"{3:020d}.log is missing, and there is" in refusal(disk)
+    disk.lose(SEGMENT)
+    assert "what is before offset 7 is in a snapshot, or missing" in refusal(disk)
+
+
+# No message leaves before the disk
+
+
+Message = QuorumRequest | QuorumResponse
+Order = Callable[[Sequence[VoterEffect]], Sequence[VoterEffect]]
+
+
+def is_kept(files: QuorumDisk, me: int, message: Message, answered: QuorumRequest | None) -> bool:
+    """Whether what a voter has said with a message is on its disk."""
+    quorum, log = files.quorum, files.log.view
+    if quorum.epoch < message.epoch or log.last_epoch > quorum.epoch:
+        return False
+    is_now = quorum.epoch == message.epoch
+    match message:
+        case VoteResponse(vote_granted=True) if isinstance(answered, VoteRequest) and not answered.pre_vote:
+            return not is_now or quorum.vote == answered.nominee
+        case VoteRequest(pre_vote=False):
+            return not is_now or quorum.vote == me
+        case BeginQuorumEpochRequest():
+            return not is_now or (quorum.leader == me and log.last_epoch == message.epoch)
+        case QuorumFetchRequest(log_end=end):
+            return log.end == end
+        case _:
+            return True
+
+
+@attrs.define
+class World:
+    """Three voters on disks that keep nothing unflushed. At each message that leaves, its sender's power fails once.
+
+    `order` is that in which a driver does what a core asks for, `flushes` whether its disk does.
+    """
+
+    chance: random.Random
+    order: Order = lambda effects: effects
+    disks: dict[int, MemoryDisk] = attrs.field(factory=dict[int, MemoryDisk])
+    files: dict[int, QuorumDisk] = attrs.field(factory=dict[int, QuorumDisk])
+    cores: dict[int, Voter] = attrs.field(factory=dict[int, Voter])
+    on_its_way: list[tuple[int, RequestArrived | ResponseArrived]] = attrs.field(
+        factory=list[tuple[int, RequestArrived | ResponseArrived]]
+    )
+    checks: int = 0
+    breaches: list[str] = attrs.field(factory=list[str])
+
+    def begin(self) -> None:
+        for me in THREE:
+            self.disks[me] = MemoryDisk()
+            self.start(me)
+
+    def start(self, me: int) -> None:
+        self.disks[me].crash(Nothing())
+        self.files[me] = opened(self.disks[me])
+        self.take(me, started(me, THREE, self.files[me].quorum, self.files[me].log.view), None)
+
+    def take(self, me: int, step: VoterStep, answered: QuorumRequest | None) -> None:
+        self.cores[me] = step.voter
+        for effect in self.order(step.effects):
+            self.perform(me, effect, answered)
+
+    def perform(self, me: int, effect: VoterEffect, answered: QuorumRequest | None) -> None:
+        files = self.files[me]
+        match effect:
+            case SaveQuorumState(quorum):
+                files.save(quorum)
+            case AppendLeaderChange(epoch=epoch, offset=offset, granting=granting):
+                files.append(leader_change(me, THREE, granting, epoch, offset, 0))
+            case AppendQuorumLog(records):
+                files.append(records)
+            case TruncateQuorumLog(end):
+                files.truncate(end)
+            case SendRequest(to=to, number=number, request=request):
+                self.leaves(me, to, RequestArrived(sender=me, number=number, request=request), answered)
+            case SendResponse(to=to, number=number, response=response):
+                self.leaves(me, to, ResponseArrived(sender=me, number=number, response=response), answered)
+            case AnswerQuorumFetch(to=to, number=number, response=response, slice=read):
+                response = attrs.evolve(response, records=files.read(read))
+                self.leaves(me, to, ResponseArrived(sender=me, number=number, response=response), answered)
+            case EndProcess(failure):
+                raise AssertionError(failure)
+
+    def leaves(
+        self, me: int, to: int, message: RequestArrived | ResponseArrived, answered: QuorumRequest | None
+    ) -> None:
+        """What the disk of the sender has at this moment is what it would have after a power failure."""
+        picture = self.disks[me].copy()
+        picture.crash(Nothing())
+        content = message.request if isinstance(message, RequestArrived) else message.response
+        self.checks += 1
+        try:
+            is_right = is_kept(opened(picture), me, content, answered)
+        except DamagedQuorum as error:
+            is_right = False
+            self.breaches.append(str(error))
+        if not is_right:
+            self.breaches.append(f"voter {me} forgets {content}")
+        self.on_its_way.append((to, message))
+
+    def steps(self) -> None:
+        """One thing that may happen next."""
+        me = self.chance.choice(sorted(THREE))
+        what = self.chance.random()
+        if what < 0.80 and self.on_its_way:
+            to, message = self.on_its_way.pop(self.chance.randrange(len(self.on_its_way)))
+            request = message.request if isinstance(message, RequestArrived) else None
+            self.take(to, handle(self.cores[to], message), request)
+        elif what < 0.88:
+            self.take(me, handle(self.cores[me], Propose(new_batch(b"x"))), None)
+        elif what < 0.95:
+            self.take(me, handle(self.cores[me], Signal.TIMER), None)
+        elif what < 0.98:
+            waits = sorted(self.cores[me].requests)
+            if waits:
+                self.take(me, handle(self.cores[me], RequestExpired(waits[0])), None)
+        else:
+            self.on_its_way = [(to, m) for to, m in self.on_its_way if m.sender != me]
+            self.start(me)
+        core, view = self.cores[me], self.files[me].log.view
+        assert (core.quorum, core.log.end, core.log.epochs) == (self.files[me].quorum, view.end, view.epochs)
+
+
+def walked(order: Order = lambda effects: effects) -> World:
+    world = World(random.Random(1), order)
+    world.begin()
+    for _ in range(1_500):
+        world.steps()
+        if world.breaches:
+            break
+    return world
+
+
+@pytest.mark.long
+def test_no_message_leaves_before_what_it_says_is_on_the_disk() -> None:
+    world = walked()
+    assert not world.breaches
+    assert world.checks > 1_000
+    assert max(core.log.end for core in world.cores.values()) > 20, "or nothing was replicated"
+    assert max(core.epoch for core in world.cores.values()) > 3, "or nobody was elected twice"
+
+
+def messages_first(effects: Sequence[VoterEffect]) -> Sequence[VoterEffect]:
+    return sorted(effects, key=lambda e: not isinstance(e, SendRequest | SendResponse))
+
+
+@pytest.mark.long
+def test_a_vote_that_is_sent_before_it_is_on_the_disk_is_noticed() -> None:
+    assert any("forgets VoteRe" in breach for breach in walked(messages_first).breaches)
+
+
+@pytest.mark.long
+def test_a_state_that_is_not_flushed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace_in_place(disk: MemoryDisk, path: str, text: bytes) -> None:
+        file = disk.open(path)
+        file.truncate(0)
+        file.append(text)
+
+    monkeypatch.setattr("isr_broker.storage.quorum_disk.replace", replace_in_place)
+    assert walked().breaches
+
+
+def test_what_answers_say_without_promising_is_kept_by_any_disk() -> None:
+    """Else the check above would find fault with every disk."""
+    files = opened(written())
+    for answer in (
+        VoteResponse(epoch=4, leader=2),
+        QuorumEpochResponse(error=Error.FENCED_LEADER_EPOCH, epoch=4, leader=2),
+        QuorumFetchResponse(epoch=4, leader=2),
+        EndQuorumEpochRequest(epoch=4, leader=1),
+    ):
+        assert is_kept(files, 1, answer, None)
+    assert not is_kept(files, 1, VoteResponse(epoch=5, leader=None), None)
