@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from isr_check.engine import Exploration, Finding, Verdict
-from isr_check.room_search import Room
-from isr_lang import Property
+from isr_check.best_first import SearchProgress
+from isr_check.engine import Engine, Exploration, Finding, Limits, Progress, Verdict
+from isr_check.family import Worth
+from isr_check.room_search import Room, find_room, room_limits
+from isr_lang import Design, Property, Value
 from isr_lang.nodes import Node, apply
 
 PROMISES = ("always", "step", "eventually")
@@ -84,3 +86,34 @@ def judge_findings(findings: Sequence[Finding], room_answer: Room) -> tuple[Find
     return tuple(
         attrs.evolve(f, verdict=word) if f.kind in PROMISES and f.verdict is Verdict.HOLDS else f for f in findings
     )
+
+
+@attrs.frozen
+class Story:
+    """A behaviour for which bounds are to leave room: a watched design, its milestones, and bounds that have room."""
+
+    design: Design
+    milestones: tuple[Property, ...]
+    larger: Mapping[str, Value]
+
+
+def worth_with_room(
+    exploration: Exploration,
+    names: Sequence[str],
+    premises: Mapping[str, Property],
+    story: Story,
+    constants: Mapping[str, Value],
+    engine: Engine,
+    limits: Limits,
+    progress: Callable[[Progress], None],
+    search_progress: SearchProgress,
+) -> Worth:
+    """What the findings are worth by their premises, and by the room that the bounds leave for one story."""
+    without_encounter = promises_without_encounter(exploration, premises)
+    nonvacuous = without_premises(exploration, names, premises)
+    if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in nonvacuous.findings):
+        return Worth(nonvacuous, without_encounter=without_encounter)
+    most = room_limits(limits, exploration.distinct)
+    answer = find_room(story.design, story.milestones, constants, story.larger, engine, most, progress, search_progress)
+    judged = attrs.evolve(nonvacuous, findings=judge_findings(nonvacuous.findings, answer))
+    return Worth(judged, answer, without_encounter=without_encounter)

@@ -7,6 +7,8 @@ Reading order: `state` (variables), `metadata` (what a record says), `logs` (ele
 (what a controller decides), `promises`, `by_name` (the table of designs) and `controllers` (what all of them bring for
 the command line).
 
+- `room`: what a behaviour has that leaves room for the faults. `notice`: the known mistakes, and which bounds notice
+  them.
 - `designs/`: every other design, each with parts replaced.
 
 A module may import those before it, never the other way; pyproject.toml has the arrows.

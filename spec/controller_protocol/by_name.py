@@ -31,6 +31,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from controller_protocol.designs import renouncing
 
     yield renouncing.DESIGNS
+    from controller_protocol.designs import dropped_rules
+
+    yield dropped_rules.DESIGNS
     from kraft_protocol import abstract_quorum
 
     yield abstract_quorum.DESIGNS

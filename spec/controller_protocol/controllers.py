@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
-from isr_check.family import Family, Lines, ProofPlan, Worth
+from isr_check.family import Family, Lines, Notice, ProofPlan, Worth
 from isr_lang import Conjunct, Design, Instance, Property
 from kraft_protocol.abstract_quorum import AbstractQuorum
 
@@ -31,7 +31,8 @@ class Controllers(Family):
 
     state = AbstractQuorum
     proved = "the quorum below has one: insync prove abstract-quorum"
-    fault_story = "a later leader of the quorum, a commit of that, the faults"
+    fault_story = "the faults, a later leader of the quorum, a commit of that, and of a partition a change and a record"
+    bounds_of_faults = ("terms", "metadata_log", "isr_changes")
 
     def designs(self) -> Mapping[str, Design]:
         from controller_protocol.by_name import DESIGNS
@@ -53,11 +54,26 @@ class Controllers(Family):
         progress: Callable[[Progress], None] = silent,
         search_progress: SearchProgress = lambda expanded, most: None,
     ) -> Worth:
-        from isr_check.worth import promises_without_encounter, without_premises
+        from controller_protocol.room import larger, milestones_of, observed
+        from isr_check.worth import Story, worth_with_room
 
-        premises = _premises()
-        without_encounter = promises_without_encounter(exploration, premises)
-        return Worth(without_premises(exploration, names, premises), without_encounter=without_encounter)
+        design, constants = instance.design, instance.constants
+        story = Story(observed(design), milestones_of(design), larger(design, constants))
+        return worth_with_room(
+            exploration, names, _premises(), story, constants, engine, limits, progress, search_progress
+        )
+
+    def noticing(
+        self, instance: Instance, exploration: Exploration, names: Sequence[str]
+    ) -> tuple[Exploration, Notice | None]:
+        from controller_protocol.notice import noticing
+
+        return noticing(instance, exploration, names)
+
+    def milestones(self) -> tuple[Property, ...]:
+        from controller_protocol.room import MILESTONES
+
+        return MILESTONES
 
     def proof_plan(self) -> ProofPlan:
         from kraft_protocol.proof import CORES, FIXED_CONSTANTS, FOLLOWS, OPEN, PROMISES

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import attrs
-
-from isr_check.engine import Engine, Exploration, Limits, Progress, Verdict, silent
+from isr_check.engine import Engine, Exploration, Limits, Progress, silent
 from isr_check.family import Family, Lines, Notice, Worth
 from isr_lang import Design, Instance, Property
 from kraft_protocol.state import State
@@ -50,28 +48,15 @@ class Quorum(Family):
         progress: Callable[[Progress], None] = silent,
         search_progress: SearchProgress = lambda expanded, most: None,
     ) -> Worth:
-        from isr_check.room_search import find_room, room_limits
-        from isr_check.worth import PROMISES, judge_findings, promises_without_encounter, without_premises
+        from isr_check.worth import Story, worth_with_room
         from kraft_protocol.promises import PREMISES
         from kraft_protocol.room import MILESTONES, larger, observed
 
-        without_encounter = promises_without_encounter(exploration, PREMISES)
-        nonvacuous = without_premises(exploration, names, PREMISES)
-        if not any(f.kind in PROMISES and f.verdict is Verdict.HOLDS for f in nonvacuous.findings):
-            return Worth(nonvacuous, without_encounter=without_encounter)
-        constants, most = instance.constants, room_limits(limits, exploration.distinct)
-        answer = find_room(
-            observed(instance.design),
-            MILESTONES,
-            constants,
-            larger(constants),
-            engine,
-            most,
-            progress,
-            search_progress,
+        constants = instance.constants
+        story = Story(observed(instance.design), MILESTONES, larger(constants))
+        return worth_with_room(
+            exploration, names, PREMISES, story, constants, engine, limits, progress, search_progress
         )
-        judged = attrs.evolve(nonvacuous, findings=judge_findings(nonvacuous.findings, answer))
-        return Worth(judged, answer, without_encounter=without_encounter)
 
     def noticing(
         self, instance: Instance, exploration: Exploration, names: Sequence[str]

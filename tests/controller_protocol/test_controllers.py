@@ -9,16 +9,23 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import attrs
 import pytest
 
 from controller_model import KRAFT_CONTROLLERS
 from controller_protocol.by_name import DESIGNS
 from controller_protocol.controllers import CONTROLLERS
+from controller_protocol.designs.activation import ACTIVATION
+from controller_protocol.designs.dropped_rules import any_log_covers, votes_again
+from controller_protocol.notice import FAULTS, MISTAKES, notice, table_for
 from controller_protocol.promises import PROMISES
+from controller_protocol.room import milestones_of
 from isr_check import native
 from isr_check.engine import Exploration, Limits, Progress, Verdict
+from isr_check.mistake_table import Mistake
 from isr_lang import Design, Instance, Value
+from isr_lang.override import DefinitionFunction
+from isr_protocol.planted import notice as of_partition
+from isr_protocol.planted.mistakes import mistakes_by_name, planted_in
 
 pytestmark = pytest.mark.explores
 
@@ -26,10 +33,12 @@ Bounds = Mapping[str, Value]
 SMALL: Bounds = {"crashes": 0, "lost_disks": 0, "metadata_log": 3, "isr_changes": 1}
 """Two replicas and three controllers: a change of the metadata, and a second controller that is elected."""
 CRASH: Bounds = {**SMALL, "crashes": 1, "lost_disks": 1}
-SESSION: Bounds = {"voters": 2, "crashes": 0, "sessions_lost": 1, "metadata_log": 4, "isr_changes": 2}
-"""A living broker is fenced, and two controllers."""
-TERMS: Bounds = {"voters": 3, "terms": 3, "metadata_log": 4}
-"""Three elections, and of the quorum alone."""
+
+
+def bounds_of(m: Mistake) -> Bounds:
+    """The least bounds of the mistake, with no faults but its own."""
+    names = {c.name for c in DESIGNS[m.design].constants()}
+    return {**{name: 0 for name in FAULTS if name in names}, **m.bounds}
 
 
 def explored(design: Design, bounds: Bounds, names: tuple[str, ...] = (), steps: int | None = None) -> Exploration:
@@ -70,38 +79,12 @@ def test_they_keep_them_while_a_broker_crashes_and_returns() -> None:
     assert not broken(exploration)
 
 
-@attrs.frozen
-class Mistake:
-    """A design that breaks a promise within these bounds, in so many steps, and not in fewer; and one that does not.
-
-    Of a promise of what comes to pass they are the steps to the loop and around it.
-    """
-
-    design: str
-    promise: str
-    steps: int
-    bounds: Bounds
-    control: str = "kraft-controllers"
-    control_bounds: Bounds = attrs.field(factory=dict[str, Value])
-
-
-MISTAKES = (
-    Mistake("kraft-controllers-static", "acked-survives", 14, CRASH, "kraft-controllers-853", {"dynamic": True}),
-    Mistake("kafka-14154", "no-leader-is-stuck", 10, SMALL),
-    Mistake("kafka-18138", "stopped-brokers-have-sessions", 5, {**CRASH, "lost_disks": 0}, "kraft-sessions"),
-    Mistake("kafka-19130", "fenced-brokers-may-register", 6, {**CRASH, "lost_disks": 0}, "kraft-sessions"),
-    Mistake("kafka-13959", "living-brokers-are-unfenced", 6, SESSION, "kraft-busy-log"),
-    Mistake("kafka-13104", "leaders-have-not-given-up", 5, TERMS, "kraft-renouncing"),
-    Mistake("kafka-15345", "decisions-follow-a-commit", 3, TERMS, "kraft-activation"),
-    Mistake("kafka-20839", "metadata-begin-with-the-bootstrap", 13, TERMS, "kraft-activation"),
-    Mistake("kafka-17608", "deposed-find-a-snapshot", 8, TERMS, "kraft-activation"),
-)
-CASES = [pytest.param(m, id=m.design) for m in MISTAKES]
+CASES = [pytest.param(m, id=f"{m.design} {m.promise}") for m in MISTAKES]
 
 
 @pytest.mark.parametrize("mistake", CASES)
 def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
-    finding = explored(DESIGNS[mistake.design], mistake.bounds, (mistake.promise,), mistake.steps).finding(
+    finding = explored(DESIGNS[mistake.design], bounds_of(mistake), (mistake.promise,), mistake.steps).finding(
         mistake.promise
     )
     assert finding.verdict is Verdict.VIOLATED
@@ -111,7 +94,7 @@ def test_a_mistake_breaks_its_promise(mistake: Mistake) -> None:
 
 @pytest.mark.parametrize("mistake", CASES)
 def test_the_control_keeps_the_promise_for_as_many_steps(mistake: Mistake) -> None:
-    bounds = {**mistake.bounds, **mistake.control_bounds}
+    bounds = {**bounds_of(mistake), **mistake.control_bounds}
     control = explored(DESIGNS[mistake.control], bounds, (mistake.promise,), mistake.steps)
     assert control.finding(mistake.promise).verdict is not Verdict.VIOLATED
     assert control.complete or control.depth >= mistake.steps
@@ -175,3 +158,82 @@ def test_every_promise_has_a_premise() -> None:
 def test_every_design_is_of_the_family(name: str) -> None:
     assert issubclass(DESIGNS[name].state, CONTROLLERS.state)
     assert CONTROLLERS.designs()[name] is DESIGNS[name]
+
+
+# What a verdict is worth
+
+
+def judged(design: Design, bounds: Bounds, *names: str) -> tuple[dict[str, Verdict], str | None]:
+    """The verdicts on these promises, as the family judges their room, and the milestone that is lacking."""
+    instance, probes = Instance(design, bounds), CONTROLLERS.probes(names)
+    exploration = explored(design.promising(*probes), bounds, (*names, *(p.name for p in probes)))
+    worth = CONTROLLERS.worth(instance, exploration, names, native.explore, Limits())
+    lacking = worth.room.lacking.name if worth.room is not None and worth.room.lacking is not None else None
+    return {f.name: f.verdict for f in worth.exploration.findings if f.name in names}, lacking
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict", "lacking"),
+    [
+        ({}, Verdict.HOLDS, None),
+        ({"metadata_log": 2}, Verdict.TOO_SMALL, "controller-changes-it-after-them"),
+        ({"isr_changes": 0}, Verdict.TOO_SMALL, "controller-changes-it-after-them"),
+    ],
+)
+def test_bounds_have_room_for_a_later_controller_that_decides(
+    bounds: Bounds, verdict: Verdict, lacking: str | None
+) -> None:
+    answer = judged(KRAFT_CONTROLLERS, {**SMALL, **bounds}, "one-vote-a-term", "leaders-have-committed")
+    assert answer == ({"leaders-have-committed": verdict}, lacking)
+
+
+def test_the_quorum_alone_has_milestones_of_its_own() -> None:
+    alone, whole = (milestones_of(DESIGNS[name]) for name in ("abstract-quorum", "kraft-controllers"))
+    assert set(alone) < set(whole) <= set(CONTROLLERS.milestones())
+
+
+@pytest.mark.parametrize(
+    ("bounds", "promise", "small"),
+    [
+        ({}, "leaders-have-committed", False),
+        ({"metadata_log": 2}, "leaders-have-committed", True),
+        ({}, "no-divergence", True),
+        ({"log": 2, "records": 2, "epochs": 2, "isr_changes": 3, "metadata_log": 6}, "no-divergence", False),
+        ({"log": 2, "records": 2, "epochs": 2, "isr_changes": 3, "metadata_log": 3}, "no-divergence", True),
+    ],
+)
+def test_bounds_notice_the_mistakes_that_they_have_room_for(bounds: Bounds, promise: str, small: bool) -> None:
+    constants = Instance(KRAFT_CONTROLLERS, bounds).constants
+    answer = notice(KRAFT_CONTROLLERS, constants, [promise])
+    assert answer.mistakes
+    assert bool(answer.unnoticed_by_promise) is small
+    assert bool(answer.enough) is small
+    whole = Instance(KRAFT_CONTROLLERS, {**constants, **answer.enough}).constants
+    assert not notice(KRAFT_CONTROLLERS, whole, [promise]).unnoticed_by_promise
+
+
+PARTITION_MISTAKES = ("isr-not-counted", "shrinks-itself")
+
+
+@pytest.mark.parametrize("name", PARTITION_MISTAKES)
+def test_a_mistake_of_the_partition_breaks_its_promise_below_a_quorum_of_controllers(name: str) -> None:
+    row = next(row for row in of_partition.tables()["kip-966"].rows if row.mistake == name)
+    planted = planted_in(mistakes_by_name()[name], KRAFT_CONTROLLERS)
+    assert planted is not None
+    bounds = {**SMALL, **{n: row.at[n] for n in ("log", "records", "epochs")}}
+    for design, verdict in ((planted, Verdict.VIOLATED), (KRAFT_CONTROLLERS, Verdict.HOLDS)):
+        assert explored(design, bounds, (row.by[0],)).finding(row.by[0]).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("rule", "replacement", "promise"),
+    [("covers", any_log_covers, "leaders-have-committed"), ("is_free", votes_again, "one-leader-a-term")],
+)
+def test_a_mistake_of_the_quorum_breaks_its_promise_where_controllers_are_activated(
+    rule: str, replacement: DefinitionFunction, promise: str
+) -> None:
+    planted = ACTIVATION.replacing("planted", "A rule taken out", because="it is to be seen", **{rule: replacement})
+    bounds = next(m.bounds for m in table_for(ACTIVATION).mistakes if m.promise == promise)
+    for design, verdict in ((planted, True), (ACTIVATION, False)):
+        finding = explored(design, bounds, (promise,)).finding(promise)
+        assert (finding.verdict is Verdict.VIOLATED) is verdict
