@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from controller_protocol import state as composed
+from controller_protocol.state import State
 from isr_lang import (
     Bool,
     Design,
@@ -96,7 +96,7 @@ OF_QUORUM = (all_faults_happen, controller_is_elected_after_them, controller_com
 # With a partition
 
 
-class ObservedPartition(composed.State, Observed):
+class ObservedPartition(State, Observed):
     """The same of a partition and its controllers."""
 
     change_then: PartitionEpoch = var("the partition epoch that brokers could hear of before that commit")
@@ -171,7 +171,7 @@ MILESTONES = tuple(dict.fromkeys((*OF_QUORUM, *OF_PARTITION)))
 
 
 def has_partition(design: Design) -> bool:
-    return issubclass(design.state, composed.State)
+    return issubclass(design.state, State)
 
 
 def milestones_of(design: Design) -> tuple[Property, ...]:
@@ -180,7 +180,7 @@ def milestones_of(design: Design) -> tuple[Property, ...]:
 
 def watched_state(state: type[Struct]) -> type[Struct]:
     """The state of a design with the history variables, whatever variables of its own it has."""
-    watched: type[Struct] = ObservedPartition if issubclass(state, composed.State) else Observed
+    watched: type[Struct] = ObservedPartition if issubclass(state, State) else Observed
     return type("Watched", (watched, state), {"__annotations__": {}})
 
 
