@@ -57,8 +57,10 @@ class Controllers(Family):
         from controller_protocol.room import larger, milestones_of, observed
         from isr_check.worth import Story, worth_with_room
 
-        design, constants = instance.design, instance.constants
-        story = Story(observed(design), milestones_of(design), larger(design, constants))
+        design, watched = instance.design, observed(instance.design)
+        names_of_watched = {c.name for c in watched.constants()}
+        constants = {name: value for name, value in instance.constants.items() if name in names_of_watched}
+        story = Story(watched, milestones_of(design), larger(watched, constants))
         return worth_with_room(
             exploration, names, _premises(), story, constants, engine, limits, progress, search_progress
         )

@@ -206,9 +206,9 @@ def faults_of_brokers(constants: Mapping[str, Value]) -> int:
 def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     """Bounds with room for the faults, each at least what it is there.
 
-    A leader begins with a record. A fault of a broker takes two of the metadata log, and a change of the partition.
+    The partition is created, a leader begins, and decides. A fault of a broker takes one record more: it registers.
     """
     faults = faults_of_brokers(constants)
-    least = {"terms": 2, "metadata_log": 3 + 2 * faults, "isr_changes": 1 + faults, "log": 1}
+    least = {"terms": 1, "metadata_log": 3 + faults, "isr_changes": 1 + faults, "log": 1}
     bounds = {c.name: min(least[c.name], c.high) for c in design.constants() if c.name in least}
     return {name: max(cast("int", constants[name]), value) for name, value in bounds.items()}
