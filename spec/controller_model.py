@@ -14,6 +14,8 @@ applied what the quorum then forgot), and a copy of a request that arrives besid
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from controller_protocol.decisions import DECISIONS, broker_starts, controller_registers, leader_asks_again
@@ -77,11 +79,24 @@ KRAFT_CONTROLLERS = Design(
         broker_starts,
     ),
     (*PROMISES, *REACHABLE),
-    defaults={"voters": 3, "replicas": 2, "min_insync": 1, "crashes": 1, "metadata_log": 4, "isr_changes": 2},
+    defaults={
+        "voters": 3,
+        "replicas": 2,
+        "min_insync": 1,
+        "crashes": 0,
+        "epochs": 2,
+        "log": 2,
+        "records": 2,
+        "metadata_log": 4,
+        "isr_changes": 3,
+    },
     assumptions=(
         assume(MIN_INSYNC <= REPLICAS, otherwise="--min-insync is above --replicas: no write could succeed"),
         assume(SHUTDOWNS == 0, otherwise="--shutdowns: controlled shutdown is not in this model"),
     ),
 )
+
+ONE_CRASH: Mapping[str, int] = {"crashes": 1, "epochs": 1, "log": 1, "records": 1, "metadata_log": 4, "isr_changes": 2}
+"""Bounds for designs that are about a broker which crashes and returns: one record, and one change of the leader."""
 
 DESIGNS = (KRAFT_CONTROLLERS,)

@@ -10,7 +10,16 @@ from typing import Final
 
 from isr_kafka.mistakes import CONTROLLER, Mistake
 
-BOUNDS: Final[Mapping[str, int]] = {"voters": 3, "replicas": 2, "metadata_log": 4, "isr_changes": 2, "crashes": 1}
+BOUNDS: Final[Mapping[str, int]] = {
+    "voters": 3,
+    "replicas": 2,
+    "metadata_log": 4,
+    "isr_changes": 2,
+    "crashes": 1,
+    "epochs": 1,
+    "log": 1,
+    "records": 1,
+}
 FEW: Final[Mapping[str, int]] = {**BOUNDS, "metadata_log": 3, "isr_changes": 1, "crashes": 0}
 """Fewer steps of brokers, so that walks go on to what is asked of a controller that is deposed."""
 

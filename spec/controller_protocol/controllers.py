@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
 from isr_check.family import Family, Lines, Notice, ProofPlan, Worth
-from isr_lang import Conjunct, Design, Instance, Property
+from isr_lang import Conjunct, Design, Instance, Property, Value
 from kraft_protocol.abstract_quorum import AbstractQuorum
 
 if TYPE_CHECKING:
@@ -38,6 +38,17 @@ class Controllers(Family):
         from controller_protocol.by_name import DESIGNS
 
         return DESIGNS
+
+    def constants_with_room(self, design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
+        from controller_protocol.room import following
+
+        return following(design, constants)
+
+    def is_large(self, instance: Instance) -> bool:
+        """Where there are brokers beside the controllers."""
+        from controller_protocol.room import has_partition
+
+        return has_partition(instance.design)
 
     def premises(self, names: Iterable[str]) -> tuple[Property, ...]:
         from isr_check.worth import premises_of

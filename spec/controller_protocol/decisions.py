@@ -86,18 +86,36 @@ def is_ahead(s: State, controller: Voter, leader: Replica) -> Bool:
     return (s.alter_leader_epoch[leader] > m.epoch) | (s.alter_partition_epoch[leader] > m.partition_epoch)
 
 
+@define
+def may_be_asked(s: State, controller: Voter, leader: Replica) -> Bool:
+    """No controller of a later epoch had the request.
+
+    Otherwise a deposed one might refuse what the later one has accepted, and the leader would take it back. A broker
+    finds its controller by the epoch of its Raft client, which only grows (RaftControllerNodeProvider).
+    Partition.handleAlterPartitionError relies on that.
+    """
+    return s.alter_term[leader] <= s.term[controller]
+
+
 def holds_request(old: State, new: State, c: Voter) -> Step:
     """Nobody has the request yet. This controller has it from now on, until its record is committed."""
     return (
         old.alter_holder[LEADER] == NONE,
+        may_be_asked(old, c, LEADER),
         new.alter_holder[LEADER] == c,
         new.alter_end[LEADER] == end(old, c) + 1,
+        new.alter_term[LEADER] == old.term[c],
     )
 
 
 def answers_at_once(old: State, new: State, c: Voter) -> Step:
     """Nobody has the request, and this controller has nothing pending."""
-    return (old.alter_holder[LEADER] == NONE, has_nothing_pending(old, c))
+    return (
+        old.alter_holder[LEADER] == NONE,
+        may_be_asked(old, c, LEADER),
+        has_nothing_pending(old, c),
+        new.alter_term[LEADER] == 0,
+    )
 
 
 def is_not_ahead(old: State, new: State, c: Voter) -> Step:
@@ -161,6 +179,7 @@ def broker_starts(old: State, new: State, r: Replica) -> Step:
         *no_alter(new, r),
         new.alter_holder[r] == NONE,
         new.alter_end[r] == 0,
+        new.alter_term[r] == 0,
     )
 
 

@@ -106,6 +106,7 @@ def answers(old: State, new: State, leaders: Set[Replica]) -> Step:
         new.alter_broker_epoch == remaining(leaders, old.alter_broker_epoch),
         new.alter_holder == remaining(leaders, old.alter_holder),
         new.alter_end == remaining(leaders, old.alter_end),
+        new.alter_term == remaining(leaders, old.alter_term),
     )
 
 

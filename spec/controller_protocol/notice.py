@@ -12,7 +12,7 @@ from typing import cast
 
 import attrs
 
-from controller_protocol.room import has_partition
+from controller_protocol.room import FAULTS, has_partition
 from isr_check.engine import Exploration
 from isr_check.family import Notice
 from isr_check.mistake_table import Mistake, MistakeTable, judged_by_notice, promises_that_hold
@@ -28,6 +28,8 @@ SESSION: Bounds = {"voters": 2, "sessions_lost": 1, "metadata_log": 4, "isr_chan
 """A living broker is fenced, and two controllers."""
 TERMS: Bounds = {"voters": 3, "terms": 3, "metadata_log": 4}
 """Three elections, of the quorum alone."""
+RETURN: Bounds = {"voters": 3, "crashes": 1, "metadata_log": 6, "isr_changes": 2}
+"""A broker crashes, and is in sync again."""
 ALONE: Bounds = {"voters": 3, "terms": 2, "metadata_log": 2}
 """Two elections, from an empty log."""
 BEHIND = "kraft-controllers-elect-behind"
@@ -39,6 +41,15 @@ OF_PARTITION = (
     Mistake(BEHIND, "quorum-only-grows", 10, TERM, QUORUM),
     Mistake(BEHIND, "acked-survives", 14, TERM, QUORUM),
     Mistake("kraft-controllers-vote-again", "one-leader-a-term", 2, TERM, QUORUM),
+    *(
+        Mistake("kraft-controllers-ask-back", promise, steps, RETURN, QUORUM)
+        for promise, steps in (
+            ("maximal-isr-covers", 21),
+            ("leaders-complete", 22),
+            ("strong-isr", 22),
+            ("weak-isr", 23),
+        )
+    ),
     Mistake(
         "kraft-controllers-static",
         "acked-survives",
@@ -71,7 +82,6 @@ OF_QUORUM = (
 )
 MISTAKES = (*OF_PARTITION, *OF_QUORUM)
 """One table for verdicts, tests and docs/kraft.md: those with a partition, and those of the quorum alone."""
-FAULTS = ("crashes", "lossy_crashes", "lost_disks", "sessions_lost", "unnoticed", "shutdowns")
 
 
 def table_for(design: Design) -> MistakeTable:
@@ -105,7 +115,7 @@ def notice(design: Design, constants: Mapping[str, Value], names: Collection[str
         (*own.noticed_mistakes, *below.noticed_mistakes),
         _together(own.unnoticed_by_promise, unnoticed),
         _together(own.beyond_by_promise, {} if design.file else below.beyond_by_promise),
-        {**below.enough, **own.enough},
+        _larger(below.enough, own.enough),
         below.settings,
         tuple(name for name in own.without_mistake if name in below.without_mistake),
         f"{QUORUM} and {below.base}" if own.mistakes else below.base,
@@ -115,6 +125,10 @@ def notice(design: Design, constants: Mapping[str, Value], names: Collection[str
 
 def _together(a: Mapping[str, tuple[str, ...]], b: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     return {promise: (*a.get(promise, ()), *b.get(promise, ())) for promise in dict.fromkeys((*a, *b))}
+
+
+def _larger(a: Bounds, b: Bounds) -> dict[str, Value]:
+    return {n: max(cast("int", bounds[n]) for bounds in (a, b) if n in bounds) for n in dict.fromkeys((*a, *b))}
 
 
 def notice_of_partition(constants: Mapping[str, Value], names: Collection[str]) -> Notice:

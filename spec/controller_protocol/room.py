@@ -1,8 +1,8 @@
 """Room, where controllers are a quorum: the milestones of a behaviour that has room for the faults, and their bounds.
 
 A verdict is worth something only where this behaviour is among those explored: the faults that were asked for happen,
-every broker is back, a later controller is elected, and commits. Where there is a partition, a change of its metadata
-that this controller decides is committed, and so is a record.
+a later controller is elected, and commits. Where there is a partition, a change of its metadata that this controller
+decides is committed, every broker is back, and a record is committed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from isr_lang import (
     var,
     when,
 )
+from isr_lang.instance import check_constants
+from isr_protocol.replication import leader_appends
 from isr_protocol.state import CRASHES, LOSSY_CRASHES, SESSIONS_LOST, UNNOTICED, Offset, PartitionEpoch, Replica
 from kraft_protocol.abstract_quorum import AbstractQuorum, Position, Term
 from kraft_protocol.state import LOST_DISKS, Voter
@@ -159,14 +161,12 @@ def observes_partition(old: ObservedPartition, new: ObservedPartition) -> Step:
 
 
 OF_PARTITION = (
-    all_faults_happen,
-    everybody_returns_after_them,
-    controller_is_elected_after_them,
-    controller_commits_after_them,
+    *OF_QUORUM,
     controller_changes_it_after_them,
+    everybody_returns_after_them,
     record_commits_after_them,
 )
-MILESTONES = tuple(dict.fromkeys((*OF_QUORUM, *OF_PARTITION)))
+MILESTONES = OF_PARTITION
 """The last one of those of a design is what is asked; those before it lead there."""
 
 
@@ -175,7 +175,10 @@ def has_partition(design: Design) -> bool:
 
 
 def milestones_of(design: Design) -> tuple[Property, ...]:
-    return OF_PARTITION if has_partition(design) else OF_QUORUM
+    """Those of a design without a partition, or without clients that write, end sooner."""
+    if not has_partition(design):
+        return OF_QUORUM
+    return OF_PARTITION if leader_appends in design.actions else OF_PARTITION[:-1]
 
 
 def watched_state(state: type[Struct]) -> type[Struct]:
@@ -198,17 +201,25 @@ def observed(design: Design) -> Design:
     )
 
 
-def faults_of_brokers(constants: Mapping[str, Value]) -> int:
-    names = ("crashes", "lossy_crashes", "sessions_lost", "unnoticed")
-    return sum(cast("int", constants.get(name, 0)) for name in names)
+FAULTS_OF_BROKERS = ("crashes", "lossy_crashes", "sessions_lost", "unnoticed")
+FAULTS = (*FAULTS_OF_BROKERS, "lost_disks")
 
 
 def larger(design: Design, constants: Mapping[str, Value]) -> dict[str, Value]:
     """Bounds with room for the faults, each at least what it is there.
 
-    The partition is created, a leader begins, and decides. A fault of a broker takes one record more: it registers.
+    The partition is created, a leader begins, and decides. A fault of a broker takes three records more: it is fenced,
+    registers, and is unfenced.
     """
-    faults = faults_of_brokers(constants)
-    least = {"terms": 1, "metadata_log": 3 + faults, "isr_changes": 1 + faults, "log": 1}
+    faults = sum(cast("int", constants.get(name, 0)) for name in FAULTS_OF_BROKERS)
+    least = {"terms": 1, "metadata_log": 3 + 3 * faults, "isr_changes": 1 + faults, "log": 1}
     bounds = {c.name: min(least[c.name], c.high) for c in design.constants() if c.name in least}
     return {name: max(cast("int", constants[name]), value) for name, value in bounds.items()}
+
+
+def following(design: Design, constants: Mapping[str, Value]) -> Mapping[str, Value]:
+    """What is given, and bounds with room for the faults, where these are not the design's own."""
+    complete, own = check_constants(design, constants), check_constants(design, {})
+    if all(complete[name] == own[name] for name in FAULTS if name in own):
+        return constants
+    return {**larger(design, complete), **constants}

@@ -38,6 +38,7 @@ class State(AbstractQuorum, partition.State):
     # The AlterPartition of each leader, where a controller has applied it.
     alter_holder: Map[Replica, Maybe[Voter]] = var("the controller that answers it at commit, none while nobody has it")
     alter_end: Map[Replica, Position] = var("the end of the log that is to be committed before that")
+    alter_term: Map[Replica, Term] = var("the epoch of the last controller that had it")
 
 
 @initial
@@ -65,6 +66,7 @@ def controllers_agree(new: State, first: Replica, active: Voter) -> Step:
         new.registration == blank(new.registration),
         new.alter_holder == blank(new.alter_holder),
         new.alter_end == blank(new.alter_end),
+        new.alter_term == blank(new.alter_term),
     )
 
 

@@ -120,7 +120,7 @@ BUSY_LOG = (
     )
     .adding(controller_writes_no_op, broker_applies)
     .promising(living_brokers_are_unfenced)
-    .with_defaults(voters=2, isr_changes=2, metadata_log=4, crashes=0, sessions_lost=1)
+    .with_defaults(voters=2, epochs=1, log=1, records=1, metadata_log=4, isr_changes=2, sessions_lost=1)
 )
 
 

@@ -61,7 +61,6 @@ AS_ONE = (
     )
     .extending(controller_commits=one_record_at_a_time)
     .promising(decides_as_one)
-    .with_defaults(metadata_log=3, isr_changes=1)
 )
 
 PREMISES: Mapping[str, Property] = {decides_as_one.name: replica_was_out}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller_model import KRAFT_CONTROLLERS
+from controller_model import KRAFT_CONTROLLERS, ONE_CRASH
 from controller_protocol.promises import no_leader_is_stuck
 from controller_protocol.state import State
 from isr_lang import Bool, define
@@ -18,7 +18,7 @@ STATIC_QUORUM = (
         "Controllers of a static quorum, one of which comes back with an empty disk",
         because="nothing tells the controller from the one that it was (KAFKA-14077).",
     )
-    .with_defaults(lost_disks=1)
+    .with_defaults(**ONE_CRASH, lost_disks=1)
     .failing("a committed and answered change of the ISR is forgotten.", acked_survives)
 )
 DIRECTORY_IDS = KRAFT_CONTROLLERS.replacing(
@@ -36,15 +36,11 @@ def never_ahead(s: State, controller: Voter, leader: Replica) -> Bool:
     return (s.alter_leader_epoch[leader] < 0) | (s.term[controller] < 0)
 
 
-STALE_CONTROLLER = (
-    KRAFT_CONTROLLERS.replacing(
-        "kafka-14154",
-        "Controllers that answer FENCED_LEADER_EPOCH to a leader that knows more than they",
-        because="a controller that was deposed took itself for the one that knows more (KAFKA-14154).",
-        is_ahead=never_ahead,
-    )
-    .with_defaults(crashes=0)
-    .failing("the leader waits for metadata that nobody will write.", no_leader_is_stuck)
-)
+STALE_CONTROLLER = KRAFT_CONTROLLERS.replacing(
+    "kafka-14154",
+    "Controllers that answer FENCED_LEADER_EPOCH to a leader that knows more than they",
+    because="a controller that was deposed took itself for the one that knows more (KAFKA-14154).",
+    is_ahead=never_ahead,
+).failing("the leader waits for metadata that nobody will write.", no_leader_is_stuck)
 
 DESIGNS = (STATIC_QUORUM, DIRECTORY_IDS, STALE_CONTROLLER)

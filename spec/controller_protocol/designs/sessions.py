@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from controller_model import KRAFT_CONTROLLERS
+from controller_model import KRAFT_CONTROLLERS, ONE_CRASH
 from controller_protocol.metadata import replayed_metadata
 from controller_protocol.state import State, is_active
 from isr_lang import (
@@ -167,6 +167,7 @@ SESSIONS = (
     )
     .adding(controller_hears_broker, session_of_fenced_broker_ends)
     .promising(stopped_brokers_have_sessions, fenced_brokers_may_register)
+    .with_defaults(**ONE_CRASH)
 )
 
 

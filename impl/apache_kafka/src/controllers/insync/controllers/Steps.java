@@ -224,6 +224,9 @@ final class Steps {
         || world.holder(leader) != null) {
       throw Refused.because("no such request is on its way");
     }
+    if (world.row(c).term() < world.model("alter_term", leader).asInt()) {
+      throw Refused.because("the broker has asked a later controller");
+    }
     var decision = decision(world, c, controller -> send(world, controller, leader));
     if (!decision.answer().isDone()) {
       if (!decision.writes()) {
