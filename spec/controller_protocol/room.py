@@ -184,7 +184,7 @@ def milestones_of(design: Design) -> tuple[Property, ...]:
 def watched_state(state: type[Struct]) -> type[Struct]:
     """The state of a design with the history variables, whatever variables of its own it has."""
     watched: type[Struct] = ObservedPartition if issubclass(state, State) else Observed
-    return type("Watched", (watched, state), {"__annotations__": {}})
+    return cast("type[Struct]", type("Watched", (watched, state), {"__annotations__": {}}))
 
 
 def observed(design: Design) -> Design:
