@@ -1,6 +1,7 @@
 """`insync prove`: what it says of a proof that succeeds, fails, or was not found, and the traces that come of it."""
 
 import json
+import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,7 +15,7 @@ from insync_cli.main import main
 from insync_cli.proof import premises
 from isr_check.family import Family, ProofPlan
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, Unknown
-from isr_lang import Bool, Conjunct, Design, Property, Value, always, sometimes
+from isr_lang import Action, Bool, Conjunct, Design, Property, Value, always, sometimes
 from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 from isr_trace.itf import read_itf
 from isr_trace.show import heading, plain_text
@@ -87,6 +88,24 @@ def test_a_proof_says_for_which_bounds_it_holds(safe: Path, capsys: pytest.Captu
     assert written["bounds"]["tickets"] is None
     assert {o["verdict"] for o in written["obligations"]} == {"proved"}
     assert written["stats"]["obligations"] == len(written["obligations"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_proof_can_be_stopped_while_it_is_stated(
+    safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    """Of a large design that takes minutes, in which one stop was not heard."""
+    steps, stated = Induction.steps, list[str]()
+
+    def stating(self: Induction, action: Action) -> object:
+        stated.append(action.name)
+        signal.raise_signal(number)
+        return steps(self, action)
+
+    monkeypatch.setattr(Induction, "steps", stating)
+    assert main(["prove", "careful", "--out", "here"]) == 20
+    assert "interrupted" in capsys.readouterr().err
+    assert len(stated) == 1
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:

@@ -207,7 +207,7 @@ class Proof:
 
         proof_question = self.proof_question
         with self.reporter.ticker().meanwhile("stating what is to be proved"):
-            induction, obligations = statement_of(proof_question)
+            induction, obligations = statement_of(proof_question, self.brake)
         if not obligations:
             raise UsageError("there is no such obligation: no conjunct that was named meets an action that was named")
         free = induction.translation.bounds
@@ -319,13 +319,13 @@ def _work(size: tuple[int, int]) -> int:
     return parts + UNKNOWN_PART * unknown
 
 
-def statement_of(proof_question: Question) -> tuple[Induction, list[Obligation]]:
+def statement_of(proof_question: Question, stop: Callable[[], bool]) -> tuple[Induction, list[Obligation]]:
     """What is to be proved; UsageError if it cannot be said with these bounds open."""
     from isr_check.smt import Induction, NotTranslatable
 
     try:
         induction = Induction(proof_question.design, proof_question.constants, proof_question.promises)
-        return induction, proof_question.obligations(induction)
+        return induction, proof_question.obligations(induction, stop)
     except NotTranslatable as problem:
         raise UsageError(f"{proof_question.design.name} cannot be proved with these bounds open: {problem}") from None
 

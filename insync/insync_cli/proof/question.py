@@ -158,11 +158,17 @@ class Question:
         """The same question with the conjuncts that these promises take."""
         return attrs.evolve(self, conjuncts=registry.invariant_of(self.design, claims))
 
-    def obligations(self, induction: Induction) -> list[Obligation]:
+    def obligations(self, induction: Induction, stop: Callable[[], bool] = lambda: False) -> list[Obligation]:
+        """All that is asked; KeyboardInterrupt if it is to stop before all are stated, for nothing is decided yet."""
         wanted = [p for p in self.properties if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
         only = [n for n in self.only if n in names] or ([NOTHING] if self.only else [])
-        return list(induction.obligations(wanted, only, self.actions))
+        stated: list[Obligation] = []
+        for o in induction.obligations(wanted, only, self.actions):
+            if stop():
+                raise KeyboardInterrupt
+            stated.append(o)
+        return stated
 
     def closed(self) -> dict[str, Value]:
         """Every constant, where it was left open as the design has it."""
