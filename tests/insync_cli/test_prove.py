@@ -95,17 +95,17 @@ def test_a_proof_can_be_stopped_while_it_is_stated(
     safe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
 ) -> None:
     """Of a large design that takes minutes, in which one stop was not heard."""
-    steps, stated = Induction.steps, list[str]()
+    steps, names = Induction.steps, list[str]()
 
-    def stating(self: Induction, action: Action) -> object:
-        stated.append(action.name)
+    def interrupt(self: Induction, action: Action) -> object:
+        names.append(action.name)
         signal.raise_signal(number)
         return steps(self, action)
 
-    monkeypatch.setattr(Induction, "steps", stating)
+    monkeypatch.setattr(Induction, "steps", interrupt)
     assert main(["prove", "careful", "--out", "here"]) == 20
     assert "interrupted" in capsys.readouterr().err
-    assert len(stated) == 1
+    assert len(names) == 1
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> str:

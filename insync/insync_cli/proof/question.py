@@ -163,12 +163,12 @@ class Question:
         wanted = [p for p in self.properties if not self.only or p.name in self.only]
         names = {c.name for c in self.conjuncts} | {TYPE_OK}
         only = [n for n in self.only if n in names] or ([NOTHING] if self.only else [])
-        stated: list[Obligation] = []
+        obligations: list[Obligation] = []
         for o in induction.obligations(wanted, only, self.actions):
             if stop():
                 raise KeyboardInterrupt
-            stated.append(o)
-        return stated
+            obligations.append(o)
+        return obligations
 
     def closed(self) -> dict[str, Value]:
         """Every constant, where it was left open as the design has it."""
