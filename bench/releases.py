@@ -1,20 +1,23 @@
 """What each release of Kafka loses: the designs `kafka-*` at budgets for what people and networks do.
 
     python bench/releases.py [--results FILE] [--own-bounds] [--row N]... [--design D]... [--states N] [--seconds S]
-                             [--table] [--write]
+                             [--table] [--write] [--missing-cases]
 
 Each run is a process, as in bench/bounds.py, and its answer goes to the file of results. `--row 1` is the first row.
 `--own-bounds` asks the mended design alone, at the bounds that `insync check` chooses for each budget. `--table` runs
 nothing, and `--write` puts the tables into docs/measurements/releases.md after each answer. There what has no answer in
-the file stays as it was. The exit code is 1 if the mended design breaks a promise.
+the file stays as it was. Each broken promise has the case that tells of it (bench/release_cases.py), and
+`--missing-cases` lists those on the page that have none. The exit code is 1 if the mended design breaks a promise,
+or if a case is listed as missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -22,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import attrs
 from bench.bounds import FEWER, ROOM, Answer, Results, check, parser_of, promises_of, run_check, words_of
 from bench.pages import markdown, put_between, put_on_page
+from bench.release_cases import Behaviour, cell_with_cases, first_behaviours, load_behaviours
 
 from insync_cli.registry import constants_that_notice
-from isr_lang import Design, Value
+from isr_lang import Design, Instance, Value
 from isr_lang.instance import check_constants
 from isr_protocol.by_name import DESIGNS
 
@@ -204,21 +208,64 @@ def cell(answer: Answer | None) -> str:
     return f"{'undecided' if rest else 'none'}, {answer.distinct:,} states"
 
 
+def broken_promises(text: str) -> list[str]:
+    """Those that a cell names, with or without their cases."""
+    return re.findall("`([^`]+)`", text) if text.startswith("**") else []
+
+
+class CaseCells:
+    """Cells with the case of each broken promise; the behaviours are run once for each cell."""
+
+    def __init__(self, behaviours: Sequence[Behaviour]) -> None:
+        self.all_behaviours = behaviours
+        self._behaviours: dict[str, dict[str, Behaviour]] = {}
+
+    def behaviours(self, row: Row, name: str) -> dict[str, Behaviour]:
+        """Of each promise that some behaviour breaks in this design within the bounds of the row, the first one."""
+        key = row.key(name)
+        if key not in self._behaviours:
+            instance = Instance(row.design(name), row.bounds(name))
+            self._behaviours[key] = first_behaviours(instance, self.all_behaviours)
+        return self._behaviours[key]
+
+    def cell(self, row: Row, name: str, text: str) -> str:
+        """The same cell, with cases."""
+        broken = broken_promises(text)
+        return cell_with_cases(broken, self.behaviours(row, name)) if broken else text
+
+    def missing(self, row: Row, name: str, text: str) -> list[str]:
+        """The broken promises of a cell that have none."""
+        broken = broken_promises(text)
+        return [promise for promise in broken if promise not in self.behaviours(row, name)]
+
+
 def cells_of_page(text: str) -> dict[tuple[str, str], str]:
     """The cells of the table on the page, by the options of the row and the design."""
     rows = [line.strip("| ").split(" | ") for line in text[text.index(MARK) :].splitlines() if line.startswith("| `")]
     return {(row[0].strip("`"), name): text for row in rows for name, text in zip(COLUMNS, row[1:], strict=True)}
 
 
-def table(results: Results, on_page: Mapping[tuple[str, str], str]) -> str:
+def table(results: Results, on_page: Mapping[tuple[str, str], str], case_cells: CaseCells) -> str:
     """Markdown: a row per budgets, a column per design; what has no answer stays as it is written."""
     lines = [f"| options | {' | '.join(f'`{name}`' for name in COLUMNS)} |", "|---" * (1 + len(COLUMNS)) + "|"]
     for row in ROWS:
         options = row.options
         answers = ((name, answer_of(results, name, row)) for name in COLUMNS)
-        cells = (cell(a) if a is not None else on_page.get((options, name), cell(None)) for name, a in answers)
-        lines.append(f"| `{options}` | {' | '.join(cells)} |")
+        cells = ((name, cell(a) if a is not None else on_page.get((options, name), cell(None))) for name, a in answers)
+        lines.append(f"| `{options}` | {' | '.join(case_cells.cell(row, name, text) for name, text in cells)} |")
     return "\n".join(lines)
+
+
+def print_missing_cases(case_cells: CaseCells, on_page: Mapping[tuple[str, str], str]) -> int:
+    """A line for each broken promise of the page without a case; 1 if there is one."""
+    lines = [
+        f"row {number}, {name}: {promise}"
+        for number, row in enumerate(ROWS, 1)
+        for name in COLUMNS
+        for promise in case_cells.missing(row, name, on_page.get((row.options, name), ""))
+    ]
+    print("\n".join(lines) or "every broken promise has a case")
+    return int(bool(lines))
 
 
 def ask_at_own_bounds(results: Results, options: argparse.Namespace) -> int:
@@ -243,11 +290,15 @@ def main() -> int:
     parser.add_argument("--row", action="append", type=int, choices=range(1, len(ROWS) + 1), help="may be repeated")
     parser.add_argument("--design", action="append", choices=COLUMNS, help="only this one; may be repeated")
     parser.add_argument("--own-bounds", action="store_true", help="of the mended design, at bounds that check chooses")
+    parser.add_argument("--missing-cases", action="store_true", help="list broken promises without a case, run nothing")
     options = parser.parse_args()
     results = Results(options.results)
     if options.own_bounds:
         return ask_at_own_bounds(results, options)
     on_page = cells_of_page(PAGE.read_text(encoding="utf-8"))
+    case_cells = CaseCells(load_behaviours())
+    if options.missing_cases:
+        return print_missing_cases(case_cells, on_page)
     rows = [ROWS[number - 1] for number in options.row or range(1, len(ROWS) + 1)]
     for row in rows if not options.table else ():
         for name in options.design or COLUMNS:
@@ -257,8 +308,8 @@ def main() -> int:
             results.note(row.key(name), answer)
             print(f"{name} {row.options}: {cell(answer)}; {answer.seconds:.0f} s", file=sys.stderr, flush=True)
             if options.write:
-                put_on_page(PAGE, MARK, table(results, on_page))
-    text = table(results, on_page)
+                put_on_page(PAGE, MARK, table(results, on_page, case_cells))
+    text = table(results, on_page, case_cells)
     print(text)
     if options.write:
         put_on_page(PAGE, MARK, text)

@@ -9,7 +9,7 @@ from isr_check.reference import Evaluator, Parameters
 from isr_lang import Definition, FoldedAction, Instance, Node, show, text, walk
 from isr_lang.declare import summary
 from isr_lang.nodes import literal
-from isr_lang.types import BoolType
+from isr_lang.types import BoolType, Type
 from isr_trace.reasons import Explainer, substitute
 
 LONG = 160
@@ -94,10 +94,14 @@ def _cut(json_text: str) -> str:
     return json_text if len(json_text) <= LONG else f"{json_text[: LONG - 3]}..."
 
 
-def step_text(instance: Instance, action: str, parameters: Parameters) -> str:
+def step_text(instance: Instance, action: str, parameters: tuple[object, ...]) -> str:
     """`leader_appends(leader=r1)`."""
     types = next((a.parameters for a in instance.actions if a.name == action), ())
     if len(types) != len(parameters):
         return f"{action}({', '.join(map(str, parameters))})"
-    given = (f"{name}={show(value, type)}" for (name, type), value in zip(types, parameters, strict=True))
-    return f"{action}({', '.join(given)})"
+    return f"{action}({parameters_text(types, parameters)})"
+
+
+def parameters_text(types: Iterable[tuple[str, Type]], parameters: Iterable[object]) -> str:
+    """`leader=r1, follower=r2`."""
+    return ", ".join(f"{name}={show(value, type)}" for (name, type), value in zip(types, parameters, strict=True))

@@ -309,6 +309,14 @@ SAID_OF_STEPS = {
         2: "controller_starts_reassignment",
         7: "controller_accepts_alter_partition",
     },
+    "completed-below-minimum": {
+        1: "controller_fences_follower",
+        2: "controller_starts_reassignment",
+        5: "leader_answers_fetch",
+        6: "leader_proposes_expansion",
+        7: "controller_accepts_and_completes",
+    },
+    "replaced-target": {1: "controller_starts_reassignment", 2: "controller_starts_reassignment"},
     "back-before-fenced-18106": {5: "broker_replaces_registration", 7: "leader_appends", 9: "follower_appends"},
     "clean-shutdown-struck-18635": {
         6: "broker_loses_power",
