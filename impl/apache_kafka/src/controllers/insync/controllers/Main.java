@@ -27,6 +27,7 @@ public final class Main implements SystemUnderTest<World> {
           "alter_isr",
           "alter_leader_epoch",
           "alter_partition_epoch",
+          "alter_term",
           "sessions_lost");
 
   private static final List<String> BROKER_EPOCHS = List.of("broker_epoch", "alter_broker_epoch");
