@@ -10,7 +10,7 @@ nothing is pending. Kafka answers it when all is committed that was replayed bef
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import attrs
@@ -183,16 +183,36 @@ def broker_starts(old: State, new: State, r: Replica) -> Step:
     )
 
 
-DECISIONS = (
-    by_any_active(membership.controller_accepts_alter_partition, holds_request, only_metadata=True),
-    by_any_active(membership.controller_refuses_alter_partition, answers_at_once),
-    by_any_active(membership.controller_rejects_stale_alter_partition, is_not_ahead),
-    by_any_active(elections.controller_fences_outsider),
-    by_any_active(elections.controller_fences_follower),
-    by_any_active(elections.controller_fences_leader),
-    by_any_active(elections.controller_fences_last_leader),
-    by_any_active(elections.controller_unfences),
-    by_any_active(elections.controller_elects_returned),
-    by_any_active(elections.controller_elects_last_known_leader),
-    by_any_active(elections.controller_moves_leadership),
+REQUESTS: Mapping[str, tuple[More, bool]] = {
+    "controller_accepts_alter_partition": (holds_request, True),
+    "controller_refuses_alter_partition": (answers_at_once, False),
+    "controller_rejects_stale_alter_partition": (is_not_ahead, False),
+}
+"""The decisions on an AlterPartition by name: what else their step has, and whether it has of their updates only those
+of the metadata."""
+
+
+def decision_of_quorum(decision: Action) -> Action:
+    """The decision of one controller, as a quorum of controllers takes it."""
+    more, only_metadata = REQUESTS.get(decision.name, (None, False))
+    return by_any_active(decision, more, only_metadata=only_metadata)
+
+
+DECISIONS = tuple(
+    map(
+        decision_of_quorum,
+        (
+            membership.controller_accepts_alter_partition,
+            membership.controller_refuses_alter_partition,
+            membership.controller_rejects_stale_alter_partition,
+            elections.controller_fences_outsider,
+            elections.controller_fences_follower,
+            elections.controller_fences_leader,
+            elections.controller_fences_last_leader,
+            elections.controller_unfences,
+            elections.controller_elects_returned,
+            elections.controller_elects_last_known_leader,
+            elections.controller_moves_leadership,
+        ),
+    )
 )
