@@ -5,10 +5,8 @@ A missing Debian package skips a test where a person sees it, and fails it under
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,10 +106,7 @@ def needs_package() -> Callable[[str], None]:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The command line knows the designs of ticket_desk only, and works in an empty folder."""
-    for model, table in (("isr_protocol", ticket_desk.DESIGNS), ("kraft_protocol", {})):
-        registry = ModuleType(f"{model}.by_name")
-        vars(registry)["DESIGNS"] = table
-        monkeypatch.setitem(sys.modules, registry.__name__, registry)
+    monkeypatch.setattr("insync_cli.families.designs_of_all", lambda: ticket_desk.DESIGNS)
     monkeypatch.setattr("insync_cli.registry.default_engine", lambda: "reference")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from isr_report.html import HOLDS
-from isr_report.material import Material, Story, claims, target
+from isr_report.material import Control, Material, Question, Story, claims, target
 from isr_report.matrix.coverage import probes
 from isr_report.matrix.grid import FaultEntry, PromiseEntry, is_probe, verdict_of
 from isr_report.sections.overview import COUNTS, asked_of, recommended_runs, weakest
@@ -44,14 +44,12 @@ def _answers(m: Material) -> Iterator[str]:
     """A line for each question; at the end those that no run of this report answers."""
     without: list[str] = []
     for q in m.questions:
-        story = q.story(m.stories)
+        story, check = q.story(m.stories), m.checks.get(q.check)
         if story is not None:
-            word = q.holds if story.bug_run.verdict in HOLDS else q.breaks
-            word = word if story.bug_run.verdict in (*HOLDS, "VIOLATED") else "Undecided"
-            steps = f", [in {story.bug_run.depth} steps]({story.page})" if story.bug_run.depth else ""
-            verdict = f"[{story.bug_run.verdict}]({story.bug_run.run}){steps}"
-            ran = f"{story.bug_run.design}, `{story.case.property_name}`: {verdict}"
-            yield f"- {q.asks} **{word}** ({ran})"
+            yield _answer_of_run(q, story.bug_run, story.case.property_name, story.page)
+            continue
+        if check is not None:
+            yield _answer_of_run(q, check.run, check.promise, check.page)
             continue
         cell = q.cell(m.matrix)
         entry = verdict_of(cell, q.promise) if cell is not None else None
@@ -63,6 +61,12 @@ def _answers(m: Material) -> Iterator[str]:
         shown = f", [in {entry['depth']} steps]({target(m, entry['trace'])})" if entry["trace"] else ""
         yield f"- {q.asks} **{word}** ({q.design}, `{q.promise}`: {run}{shown})"
     yield from without
+
+
+def _answer_of_run(q: Question, run: Control, promise: str, page: str) -> str:
+    word = q.holds if run.verdict in HOLDS else q.breaks if run.verdict == "VIOLATED" else "Undecided"
+    steps = f", [in {run.depth} steps]({page})" if page and run.depth else ""
+    return f"- {q.asks} **{word}** ({run.design}, `{promise}`: [{run.verdict}]({run.run}){steps})"
 
 
 def _overview(m: Material) -> Iterator[str]:

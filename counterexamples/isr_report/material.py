@@ -33,6 +33,15 @@ class Control:
 
 
 @attrs.frozen
+class CheckAnswer:
+    """The run that answers a question, with the promise that it asked; `page`: its counterexample, empty where none."""
+
+    promise: str
+    run: Control
+    page: str
+
+
+@attrs.frozen
 class Story:
     case: Case
     trace: Trace
@@ -97,8 +106,8 @@ class Alternative:
 @attrs.frozen
 class Material:
     """`graphs`: drawings as SVG files, each with its text; `traceability` is None outside of a checkout, `since`
-    without an
-    earlier report."""
+    without an earlier report. `checks`: the answers by the checks of the questions that have one.
+    """
 
     matrix: Matrix
     folder: str
@@ -119,6 +128,7 @@ class Material:
     since: Since | None
     alternatives: Sequence[Alternative]
     questions: Sequence[Question]
+    checks: Mapping[str, CheckAnswer] = attrs.field(factory=dict[str, "CheckAnswer"])
 
 
 def target(m: Material, trace: str) -> str:
@@ -133,8 +143,11 @@ def states_of(cell: CellEntry) -> str:
 
 @attrs.frozen
 class Question:
-    """`holds`: the answer where the promise holds. It is answered by the cell of a design, settings and a fault, or by
-    the run that shows the bug of a `case`."""
+    """`holds`: the answer where the promise holds. It is answered by the cell of a design, settings and a fault, by
+    the run that shows the bug of a `case`, or by a run of its own: `check` is what stands after `insync check`.
+
+    `subject`: what the questions of its family are about, empty of those of the standard file.
+    """
 
     asks: str
     holds: str
@@ -143,6 +156,8 @@ class Question:
     fault: str = ""
     promise: str = ""
     case: str = ""
+    check: str = ""
+    subject: str = ""
 
     @property
     def breaks(self) -> str:
@@ -162,10 +177,10 @@ class Question:
 
 
 CELL_KEYS = ("design", "settings", "fault", "promise")
-"""What a question needs that no case answers."""
+"""What a question needs that neither a case nor a check answers."""
 
 
-def questions(path: Path = QUESTIONS) -> list[Question]:
+def questions(path: Path = QUESTIONS, subject: str = "") -> list[Question]:
     """The questions in a file; TraceError with one sentence for whatever is wrong with it."""
     try:
         top = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -176,7 +191,8 @@ def questions(path: Path = QUESTIONS) -> list[Question]:
     entries = top.get("question")
     if not isinstance(entries, list):
         raise TraceError(f"{path}: there is no [[question]] in it")
-    return [_question(path, n, e) for n, e in enumerate(cast("list[object]", entries), 1)]
+    listed = [_question(path, n, e) for n, e in enumerate(cast("list[object]", entries), 1)]
+    return [attrs.evolve(q, subject=subject) for q in listed]
 
 
 def _question(path: Path, number: int, entry: object) -> Question:
@@ -184,9 +200,11 @@ def _question(path: Path, number: int, entry: object) -> Question:
     if not isinstance(entry, dict):
         raise TraceError(f"{place} is not a table")
     e = cast("dict[str, object]", entry)
-    missing = [key for key in ("asks", "holds", *(() if "case" in e else CELL_KEYS)) if key not in e]
+    by_cell = () if "case" in e or "check" in e else CELL_KEYS
+    missing = [key for key in ("asks", "holds", *by_cell) if key not in e]
     if missing:
-        raise TraceError(f"{place} needs {missing[0]!r}{'' if missing[0] in ('asks', 'holds') else ', or a case'}")
+        others = "" if missing[0] in ("asks", "holds") else ", a case or a check"
+        raise TraceError(f"{place} needs {missing[0]!r}{others}")
     if e["holds"] not in ("Yes", "No"):
         raise TraceError(f"{place}: 'holds' is Yes or No, the answer where the promise holds")
     settings = e.get("settings", {})
@@ -200,11 +218,13 @@ def _question(path: Path, number: int, entry: object) -> Question:
         fault=str(e.get("fault", "")),
         promise=str(e.get("promise", "")),
         case=str(e.get("case", "")),
+        check=str(e.get("check", "")),
     )
 
 
 def claims(material: Material) -> list[Claim]:
-    """Everything that the report says of a run: the cells of the matrix, and both sides of every control."""
+    """Everything that the report says of a run: the cells of the matrix, both sides of every control, and the checks
+    of questions."""
     claim_list: list[Claim] = []
     for cell in material.matrix["cells"]:
         expects = {p["name"]: p["verdict"] for p in cell["promises"]}
@@ -214,4 +234,7 @@ def claims(material: Material) -> list[Claim]:
             if control is not None:
                 expects = {story.case.property_name: control.verdict}
                 claim_list.append(Claim(f"{story.case.name}, {which}", control.command, expects, control.run))
+    for q in material.questions:
+        if (answer := material.checks.get(q.check)) is not None:
+            claim_list.append(Claim(q.asks, answer.run.command, {answer.promise: answer.run.verdict}, answer.run.run))
     return claim_list

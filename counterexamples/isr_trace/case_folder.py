@@ -118,7 +118,7 @@ def _readme(case: Case, trace: Trace, explanation: Explanation, corpus: str) -> 
         ("Reproduce", list(_reproduce(case, corpus))),
         ("Why checking missed it before", [case.why_missed]),
         ("Why it fails", [case.why_fails, "", *_block(because)]),
-        ("What fixed it", list(_fix(case))),
+        ("What would fix it" if case.is_open else "What fixed it", list(_fix(case))),
     ]
     if case.public:
         sections.append(("What the public specifications find", [*PUBLIC.splitlines(), "", case.public]))

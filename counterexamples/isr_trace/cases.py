@@ -12,7 +12,7 @@
     result = "One or two sentences: what happens to whom."
     why_fails = "The reason, in the protocol's words."
     why_missed = "Why checking missed it before: what a check must have in it to see this."
-    fix = "What fixed it."
+    fix = "What fixed it; with `open = true`, for nobody has fixed it yet, what would."
     public = "What the public specifications find, and why ours differs where it does."
     operator = { lost = "...", under = "...", noticed = "..." }  # for who runs Kafka; absent: history.
 
@@ -90,6 +90,7 @@ class Case:
     fix: str
     public: str
     operator: ForOperators | None = None
+    is_open: bool = False
 
     @property
     def command(self) -> str:
@@ -142,7 +143,7 @@ def option(name: str, value: Value) -> str:
 # reading
 
 _PROSE = ("title", "design", "property", "result", "why_fails", "why_missed")
-_KEYS = {"name", *_PROSE, "public", "tracker", "settings", "without", "fixed_by", "fix", "operator"}
+_KEYS = {"name", *_PROSE, "public", "tracker", "settings", "without", "fixed_by", "fix", "operator", "open"}
 
 
 def load_cases(path: Path) -> Corpus:
@@ -193,6 +194,7 @@ def _case(entry: dict[str, Json]) -> Case:
         fix=_prose(entry, "fix", what) if "fix" in entry else "",
         public=_prose(entry, "public", what) if "public" in entry else "",
         operator=_operator(entry, what) if "operator" in entry else None,
+        is_open=entry.get("open") is True,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from isr_lang import show
 from isr_trace.diff import changes
-from isr_trace.replay import OUTSIDERS, actors_of
+from isr_trace.replay import OUTSIDERS, actors_of, names_of
 from isr_trace.trace import Step, Trace, TraceError
 
 ENVIRONMENT = "environment"
@@ -58,11 +58,7 @@ def lanes(trace: Trace) -> list[str]:
 def _lanes(trace: Trace) -> Iterator[str]:
     acting = {step.actor or ENVIRONMENT for step in trace.steps}
     yield from (name for name in OUTSIDERS if name in acting)
-    sort = actors_of(trace.variables.values())
-    if sort is not None:
-        size = sort.size.attr
-        assert isinstance(size, int)
-        yield from (show(i, sort) for i in range(size))
+    yield from names_of(actors_of(trace.variables.values()))
     if ENVIRONMENT in acting:
         yield ENVIRONMENT
 

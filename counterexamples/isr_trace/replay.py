@@ -260,7 +260,7 @@ def trace_of(
     )
 
 
-def _steps(run: Run, notes: Mapping[str, ActionNote], actors: SortType | None) -> tuple[Step, ...]:
+def _steps(run: Run, notes: Mapping[str, ActionNote], actors: Sequence[SortType]) -> tuple[Step, ...]:
     steps: list[Step] = []
     for move in run.moves:
         types = notes[move.action].parameters
@@ -270,12 +270,17 @@ def _steps(run: Run, notes: Mapping[str, ActionNote], actors: SortType | None) -
     return tuple(steps)
 
 
-def parties(move: Move, types: Mapping[str, Type], actors: SortType | None) -> tuple[str, str]:
-    """Who acts, towards whom: the first two parameters of the acting sort, after an outsider's own name."""
-    values = zip(types.values(), move.parameters, strict=True)
-    named = [show(value, type) for type, value in values if type == actors]
-    outsider = move.action.split("_")[0]
-    actor, peer = (*((outsider,) if outsider in OUTSIDERS else ()), *named, "", "")[:2]
+def parties(move: Move, types: Mapping[str, Type], actors: Sequence[SortType]) -> tuple[str, str]:
+    """Who acts, towards whom: the first two parameters of the sort that acts most, after an outsider.
+
+    An outsider that the model knows is named by its parameter, which is of another acting sort; else by its kind.
+    """
+    values = [(type, show(value, type)) for type, value in zip(types.values(), move.parameters, strict=True)]
+    names, others = ([text for type, text in values if type in sorts] for sorts in (actors[:1], actors[1:]))
+    kind = move.action.split("_")[0]
+    if kind in OUTSIDERS:
+        names = [*(others or [kind]), *names]
+    actor, peer = (*(names or others), "", "")[:2]
     return actor, peer
 
 
@@ -290,7 +295,13 @@ def _answered_step(earlier: list[Step], actor: str, peer: str) -> int | None:
     return None
 
 
-def actors_of(variables: Iterable[Type | None]) -> SortType | None:
-    """The sort that acts: the one by which most variables are indexed."""
+def actors_of(variables: Iterable[Type | None]) -> list[SortType]:
+    """The sorts that act, by how many variables each indexes, the most first."""
     keys = [t.key for t in variables if isinstance(t, MapType) and isinstance(t.key, SortType)]
-    return max(keys, key=keys.count, default=None)
+    return sorted(dict.fromkeys(keys), key=keys.count, reverse=True)
+
+
+def names_of(actors: Sequence[SortType]) -> list[str]:
+    """Everybody of these sorts."""
+    sizes = [(sort, sort.size.attr) for sort in actors]
+    return [show(i, sort) for sort, size in sizes if isinstance(size, int) for i in range(size)]

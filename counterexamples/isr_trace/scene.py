@@ -23,7 +23,7 @@ from isr_trace.diff import Plain, as_expression, plain
 from isr_trace.trace import State, Trace
 
 LEGEND = "L leads, * in sync, x down; record@epoch; left of the bar: known to be committed"
-LEGEND_OF_ROLES = "L leads, x down; left of the bar: known to be committed"
+LEGEND_WITHOUT_ISR = "L leads, x down; left of the bar: known to be committed"
 
 
 # The shape of a role's value: one, several, or one per replica.
@@ -31,10 +31,12 @@ ONE, MANY, EACH = str, tuple, dict
 
 ROLES: Mapping[str, tuple[type, tuple[str, ...]]] = {
     # of each replica
-    "log": (EACH, ("log",)),
-    "high watermark": (EACH, ("high_watermark",)),
-    "epoch": (EACH, ("leader_epoch", "epoch")),
+    "log": (EACH, ("log", "quorum_log")),
+    "high watermark": (EACH, ("high_watermark", "quorum_end")),
+    "epoch": (EACH, ("leader_epoch", "epoch", "term")),
     "role": (EACH, ("role",)),
+    "vote": (EACH, ("vote",)),
+    "support": (EACH, ("support",)),
     "follows": (EACH, ("leader",)),
     "own isr": (EACH, ("isr",)),
     "pending isr": (EACH, ("pending_isr",)),
@@ -44,18 +46,23 @@ ROLES: Mapping[str, tuple[type, tuple[str, ...]]] = {
     "alive": (MANY, ("alive",)),
     "fenced": (MANY, ("fenced",)),
     "leader": (ONE, ("controller_leader", "leader")),
+    "leaders": (MANY, ("quorum_leaders",)),
     "controller epoch": (ONE, ("controller_epoch",)),
     "isr": (MANY, ("controller_isr", "isr")),
     "elr": (MANY, ("controller_elr",)),
     # of records and clients
     "written in": (MANY, ("written_in",)),
-    "committed": (MANY, ("committed",)),
+    "committed": (MANY, ("committed", "quorum_committed")),
     "acked": (MANY, ("acked",)),
     "consumed": (MANY, ("consumed",)),
 }
 """Role in the scene: the shape of its value, and the names its variable may have, the preferred one first."""
 
-EVENTS = ("leader", "isr", "high watermark", "committed", "acked", "alive")
+EVENTS = (
+    "leader", "leaders", "isr", "role", "vote", "support", "high watermark", "committed", "acked", "alive",
+)  # fmt: skip
+CHOICES = (("vote", "vote for"), ("support", "supports"))
+"""Whom somebody has chosen, by the role of the choice."""
 NOBODY, LEADER = "none", "leader"
 
 
@@ -105,8 +112,8 @@ def scene(trace: Trace, index: int) -> Scene | None:
 
 
 def legend(trace: Trace) -> str:
-    """What the marks of a scene mean: where each has a role, nobody is in sync."""
-    return LEGEND_OF_ROLES if "role" in View(trace, 0).values_by_role else LEGEND
+    """What the marks of a scene mean: without an in-sync set nobody is in sync."""
+    return LEGEND if "isr" in View(trace, 0).values_by_role else LEGEND_WITHOUT_ISR
 
 
 def eventful(trace: Trace, index: int) -> bool:
@@ -179,7 +186,8 @@ class View:
         if isinstance(role, str):
             return role == LEADER
         believes = self.each("follows", replica)
-        return (believes if believes is not None else self.values_by_role.get("leader")) == replica
+        leader = believes if believes is not None else self.values_by_role.get("leader")
+        return replica in self.many("leaders") if leader is None else leader == replica
 
     def acting(self) -> bool:
         """Whether whoever was elected acts as leader of that epoch already; until then it can still be replaced."""
@@ -194,6 +202,9 @@ class View:
         remarks = [f"epoch {epoch}"] if isinstance(epoch, str) else []
         role = self.each("role", replica)
         remarks += [role] if isinstance(role, str) and not self.down(replica) else []
+        for role, words in CHOICES:
+            choice = self.each(role, replica)
+            remarks += [f"{words} {choice}"] if isinstance(choice, str) and choice != NOBODY else []
         for role, word in (("own isr", "isr"), ("pending isr", "asks for")):
             members = _texts(self.each(role, replica))
             remarks += [f"{word} {_set(members)}"] if members else []
@@ -244,12 +255,13 @@ class View:
         under way may bring it back.
         """
         acked = self.many("acked")
+        nobody = "no replica" if "isr" in self.values_by_role else "nobody"
         for record in dict.fromkeys((*acked, *self.many("committed"))):
             was = f"record {record} was {'acknowledged' if record in acked else 'committed'}"
             holders = [r for r in self.replicas if record in self.log(r)]
             leader = self.values_by_role.get("leader")
             if not holders:
-                yield f"{'LOST' if self.acting() else 'AT RISK'}: {was}, and no replica has it"
+                yield f"{'LOST' if self.acting() else 'AT RISK'}: {was}, and {nobody} has it"
             elif isinstance(leader, str) and leader in self.replicas and leader not in holders:
                 if self.acting():
                     yield f"LOST: {was}, and the leader {leader} does not have it"

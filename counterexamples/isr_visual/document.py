@@ -12,7 +12,7 @@ from typing import TypedDict
 
 import attrs
 
-from isr_lang import Value, show
+from isr_lang import Value
 from isr_trace.cases import Case
 from isr_trace.cause import cause_of
 from isr_trace.diagrams import mermaid, plantuml
@@ -20,7 +20,19 @@ from isr_trace.diff import changes
 from isr_trace.explain import StepRole, step_roles
 from isr_trace.itf import itf_text
 from isr_trace.reasons import ReasonEntry
-from isr_trace.replay import OUTSIDERS, Evaluator, Replay, Run, Tell, Values, actors_of, check_goal, run_of, tell_nobody
+from isr_trace.replay import (
+    OUTSIDERS,
+    Evaluator,
+    Replay,
+    Run,
+    Tell,
+    Values,
+    actors_of,
+    check_goal,
+    names_of,
+    run_of,
+    tell_nobody,
+)
 from isr_trace.scene import EVENTS, View
 from isr_trace.show import minimality, narration
 from isr_trace.story import Story, story
@@ -45,12 +57,13 @@ DIAGRAMS_UP_TO = 200
 class Model:
     """The model of a trace, ready to run; `roomier` is the same with more room at the bounds that end the world.
 
-    `against` is the design to compare with.
+    `against` is the design to compare with, `family` what the designs of this model are of.
     """
 
     evaluator: Evaluator
     roomier: Evaluator
     against: Evaluator | None = None
+    family: str = ""
 
 
 class StepEntry(TypedDict):
@@ -126,6 +139,7 @@ class Document(TypedDict):
     digest: str
     mismatch: str
     design: str
+    family: str
     summary: str
     model_hash: str
     property: str
@@ -187,6 +201,7 @@ def document(
         digest=digest(itf_text(trace)),
         mismatch=mismatch,
         design=trace.design,
+        family=model.family if model is not None else "",
         summary=model.evaluator.instance.design.summary if model is not None else "",
         model_hash=trace.model_hash,
         property=trace.property_name,
@@ -328,10 +343,7 @@ def _lanes(trace: Trace) -> list[str]:
     """Who has a line: outsiders that act, everyone of the acting sort, clients if any step concerns them."""
     acting = {step.actor for step in trace.steps if step.actor}
     arrow_ends = {end for a in arrows(trace) for end in (a["source"], a["target"])}
-    sort = actors_of(trace.variables.values())
-    size = sort.size.attr if sort is not None else 0
-    assert isinstance(size, int)
-    named = [show(i, sort) for i in range(size)] if sort is not None else []
+    named = names_of(actors_of(trace.variables.values()))
     outside = [o for o in OUTSIDERS if o in acting or o in arrow_ends]
     clients = [CLIENTS] if CLIENTS in arrow_ends else []
     return list(dict.fromkeys([*clients, *named, *outside, *sorted(acting - {*named, *outside})]))

@@ -90,9 +90,11 @@ def _letter(trace: Trace, states: list[View], mail: Mail, key: str, sent_at: int
 
 def _takes(trace: Trace, states: list[View], target: str, index: int) -> bool:
     """Whether whoever should get it is who acts, and lives on."""
-    alive = states[index].get("alive")
-    living = not isinstance(alive, tuple) or target in alive or target == CONTROLLER
-    return trace.steps[index - 1].actor == target and living
+    alive, step = states[index].get("alive"), trace.steps[index - 1]
+    if target == CONTROLLER:
+        return step.action.split("_")[0] == CONTROLLER
+    living = not isinstance(alive, tuple) or target in alive
+    return step.actor == target and living
 
 
 def _metadata_arrows(trace: Trace, states: list[View]) -> Iterator[Arrow]:

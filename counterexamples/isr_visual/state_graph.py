@@ -110,12 +110,12 @@ def _label(instance: Instance, *, whole: bool) -> Callable[[Values, int], str]:
     def quotient(state: Values, _: int) -> str:
         view = View.of_plain({name: plain(value) for name, value in expressions(instance, state).items()})
         leader = view.values_by_role.get("leader")
-        leaders = [r for r in view.replicas if view.leads(r)] if "role" in view.values_by_role else [leader]
+        leaders = [leader] if leader is not None else [r for r in view.replicas if view.leads(r)]
         leads = ", ".join(f"{r} leads" for r in leaders if r not in (None, NOBODY)) or "nobody leads"
         down = [r for r in view.replicas if view.down(r)]
-        alive = f"{', '.join(down)} down" if down else "all up"
+        alive = f"{', '.join(down)} down" if down else "all up" if "alive" in view.values_by_role else ""
         in_sync = f"\\nISR of {len(view.many('isr'))}" if "isr" in view.values_by_role else ""
-        return f"{leads}{in_sync}\\n{alive}"
+        return f"{leads}{in_sync}" + (f"\\n{alive}" if alive else "")
 
     return quotient
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from insync_cli.main import main
 from insync_cli.review import matrix
 from insync_cli.review.report import quick
+from insync_cli.tracefiles import CORPORA
 from isr_protocol.by_name import DESIGNS
 from isr_report.material import questions
 from isr_report.scenes import load_scenes
@@ -32,7 +33,8 @@ OVERVIEW = """\
 # Examples
 
 - [A report](report/index.html), as `insync report` makes it for a design review: the design of 2013 beside today's.
-- [All cases](gallery.html): every bug of the [counterexamples](../counterexamples/cases/README.md), to walk through.
+- [All cases](gallery.html): every bug of [a partition's replicas](../counterexamples/cases/README.md) and of
+  [the quorum's voters](../counterexamples/quorum_cases/README.md), by family, to walk through.
 - [Today's protocol in TLA+](../docs/kip-966.tla.md), as `insync export kip-966 --tla` writes it.
 
 The report and the cases need no network. `insync show jepsen-2013 --html story.html` makes such a page of one case.
@@ -65,7 +67,7 @@ def make(top: Path, site: Path, report: Path) -> None:
     if wrong := [*differences_from_today(report, top), *reasons_to_hide(report)]:
         raise Failed("the example report:\n" + "\n".join(wrong))
     shutil.copytree(report, site / REPORT, dirs_exist_ok=True)
-    traces = [str(file) for file in sorted(cases(top).glob("*/trace.itf.json"))]
+    traces = [str(file) for folder in CORPORA for file in sorted((top / folder).glob("*/trace.itf.json"))]
     insync("show", *traces, "--html", str(site / GALLERY), "--plain")
 
 

@@ -113,6 +113,8 @@ class Family:
     """The designs whose state is `state`, or extends it. Of these nothing is known."""
 
     state: type[Struct] = Struct
+    subject: str = ""
+    """What its designs are of, as a heading."""
     fault_story: str = "the faults"
     """What a behaviour has that passes every milestone, as a list in words."""
     aftermath: str = "after all faults"
@@ -263,6 +265,9 @@ class Family:
         return ()
 
     # a report
+
+    questions: Path | None = None
+    """The file of what a report asks of the designs, each answered by a run of its own; None where it asks nothing."""
 
     def omissions(self) -> str:
         """What the model leaves out, as a paragraph; empty where it does not say."""

@@ -6,12 +6,14 @@ Each part is imported when it is asked for, as most commands need one of them or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
 from isr_check.family import Family, Lines, Notice, ProofPlan, Worth
 from isr_lang import Conjunct, Design, Instance, Property, Value
 from kraft_protocol.abstract_quorum import AbstractQuorum
+from kraft_protocol.directory_ids import SAFER, ways_to_set
 
 if TYPE_CHECKING:
     from isr_check.best_first import SearchProgress
@@ -30,9 +32,13 @@ class Controllers(Family):
     """A quorum without messages, and what is built on it."""
 
     state = AbstractQuorum
+    subject = "Controllers on a quorum"
     proved = "the quorum below has one: insync prove abstract-quorum"
+    safer = SAFER
     fault_story = "the faults, a later leader of the quorum, a commit of that, and of a partition a change and a record"
     bounds_of_faults = ("terms", "metadata_log", "isr_changes")
+
+    questions = Path(__file__).parent / "questions.toml"
 
     def designs(self) -> Mapping[str, Design]:
         from controller_protocol.by_name import DESIGNS
@@ -97,6 +103,9 @@ class Controllers(Family):
         from kraft_protocol.proof import invariant
 
         return invariant(design)
+
+    def ways_to_set(self, settings: Mapping[str, Value]) -> Lines:
+        return ways_to_set(settings)
 
     def whereabouts(self, design: Design) -> Lines:
         del design

@@ -32,6 +32,7 @@ class InSyncReplicas(Family):
     """One partition, replicated by `isr_protocol.state` or by a state that extends it."""
 
     state = State
+    subject = "Replicas of a partition"
     outputs = ("fetch", "alter", "acked", "consumed")
     fault_story = "the faults, a new leader, a follower that rejoins, a commit"
     aftermath = "after all faults and a change of the leader"

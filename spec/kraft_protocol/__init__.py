@@ -9,7 +9,7 @@ must come to pass), `by_name` (the table of designs) and `quorum` (what all of t
 - `abstract_quorum`: the same quorum without its messages, a design of its own, and `refinement`: that this one takes no
   other steps. `proof`: why the abstract quorum keeps its promises.
 - `room`: what a behaviour has that leaves room for the faults. `notice`: the known
-  mistakes, and which bounds notice them.
+  mistakes, and which bounds notice them. `directory_ids`: the setting that helps where a disk is lost.
 - `designs/`: every other design, each today's with parts replaced.
 
 An action is one input of one voter. A module may import those before it, never the other way; pyproject.toml has the

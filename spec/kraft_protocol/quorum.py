@@ -6,11 +6,13 @@ Each part is imported when it is asked for, as most commands need one of them or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isr_check.engine import Engine, Exploration, Limits, Progress, silent
 from isr_check.family import Family, Lines, Notice, Worth
-from isr_lang import Design, Instance, Property
+from isr_lang import Design, Instance, Property, Value
+from kraft_protocol.directory_ids import SAFER, ways_to_set
 from kraft_protocol.state import State
 
 if TYPE_CHECKING:
@@ -21,11 +23,15 @@ class Quorum(Family):
     """A fixed set of voters, as `kraft_protocol.state` has it."""
 
     state = State
+    subject = "Voters of a quorum"
     fault_story = "a commit, the faults, a later leader, a commit of that"
     aftermath = "after all faults and a later leader"
     bounds_of_faults = ("epochs", "log")
+    safer = SAFER
     proved = "the same quorum without messages has one: insync prove abstract-quorum"
     outputs = ("request", "answer")
+
+    questions = Path(__file__).parent / "questions.toml"
 
     def designs(self) -> Mapping[str, Design]:
         from kraft_protocol.by_name import DESIGNS
@@ -69,6 +75,9 @@ class Quorum(Family):
         from kraft_protocol.room import MILESTONES
 
         return MILESTONES
+
+    def ways_to_set(self, settings: Mapping[str, Value]) -> Lines:
+        return ways_to_set(settings)
 
     def whereabouts(self, design: Design) -> Lines:
         del design

@@ -21,7 +21,7 @@ from tests.support.pages import CORPUS, NARROW, opened
 
 import isr_report
 from insync_cli.main import main
-from isr_report.material import questions
+from isr_report.material import QUESTIONS, questions
 from isr_report.matrix.grid import read_matrix
 from isr_report.scenes import load_scenes
 
@@ -54,7 +54,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_matrix: Path) -> Path
         {"action": "a", "guard": "j", "fate": "equivalent", "killers": [], "depth": None, "reason": None},
     ]}  # fmt: skip
     (top / "mutate.json").write_text(json.dumps(proof), encoding="utf-8")
+    shutil.copy(QUESTIONS, top / "questions.toml")  # those of other families are asked below
     given = ["--matrix", str(small_matrix), "--cases", str(top / "corpus"), "--include", str(top / "mutate.json")]
+    given += ["--questions", str(top / "questions.toml")]
     assert main(["report", *given, "--out", str(top / "out"), "--quiet", "--workers", "1"]) == 0
     return top / "out"
 
@@ -267,6 +269,16 @@ case = "jepsen-2013"
 asks = "Is that of a story that nobody tells?"
 holds = "Yes"
 case = "no-such-case"
+
+[[question]]
+asks = "Is that of a run of its own?"
+holds = "Yes"
+check = "abstract-quorum --property quorum-only-grows"
+
+[[question]]
+asks = "And with a lost disk?"
+holds = "Yes"
+check = "abstract-quorum --lost-disks 1 --property quorum-only-grows"
 """
 
 
@@ -289,6 +301,8 @@ def test_a_plan_and_questions_of_ones_own_are_answered(own: Path) -> None:
         "Is mine answered?": "Yes",
         "Is that of a story?": "No",
         "Is that of a story that nobody tells?": "Not answered",
+        "Is that of a run of its own?": "Yes",
+        "And with a lost disk?": "No",
     }
     assert all(
         f"- {asks} **{word}" in (own / "report.md").read_text(encoding="utf-8") for asks, word in answers.items()
@@ -311,7 +325,7 @@ def test_stories_and_scenes_may_share_a_page_to_which_each_link_leads(own: Path)
     shared = [path for path in links(text) if path.startswith("gallery.html#")]
     gallery = (own / "gallery.html").read_text(encoding="utf-8")
     wanted = {re.findall(r"trace=(\w+)", path)[0] for path in shared}
-    assert len(wanted) == len(TOLD) + len(load_scenes())
+    assert len(wanted) == len(TOLD) + len(load_scenes()) + 1, "and the counterexample of a question"
     assert all(f'"digest":"{digest}' in gallery.replace('": "', '":"') for digest in wanted)
     assert not (own / "scenes").exists()
     assert not [line for line in reasons_to_hide(own) if "bytes" not in line], "the site's example is such a report"
@@ -329,7 +343,7 @@ def test_a_scene_beside_another_design_shows_where_it_is_refused(own: Path) -> N
     ("text", "said"),
     [
         ("[[question]]\nasks = 'A?'\nholds = 'Maybe'\ncase = 'x'", "question 1: 'holds' is Yes or No"),
-        ("[[question]]\nasks = 'A?'\nholds = 'Yes'\ndesign = 'd'", "question 1 needs 'settings', or a case"),
+        ("[[question]]\nasks = 'A?'\nholds = 'Yes'\ndesign = 'd'", "question 1 needs 'settings', a case or a check"),
         ("[[question]]\nholds = 'Yes'", "question 1 needs 'asks'"),
         ("[[question]]\nasks =", "not TOML"),
         ("questions = 3", "there is no [[question]] in it"),

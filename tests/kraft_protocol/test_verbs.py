@@ -9,16 +9,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.support.partition_words import PARTITION
 
 from insync_cli.exits import Exit
 from insync_cli.main import main
 
 pytestmark = pytest.mark.explores
 
-PARTITION = re.compile(
-    r"in sync|\bisr\b|\breplicas?\b|partition|producer|acked|min\.insync|(?<!--no-initial-)controller", re.IGNORECASE
-)
-"""What a quorum of voters has nothing to do with."""
 CHECK = "check kraft-votes-again --voters 3 --epochs 1 --property one-leader-per-epoch --out run"
 TRACE = "run/one-leader-per-epoch.itf.json"
 
@@ -84,6 +81,49 @@ def test_the_graph_is_by_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
     assert "v1 leads" in graph
     assert "nobody leads" in graph
     assert "ISR" not in graph
+
+
+def test_the_graph_of_a_quorum_without_roles_is_by_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "abstract-quorum", "--voters", "2", "--terms", "1"]) == 0
+    labels = re.findall(r'label="(\w+ leads)', capsys.readouterr().out)
+    assert labels == ["nobody leads", "v1 leads", "v2 leads"]
+
+
+def test_a_lost_disk_is_answered_by_directory_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--lost-disks", "1", "--property", "quorum-only-grows", "--out", "run"]
+    assert main(["check", "abstract-quorum", *words]) == 12
+    said = capsys.readouterr().out
+    assert "abstract-quorum --dynamic on keeps the promise" in said
+    assert "kafka-storage.sh format" in said
+
+
+def test_a_controller_of_a_quorum_acts_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["sample", "kraft-controllers", "--count", "1", "--out", "run"]) == 0
+    capsys.readouterr()
+    (trace,) = Path("run").glob("*.itf.json")
+    assert main(["show", str(trace), "--mermaid"]) == 0
+    said = capsys.readouterr().out
+    assert re.findall(r"participant (\w+)", said) == ["r1", "r2", "v1", "v2", "v3"]
+    assert re.search(r"(over|v\d->>v\d|v\d->>r\d).*: T\d+ controller", said)
+    assert main(["show", "minimum-of-one", "--mermaid"]) == 0
+    assert "participant controller" in capsys.readouterr().out, "the one of a partition has no other name"
+
+
+def test_the_designs_are_listed_by_family(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["designs"]) == 0
+    partition, _, rest = capsys.readouterr().out.partition("\nVoters of a quorum\n")
+    quorum, _, controllers = rest.partition("\nControllers on a quorum\n")
+    assert partition.startswith("Replicas of a partition\n")
+    assert PARTITION.findall(partition)
+    assert not PARTITION.findall(quorum)
+    assert "\n  --voters" in quorum
+    assert "\nkraft-controllers: " in controllers
 
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.itf.json"))

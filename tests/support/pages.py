@@ -17,14 +17,16 @@ from isr_trace.trace import Trace
 from isr_visual.document import Document, document
 from isr_visual.page import page
 
-CORPUS = Path(__file__).resolve().parents[2] / "counterexamples" / "cases"
+COUNTEREXAMPLES = Path(__file__).resolve().parents[2] / "counterexamples"
+CORPUS, QUORUM_CORPUS = COUNTEREXAMPLES / "cases", COUNTEREXAMPLES / "quorum_cases"
 CHROMIUM = "/usr/bin/chromium"
 CHECKS = Path(__file__).resolve().parent / "page_checks.js"
 WIDE, NARROW = ViewportSize(width=1280, height=900), ViewportSize(width=390, height=844)
 
 
 def trace_file(case: str) -> Path:
-    return CORPUS / case / "trace.itf.json"
+    corpus = QUORUM_CORPUS if (QUORUM_CORPUS / case).is_dir() else CORPUS
+    return corpus / case / "trace.itf.json"
 
 
 def document_of(case: str) -> Document:

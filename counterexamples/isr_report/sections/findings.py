@@ -47,8 +47,15 @@ def facts(m: Material, claims: list[Claim]) -> str:
 
 
 def answers(m: Material) -> str:
+    """The questions, those of each family below its name."""
+    subjects = list(dict.fromkeys(q.subject for q in m.questions))
+    heads = {s: f'<h3 class="subject">{escape(s)}</h3>' if s else "" for s in subjects}
+    return "".join(heads[s] + _cards(m, [q for q in m.questions if q.subject == s]) for s in subjects)
+
+
+def _cards(m: Material, questions: Sequence[Question]) -> str:
     """A card for each question; folded away, those that no run of this report answers."""
-    found = [(q, _answer_of_case(m, q) if q.case else _answer_of_cell(m, q)) for q in m.questions]
+    found = [(q, _card(m, q)) for q in questions]
     cards = "".join(card for _, card in found if card)
     without = [_answer("open", "Not answered", q.asks, _missing(q), "") for q, card in found if not card]
     if not without:
@@ -58,8 +65,15 @@ def answers(m: Material) -> str:
     return f'<ul class="answers">{cards}</ul>{rest}' if cards else rest
 
 
+def _card(m: Material, q: Question) -> str:
+    """The answer, by what answers it; nothing where this report has no such run."""
+    return _answer_of_check(m, q) if q.check else _answer_of_case(m, q) if q.case else _answer_of_cell(m, q)
+
+
 def _missing(q: Question) -> str:
     """What would answer it."""
+    if q.check:
+        return f"insync check {q.check}"
     if q.case:
         return f"this report tells no story '{q.case}'"
     lacks = ", ".join([q.design, *(f"{k.replace('_', '-')} {v}" for k, v in q.settings.items())])
@@ -89,18 +103,29 @@ def _answer_of_case(m: Material, q: Question) -> str:
     story = q.story(m.stories)
     if story is None:
         return ""
-    control, case = story.bug_run, story.case
+    case = story.case
     settings = ", ".join(
         f"{k.replace('_', '-')} {as_option(v)}" for k, v in case.settings.items() if k in ANSWER_SETTINGS
     )
-    about = f"{control.design}, {settings}; {case.property_name}"
-    if control.verdict in HOLDS:
-        run = link(control.run, f"{'not in any of' if q.holds == 'No' else 'in all'} {control.distinct:,} states")
-        return _answer("holds", q.holds, q.asks, about, run)
-    if control.verdict == "VIOLATED":
-        shown = link(story.page, f"a counterexample of {count_text(control.depth or 0, 'step')}")
+    about = f"{story.bug_run.design}, {settings}; {case.property_name}"
+    return _answer_of_run(q, story.bug_run, about, story.page)
+
+
+def _answer_of_check(m: Material, q: Question) -> str:
+    """By a run of its own; nothing where the report did not run it."""
+    answer = m.checks.get(q.check)
+    return _answer_of_run(q, answer.run, answer.run.command, answer.page) if answer is not None else ""
+
+
+def _answer_of_run(q: Question, run: Control, about: str, page: str) -> str:
+    """`page`: where the counterexample is shown, if there is one."""
+    if run.verdict in HOLDS:
+        shown = link(run.run, f"{'not in any of' if q.holds == 'No' else 'in all'} {run.distinct:,} states")
+        return _answer("holds", q.holds, q.asks, about, shown)
+    if run.verdict == "VIOLATED":
+        shown = link(page, f"a counterexample of {count_text(run.depth or 0, 'step')}")
         return _answer("violated", q.breaks, q.asks, about, shown)
-    return _answer("open", "Undecided", q.asks, about, link(control.run, control.verdict))
+    return _answer("open", "Undecided", q.asks, about, link(run.run, run.verdict))
 
 
 def as_option(value: object) -> str:

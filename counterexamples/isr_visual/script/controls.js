@@ -44,7 +44,10 @@ class Controls {
       app.draw();
     });
     this.tableTools = h("div", { class: "tools" }, h("label", {}, this.only, " Changed only"), this.filter);
-    const example = trace.drawable ? "acked - log[r1]" : `${trace.about.variables[0]?.name ?? "x"} != 0`;
+    const roles = trace.rolesAt(0);
+    const example = roles.has("acked")
+      ? `acked - log[${roles.replicas[0]}]`
+      : `${trace.about.variables[0]?.name ?? "x"} != 0`;
     this.search = h("input", {
       type: "search",
       placeholder: `Search or watch: a word, or ${example}`,
@@ -94,7 +97,7 @@ class Controls {
       go(ICONS.last, "Last step", () => last, "End"),
       button("Next event", {
         class: "nav wide",
-        title: "in-sync set, watermark, leader, acknowledgement, loss (e)",
+        title: `${eventNames(app.trace)} (e)`,
         onclick: () => app.find(true, (i) => app.trace.eventful(i)),
       }),
       this.scrub,

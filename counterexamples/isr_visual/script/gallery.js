@@ -7,9 +7,10 @@
 const THUMB = 380;
 const CONTROLS = "Controls";
 
-/** How cards are grouped: by what a trace is, by design, by promise. @type {{ [by: string]: (t: Trace) => string }} */
+/** How cards are grouped: by what a trace is, by what its design is of, by design, by promise. @type {{ [by: string]: (t: Trace) => string }} */
 const GROUPINGS = {
   kind: (t) => (t.violates ? "Counterexamples" : t.about.property ? "Witnesses" : "Behaviours"),
+  family: (t) => t.about.family || "Other models",
   design: (t) => t.about.design || "other programs",
   promise: (t) => t.about.property || "nothing is broken",
 };
@@ -22,7 +23,10 @@ class Gallery {
   constructor(traces, open) {
     this.traces = traces;
     this.open = open;
-    this.by = "kind";
+    const families = new Set(traces.map(GROUPINGS.family));
+    /** How a reader may group: by family where there are several, and then at first. */
+    this.groupings = Object.keys(GROUPINGS).filter((by) => by !== "family" || families.size > 1);
+    this.by = families.size > 1 ? "family" : "kind";
     this.word = "";
     this.list = h("div", {});
   }
@@ -46,7 +50,7 @@ class Gallery {
     const choice = h(
       "select",
       { "aria-label": "Group by", onchange: () => this.refill(choice.value, this.word) },
-      Object.keys(GROUPINGS).map((by) => h("option", { value: by }, `by ${by}`)),
+      this.groupings.map((by) => h("option", { value: by, selected: by === this.by }, `by ${by}`)),
     );
     this.refill(this.by, this.word);
     return h(
@@ -101,7 +105,7 @@ class Gallery {
 
 /** @type {(trace: Trace) => string} */
 const foundBy = ({ title, about }) =>
-  [title, about.name, about.design, about.property, about.case?.tracker.join(" "), about.story.headline]
+  [title, about.name, about.family, about.design, about.property, about.case?.tracker.join(" "), about.story.headline]
     .join(" ")
     .toLowerCase();
 

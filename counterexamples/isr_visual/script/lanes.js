@@ -119,7 +119,8 @@ class Lanes {
   }
 
   /**
-   * A dotted line while a replica is down, a thick one while it is the elected leader.
+   * A dotted line while a replica is down, a thick one while it is the elected leader, or takes itself for the leader
+   * where nobody else elects one.
    * @type {(height: number) => SVGElement[]}
    */
   lifelines(height) {
@@ -131,7 +132,8 @@ class Lanes {
     for (let i = this.first; i <= this.end; i++) {
       const roles = this.trace.rolesAt(i);
       for (const r of roles.replicas) {
-        const kind = roles.down(r) ? "down" : roles.elected(r) ? "elected" : null;
+        const leads = roles.has("leader") ? roles.elected(r) : roles.leads(r);
+        const kind = roles.down(r) ? "down" : leads ? "elected" : null;
         if (kind && this.x.has(r))
           found.push(
             s("line", {

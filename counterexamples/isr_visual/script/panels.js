@@ -70,7 +70,7 @@ class Panels {
     ]);
     if (!about.model) delete boxes.whatif;
     if (!about.against) delete boxes.against;
-    boxes.legend.replaceChildren(...flat(trace.drawable ? legend("consumed" in trace.values(0)) : null));
+    boxes.legend.replaceChildren(...flat(trace.drawable ? legend(trace.rolesAt(0)) : null));
     return main;
   }
 

@@ -60,7 +60,26 @@ class Roles {
    * @type {(r: string) => boolean}
    */
   leads(r) {
-    return !this.down(r) && (this.of("follows", r) ?? this.parts.leader) === r;
+    const role = this.of("role", r);
+    if (typeof role === "string") return !this.down(r) && role === "leader";
+    const leader = this.of("follows", r) ?? this.parts.leader;
+    return !this.down(r) && (leader === undefined ? this.many("leaders").includes(r) : leader === r);
+  }
+
+  /**
+   * What it is: down, or what it takes itself for.
+   * @type {(r: string) => string}
+   */
+  stateOf(r) {
+    const role = this.of("role", r);
+    if (this.down(r)) return "down";
+    return typeof role === "string" ? role : this.leads(r) ? "leader" : "follower";
+  }
+
+  /** @type {(r: string) => string} */
+  stateInWords(r) {
+    const state = this.stateOf(r);
+    return { leader: "leads", follower: "follows" }[state] ?? `is ${state}`;
   }
 
   /** @type {(r: string) => boolean} */
@@ -99,12 +118,13 @@ class Roles {
    */
   losses() {
     const acked = this.many("acked");
+    const nobody = this.has("isr") ? "no replica" : "nobody";
     const leader = String(this.parts.leader);
     const lines = [];
     for (const record of new Set([...acked, ...this.many("committed")])) {
       const was = `record ${record} was ${acked.includes(record) ? "acknowledged" : "committed"}`;
       const holders = this.replicas.filter((r) => this.log(r).includes(record));
-      if (!holders.length) lines.push(`${this.acting() ? "LOST" : "AT RISK"}: ${was}, and no replica has it`);
+      if (!holders.length) lines.push(`${this.acting() ? "LOST" : "AT RISK"}: ${was}, and ${nobody} has it`);
       else if (this.replicas.includes(leader) && !holders.includes(leader))
         lines.push(
           this.acting()

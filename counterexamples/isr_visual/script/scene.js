@@ -11,6 +11,12 @@ const CELL = 58;
 const CELL_HEIGHT = 38;
 const GUTTER = 112;
 const EYE = "q6 -7 12 0 q-6 7 -12 0 z m4.5 0 a1.5 1.5 0 1 0 3 0 a1.5 1.5 0 1 0 -3 0";
+/** Whom somebody has chosen, by the role of the choice. @type {[string, string][]} */
+const CHOICES = [
+  ["vote", "vote for"],
+  ["support", "supports"],
+];
+
 /** @type {{ [standing: string]: string }} */
 const STANDING = {
   committed: "known here to be committed",
@@ -111,10 +117,9 @@ class Scene {
   /** The state in a sentence per replica, for those who do not see it. */
   inWords() {
     const rows = this.roles.replicas.map((r) => {
-      const what = this.roles.down(r) ? "is down" : this.roles.leads(r) ? "leads" : "follows";
-      return `${r} ${what}, log [${this.roles.log(r).join(" ")}], watermark ${this.roles.watermark(r) ?? "unknown"}`;
+      return `${r} ${this.roles.stateInWords(r)}, log [${this.roles.log(r).join(" ")}], watermark ${this.roles.watermark(r) ?? "unknown"}`;
     });
-    return [...rows, `in sync ${inBraces(this.roles.many("isr"))}`].join("; ");
+    return [...rows, ...(this.roles.has("isr") ? [`in sync ${inBraces(this.roles.many("isr"))}`] : [])].join("; ");
   }
 
   /** @type {(y: number, height: number, kind: string) => Shape} */
@@ -216,10 +221,10 @@ class Scene {
   head(r, y, leads, down) {
     const { roles, before } = this;
     const deposed = leads && roles.has("leader") && !roles.elected(r);
-    const what = down ? "down" : deposed ? "thinks it leads" : leads ? "leader" : "follower";
+    const what = deposed ? "thinks it leads" : roles.stateOf(r);
     const epoch = roles.of("epoch", r);
     const fell = this.hasChanged("alive") && before !== null && before.down(r) !== down;
-    const lit = this.hasChanged("follows", r) || this.hasChanged("epoch", r) || fell;
+    const lit = ["follows", "epoch", "role", "vote", "support"].some((role) => this.hasChanged(role, r)) || fell;
     const wide = what.length * 6.4 + 18;
     const kind = down ? "down" : leads ? "leads" : "follows";
     const badge = shape(
@@ -230,6 +235,10 @@ class Scene {
     );
     const facts = [];
     if (epoch !== undefined && !down) facts.push(`epoch ${epoch}`);
+    for (const [role, words] of CHOICES) {
+      const choice = roles.of(role, r);
+      if (typeof choice === "string" && choice !== "none") facts.push(`${words} ${choice}`);
+    }
     if (roles.many("isr").includes(r)) facts.push("in sync");
     else if (roles.has("isr")) facts.push("not in sync");
     const name = label(16, y + 28, litClass("t-name", lit), r);
@@ -416,7 +425,7 @@ class Scene {
           : this.cell(committed[o], o, logY, "committed", lit && was[o] !== committed[o]),
       ),
     );
-    const told = [`acknowledged ${inBraces(roles.many("acked"))}`];
+    const told = roles.has("acked") ? [`acknowledged ${inBraces(roles.many("acked"))}`] : [];
     if (roles.has("consumed")) told.push(`read [${roles.many("consumed").join(" ")}]`);
     const line = told.join("  ·  ");
     const beside = this.end + line.length * 6.2 < this.card; // else it has a line of its own

@@ -70,10 +70,12 @@ function questionAbout(trace, i) {
   const events = step?.events ?? [];
   const about = `${words(step?.action ?? "") || "The next step"}${step?.parameters ? ` (${step.parameters})` : ""}.`;
   if (events.includes("loss"))
-    return `${about} Is an acknowledged record in danger after it, and where is its last copy?`;
+    return `${about} Which record that was promised is in danger after it, and where is its last copy?`;
   if (events.includes("leader")) return `${about} Who leads after it, and does its log have every acknowledged record?`;
   if (events.includes("acked"))
     return `${about} Which producer gets its acknowledgement, and how many logs hold the record?`;
+  if (events.includes("role")) return `${about} Whose state does it change, and who leads after it?`;
+  if (events.includes("vote")) return `${about} For whom is the vote, and may it be given?`;
   if (events.includes("high watermark")) return `${about} Whose watermark moves, and how far?`;
   if (events.includes("isr")) return `${about} Who is in sync after it?`;
   return `${about} What does it change?`;

@@ -212,14 +212,14 @@ function refusal(reason, says = "") {
   ];
 }
 
-/** @type {(reads: boolean) => HTMLElement} */
-function legend(reads) {
+/** @type {(roles: Roles) => HTMLElement} */
+function legend(roles) {
   const signs = [
     ["striped", "in this log only"],
     ["fine", "copied to another log"],
     ["solid", "known here to be committed"],
-    ["ticked", "acknowledged"],
-    ...(reads ? [["seen-mark", "read by a consumer"]] : []),
+    ...(roles.has("acked") ? [["ticked", "acknowledged"]] : []),
+    ...(roles.has("consumed") ? [["seen-mark", "read by a consumer"]] : []),
     ["missing", "promised, but missing"],
     ["ringed", "changed in this step"],
   ];

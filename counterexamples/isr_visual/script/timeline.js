@@ -4,6 +4,10 @@
 const EVENT_SIGNS = {
   leader: ["leader", "L"],
   isr: ["in-sync set", "I"],
+  role: ["state", "S"],
+  vote: ["vote", "V"],
+  support: ["support", "V"],
+  leaders: ["leader of the quorum", "Q"],
   "high watermark": ["watermark", "W"],
   committed: ["commit", "C"],
   acked: ["acknowledgement", "A"],
@@ -16,6 +20,21 @@ const ROLE_SIGNS = {
   enabling: ["E", "enabling: without it later steps cannot happen"],
   removable: ["R", "removable: it would end alike without it"],
 };
+
+/**
+ * The events that this trace can have: of what it has no variable of, nothing happens.
+ * @type {(trace: Trace) => [string, string][]}
+ */
+const eventSigns = (trace) =>
+  Object.entries(EVENT_SIGNS)
+    .filter(([event]) => event === "loss" || trace.rolesAt(0).has(event))
+    .map(([_, sign]) => sign);
+
+/** @type {(trace: Trace) => string} */
+const eventNames = (trace) =>
+  eventSigns(trace)
+    .map(([name]) => name)
+    .join(", ");
 
 /** What stands in a cell, its class, and what it says. @typedef {[Content, string, string | null] | null} Cell */
 
@@ -53,8 +72,7 @@ class Timeline {
   draw() {
     const about = this.trace.about,
       rows = [this.head()];
-    if (this.trace.drawable)
-      rows.push(this.row("Events", "what clients or the controller notice", (i) => this.events(i)));
+    if (this.trace.drawable) rows.push(this.row("Events", eventNames(this.trace), (i) => this.events(i)));
     for (const p of this.shownProperties()) rows.push(this.property(p));
     const roles = about.steps.some((x) => x.role);
     if (roles)
@@ -210,8 +228,10 @@ class Timeline {
    * maximal ISR, which it must wait for.
    */
   replicas() {
-    return this.trace.rolesAt(0).replicas.map((r) =>
-      this.row(`${r}: LEO, HW`, `log end offset and high watermark of ${r}; as leader, its maximal ISR`, (i) => {
+    const first = this.trace.rolesAt(0);
+    const waits = first.has("own isr") ? "; as leader, its maximal ISR" : "";
+    return first.replicas.map((r) =>
+      this.row(`${r}: LEO, HW`, `log end offset and high watermark of ${r}${waits}`, (i) => {
         const roles = this.trace.rolesAt(i);
         const [own, pending] = ["own isr", "pending isr"].map((role) => roles.of(role, r));
         const group = [own, pending].flatMap((names) => (Array.isArray(names) ? names.map(String) : []));
@@ -219,7 +239,7 @@ class Timeline {
         const watermark = roles.watermark(r) ?? "–";
         const leads = roles.leads(r);
         const waits = leads && group.length ? `, it waits for ${inBraces([...new Set(group)].sort())}` : "";
-        const about = `${r}${roles.down(r) ? " is down" : leads ? " leads" : " follows"}: LEO ${end}, watermark ${watermark}${waits}`;
+        const about = `${r} ${roles.stateInWords(r)}: LEO ${end}, watermark ${watermark}${waits}`;
         return [`${end}·${watermark}`, `derived ${roles.down(r) ? "down" : leads ? "leads" : ""}`, about];
       }),
     );
@@ -251,7 +271,7 @@ class Timeline {
 
 /** @type {(trace: Trace) => HTMLElement | null} */
 function signs(trace) {
-  const events = Object.values(EVENT_SIGNS).map(([name, sign]) => [sign, name]);
+  const events = eventSigns(trace).map(([name, sign]) => [sign, name]);
   const roles = Object.values(ROLE_SIGNS).map(([sign, about]) => [sign, about]);
   const fates = [
     ["●", "is elected"],

@@ -82,6 +82,7 @@ type About = {
   digest: string;
   mismatch: string;
   design: string;
+  family: string;
   summary: string;
   model_hash: string;
   property: string;

@@ -98,9 +98,8 @@ def run(argv: Sequence[str]) -> int:
     }
     told = "".join(f", {many:,} {verdict}" for verdict, many in verdict_counts.items())
     told += f"; {each.stopped}" if each.stopped else ""
-    output.answer(
-        report, lambda _: None, f"insync traces {design.name}: {traces:,} traces{told}; written to {invocation.out}"
-    )
+    many = f"{traces:,} trace{'' if traces == 1 else 's'}"
+    output.answer(report, lambda _: None, f"insync traces {design.name}: {many}{told}; written to {invocation.out}")
     if verdict_counts["differs"]:
         return Exit.SAFETY
     return Exit.INCONCLUSIVE if each.stopped else Exit.HOLDS

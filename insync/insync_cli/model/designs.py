@@ -9,6 +9,7 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit
+from insync_cli.families import family_of
 from insync_cli.options import Usage, design_name, group, optional_argument
 from insync_cli.terminal import Output
 from isr_lang import Action, Definition, Design, Node, Value, text, walk
@@ -89,7 +90,7 @@ def run(argv: Sequence[str]) -> int:
     if output.for_people and name:
         print_design(output.console(), entry(designs[0]))
     elif output.for_people:
-        print_all(output.console(), [line(d) for d in designs])
+        print_all(output.console(), designs)
     return Exit.HOLDS
 
 
@@ -182,7 +183,17 @@ def entry(design: Design) -> DesignEntry:
     )
 
 
-def print_all(out: Console, entries: Sequence[DesignLine]) -> None:
+def print_all(out: Console, designs: Sequence[Design]) -> None:
+    """The designs by family, and after those of each what can be set."""
+    for family in dict.fromkeys(map(family_of, designs)):
+        if family.subject:
+            out.print(family.subject, style="bold underline", end="\n\n")
+        print_family(out, [line(d) for d in designs if family_of(d) is family])
+    out.print("The details of one: insync designs DESIGN")
+
+
+def print_family(out: Console, entries: Sequence[DesignLine]) -> None:
+    """Each design of a family, and then the defaults of all."""
     for e in entries:
         out.print(e["name"], style="bold", end="")
         out.print(f": {e['summary']}", soft_wrap=True)
@@ -197,7 +208,7 @@ def print_all(out: Console, entries: Sequence[DesignLine]) -> None:
     options_of = {c["name"]: c for e in entries for c in e["constants"]}
     rows = [(c["option"], *default_text(c["name"], entries), c["doc"]) for c in options_of.values()]
     terminal.print_table(out, ("option", "default", "", ""), rows)
-    out.print("\nThe details of one: insync designs DESIGN")
+    out.print()
 
 
 def default_text(name: str, entries: Sequence[DesignLine]) -> tuple[str, str]:

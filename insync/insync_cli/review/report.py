@@ -12,8 +12,8 @@ import attrs
 
 from insync_cli import options, registry, terminal
 from insync_cli.exits import Exit, InputError, UsageError
-from insync_cli.families import family_of
-from insync_cli.model import guards
+from insync_cli.families import families, family_of
+from insync_cli.model import check, guards
 from insync_cli.options import Usage, flag, group, option, repeated_option
 from insync_cli.progress import interruptible
 from insync_cli.review import matrix
@@ -23,6 +23,8 @@ from insync_cli.review.report_pages import (
     TODAY,
     Shelf,
     cell_pages,
+    check_answer,
+    check_words,
     played_scene,
     story,
     together,
@@ -150,10 +152,25 @@ def inputs(invocation: Options) -> Inputs:
         cases,
         earlier(invocation.since),
         quick(plan) if invocation.quick else plan,
-        questions(invocation.questions),
+        all_questions(invocation),
         [(p, included_report(p)) for p in reports],
         [drawing(p) for p in invocation.include if p.suffix == DRAWING_SUFFIX],
     )
+
+
+def all_questions(invocation: Options) -> list[Question]:
+    """The questions of the file, and of each family its own where nobody named other questions.
+
+    `--quick` asks of no other family, for each of these questions is a run. UsageError for a check that is none.
+    """
+    asks = questions(invocation.questions)
+    if invocation.questions == QUESTIONS and not invocation.quick:
+        own = [(family.questions, family.subject) for family in families()]
+        asks += [question for path, subject in own if path is not None for question in questions(path, subject)]
+    for question in asks:
+        if question.check:
+            options.read_options(check.Options, check.USAGE, check_words(question)[1:])
+    return asks
 
 
 def quick(plan: Plan) -> Plan:
@@ -178,6 +195,12 @@ def gather_material(invocation: Options, read: Inputs, folder: Path) -> Material
             if invocation.no_pages
             else {**cell_pages(cell_matrix, folder, ticker), **witness_pages(cell_matrix, folder)}
         )
+    with invocation.output.ticker() as ticker:
+        with_check = [question for question in read.questions if question.check]
+        checks = {
+            question.check: check_answer(question, number, invocation.running, shelf)
+            for number, question in enumerate(ticker.count_each(with_check, len(with_check), "questions, each run"), 1)
+        }
     reports = [copy_report(path, report, folder) for path, report in read.included_reports]
     today = registry.design_named(TODAY)
     played_scenes = [played_scene(s, shelf) for s in scenes.read_scenes()]
@@ -198,6 +221,7 @@ def gather_material(invocation: Options, read: Inputs, folder: Path) -> Material
         model_hash=today.model_hash(),
         hashes={name: design.model_hash() for name, design in registry.designs().items()},
         questions=read.questions,
+        checks=checks,
         covered=coverage(cell_matrix, folder / MATRIX),
         traceability=traceability(reports),
         since=since_then(read.before, cell_matrix),

@@ -19,7 +19,7 @@ from insync_cli.view import pages, scenes
 from isr_check.engine import Limits
 from isr_check.reference import Evaluator
 from isr_report.html import HOLDS
-from isr_report.material import Control, PlayedScene, Story, Together
+from isr_report.material import CheckAnswer, Control, PlayedScene, Question, Story, Together
 from isr_report.matrix.coverage import probes
 from isr_report.matrix.grid import VIOLATED, CellEntry, Matrix, is_probe, verdict_of
 from isr_report.scenes import Scene
@@ -31,7 +31,7 @@ from isr_visual.document import Document
 from isr_visual.page import page as visual_page
 from isr_visual.schedule import counterfactual, keeps_promise
 
-MATRIX, CASES, CELLS, GALLERY = "matrix", "cases", "cells", "gallery.html"
+MATRIX, CASES, CELLS, ANSWERS, GALLERY = "matrix", "cases", "cells", "answers", "gallery.html"
 TODAY = "kip-966"
 CELLS_TRIED = 4
 """Of the cells where a promise holds, how many are tried for one that stops the schedule."""
@@ -110,6 +110,34 @@ def control(command: str, target: str, running: options.RunningEach, folder: Pat
     terminal.write_json(str(folder / target), answer)
     line = answer["properties"][0]
     return Control(design.name, command, line["verdict"], line["depth"], answer["stats"]["distinct"], target)
+
+
+def check_words(question: Question) -> list[str]:
+    """What is typed after `insync` for the check that answers a question."""
+    return ["check", *shlex.split(question.check)]
+
+
+def check_answer(question: Question, number: int, running: options.RunningEach, shelf: Shelf) -> CheckAnswer:
+    """A question's check, run as its command runs it; run file and counterexample go into the report's folder."""
+    from insync_cli.model import check
+
+    place, words = f"{ANSWERS}/{number}", check_words(question)
+    limits = {"--max-states": running.max_states, "--max-seconds": running.max_seconds}
+    more = [word for name, limit in limits.items() if limit is not None for word in (name, str(limit))]
+    more += ["--engine", running.engine_name, "--out", str(shelf.folder / place), "--quiet"]
+    answer = check.answer_of(options.read_options(check.Options, check.USAGE, [*words[1:], *more]))
+    line, page = answer.run["properties"][0], ""
+    if line["verdict"] == VIOLATED and line["trace"]:
+        source = Path(line["trace"])
+        trace = read_itf(source)
+        page = shelf.put(pages.trace_document(source, trace), itf_text(trace), f"{place}.html", question.asks)
+    lines = [{**p, "trace": p["trace"] and Path(p["trace"]).name} for p in answer.run["properties"]]
+    told = {**answer.run, "command": ["insync", *words], "properties": lines}
+    file = f"{place}/run.json"
+    terminal.write_json(str(shelf.folder / file), told)  # as it is typed; its traces lie beside it
+    design, distinct = answer.question.instance.design.name, answer.run["stats"]["distinct"]
+    run = Control(design, shlex.join(["insync", *words]), line["verdict"], line["depth"], distinct, file)
+    return CheckAnswer(line["name"], run, page)
 
 
 def cell_pages(cell_matrix: Matrix, folder: Path, ticker: Ticker) -> dict[str, str]:

@@ -97,12 +97,13 @@ def strip_of(trace: Trace, evaluator: reference.Evaluator | None) -> dict[str, d
 
 def _model(path: Path, trace: Trace, case: Case | None, against: str | None, settings: Mapping[str, Value]) -> Model:
     _, evaluator = replayable(path)
-    more = roomier(evaluator.instance.design, trace.constants)
+    design = evaluator.instance.design
+    more, subject = roomier(design, trace.constants), family_of(design).subject
     if against is not None:
         other = registry.design_named(against)
-        check_family(other, evaluator.instance.design)
-        return Model(evaluator, more, at(other, {**trace.constants, **settings}, trace.without))
-    return Model(evaluator, more, mending_evaluator(trace, evaluator, case, settings))
+        check_family(other, design)
+        return Model(evaluator, more, at(other, {**trace.constants, **settings}, trace.without), subject)
+    return Model(evaluator, more, mending_evaluator(trace, evaluator, case, settings), subject)
 
 
 def check_family(other: Design, design: Design) -> None:

@@ -33,7 +33,7 @@ EXAMPLE = """\
 insync show jepsen-2013
 insync show jepsen-2013 --interactive
 insync show jepsen-2013 --html jepsen-2013.html
-insync show counterexamples/cases/*/trace.itf.json --html gallery.html
+insync show counterexamples/*cases/*/trace.itf.json --html gallery.html
 insync show jepsen-2013 --svg lost.svg --step 6
 insync show runs/kip-966-1a2b3c4d/acked-survives.itf.json --mermaid"""
 USAGE = Usage("show", "Every step of a trace: who did what, what changed, how things stand.", EXAMPLE)
