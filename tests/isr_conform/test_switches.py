@@ -48,7 +48,10 @@ def test_where_nothing_is_switched_on_nothing_is_missing() -> None:
     assert missing_actions(done) == []
 
 
-@pytest.mark.parametrize(("design", "has_feature"), [("kip-966", True), ("kafka-4.4", True), ("kafka-4.0", False)])
+@pytest.mark.parametrize(
+    ("design", "has_feature"),
+    [("kip-966", True), ("kafka-4.4", True), ("kafka-4.0", False), ("kafka-4.4-no-elr", False)],
+)
 def test_kafka_has_eligible_leader_replicas_where_the_design_has_them(design: str, has_feature: bool) -> None:
     """Without it a release without the feature would be driven along a design with it, and differ everywhere."""
     assert ("insync.no-elr" not in adapter_properties(design_named(design))) == has_feature

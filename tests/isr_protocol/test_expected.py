@@ -117,7 +117,7 @@ TINY_RUNS = (
     Run("kafka-19522", TINY | {"sessions_lost": 0}),
     *(
         Run(name, TINY | {"sessions_lost": 0, "reassignments": 1})
-        for name in ("kafka-4.4", "kafka-4.4-mended", "kafka-4.2", "kafka-4.0")
+        for name in ("kafka-4.4", "kafka-4.4-mended", "kafka-4.2", "kafka-4.0", "kafka-4.4-no-elr")
     ),
     Run("kip-497-no-partition-epoch", TINY | {"epochs": 0}),
     Run("kafka-7415", TINY | {"log": 2, "records": 2, "epochs": 2}),

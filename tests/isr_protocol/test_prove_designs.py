@@ -65,6 +65,13 @@ FAILS_AT: tuple[tuple[str, str, str, str, str], ...] = (
     ),
     ("kafka-removed-replica", "members-are-replicas", "controller_removes_replica", "elr-of-replicas", TINY),
     ("kafka-4.4", "members-are-replicas", "controller_reassigns_at_once", "kafka-4.4-mended", TINY),
+    (
+        "kafka-4.4-no-elr",
+        "reassignment-can-complete",
+        "controller_starts_reassignment",
+        "kafka-4.4-mended",
+        TINY,
+    ),
     ("kafka-4.2", "members-are-replicas", "controller_reassigns_at_once", "kafka-4.4-mended", TINY),
     (
         "kafka-forgotten-proposal",

@@ -150,7 +150,14 @@ def test_earlier_releases_differ_in_what_completes_a_reassignment_and_in_the_elr
     assert broken(KAFKA_4_4_MENDED.without(*unneeded), constants, *asked) == set()
     _, removed = WAYS["elr-of-replicas"]
     assert broken(DESIGNS["kafka-4.2"], removed, "acked-survives") == {"acked-survives"}
-    assert broken(DESIGNS["kafka-4.0"], removed, "acked-survives") == set()
+    for name in ("kafka-4.0", "kafka-4.4-no-elr"):
+        assert broken(DESIGNS[name], removed, "acked-survives") == set()
+
+
+def test_without_elr_a_reassignment_completes_as_in_the_same_release_with_it() -> None:
+    (kept, constants), unneeded = WAYS["completion-at-minimum"], UNNEEDED["completion-at-minimum"]
+    without_elr = DESIGNS["kafka-4.4-no-elr"].without(*unneeded)
+    assert broken(without_elr, constants, "reassignment-is-not-held-up", kept) == {kept}
 
 
 def test_a_directory_that_is_told_of_empties_the_elr_before_4_3() -> None:

@@ -99,4 +99,5 @@ def test_other_designs_have_not_grown() -> None:
         "kafka-4.4-mended",
         "kafka-4.2",
         "kafka-4.0",
+        "kafka-4.4-no-elr",
     }

@@ -1,4 +1,4 @@
-"""Kafka as it was released before 4.3: `releases` with the bugs of that time that are mended since.
+"""Kafka before 4.3: `releases` with the bugs of that time that are mended since; and without eligible leader replicas.
 
 A reassignment was complete when all target replicas were in sync (KAFKA-19975). And with eligible leader replicas a
 broker that told of the directory of a replica emptied the ELR: ReplicationControlManager.handleAssignReplicasToDirs
@@ -14,11 +14,16 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import Step, action
+from isr_lang import Design, Step, action
 from isr_lang.blank import blank
 from isr_protocol.designs.history import isr_keeps_last, never_struck, no_elr
 from isr_protocol.designs.reassignment import completes as completes_with_all
-from isr_protocol.designs.releases import KAFKA_4_4, REMOVED_IS_ELECTED, stays_eligible
+from isr_protocol.designs.releases import (
+    KAFKA_4_4,
+    REMOVED_IS_ELECTED,
+    reassignment_can_complete,
+    stays_eligible,
+)
 from isr_protocol.designs.replica_directory import (
     WithDirectories,
     knowing_directories,
@@ -58,17 +63,39 @@ KAFKA_4_2 = (
     )
 )
 
-_WITHOUT_ELR = attrs.evolve(
-    _WITH_ALL, properties=tuple(p for p in _WITH_ALL.properties if p.name != stays_eligible.name)
-)
 
-KAFKA_4_0 = _WITHOUT_ELR.replacing(
+def without_elr(design: Design, name: str, summary: str, because: str) -> Design:
+    """The design where eligible.leader.replicas.version is 0: nobody is eligible who is not in sync.
+
+    FeatureControlManager.isElrFeatureEnabled, which PartitionChangeBuilder and ReplicationControlManager go by.
+    """
+    kept = tuple(p for p in design.properties if p.name != stays_eligible.name)
+    return (
+        attrs.evolve(design, properties=kept)
+        .replacing(
+            name,
+            summary,
+            because=because,
+            elr_beside_of_minimum=no_elr,
+            isr_without=isr_keeps_last,
+            struck=never_struck,
+        )
+        .without("controller_elects_last_known_leader")
+    )
+
+
+KAFKA_4_4_NO_ELR = without_elr(
+    KAFKA_4_4,
+    "kafka-4.4-no-elr",
+    "Kafka 4.3 and 4.4 as they are released, without eligible leader replicas",
+    because="an upgrade from before 4.1 does not switch the feature on.",
+).failing(KAFKA_4_4.expected[reassignment_can_complete.name], reassignment_can_complete)
+
+KAFKA_4_0 = without_elr(
+    _WITH_ALL,
     "kafka-4.0",
     "Kafka 4.0 as it is released, and 4.1 and 4.2 without eligible leader replicas",
     because="the feature is not on by default before 4.1, and an upgrade does not switch it on.",
-    elr_beside_of_minimum=no_elr,
-    isr_without=isr_keeps_last,
-    struck=never_struck,
-).without("controller_elects_last_known_leader")
+)
 
-DESIGNS = (KAFKA_4_2, KAFKA_4_0)
+DESIGNS = (KAFKA_4_2, KAFKA_4_0, KAFKA_4_4_NO_ELR)
