@@ -20,7 +20,7 @@ REFUSAL: Final = "writes-meet-minimum"
 """No leader takes an acks=all record below the minimum: the promise behind "stops accepting writes"."""
 MOST_REPLICAS: Final = 3
 """More are not explored: a third is enough for somebody to lag while two others change places."""
-RELEASE_DESIGNS: Final = ("kafka-4.4", "kafka-4.2", "kafka-4.0")
+RELEASE_DESIGNS: Final = ("kafka-4.4", "kafka-4.2", "kafka-4.0", "kafka-4.4-no-elr")
 """Kafka as it is released, with all that was found in its code (isr_protocol.designs.releases)."""
 DECISIVE_VERDICTS: Final = ("HOLDS", "VIOLATED", "PROVED")
 

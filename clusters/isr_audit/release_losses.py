@@ -26,11 +26,12 @@ from isr_lang.instance import check_constants
 from isr_protocol.by_name import DESIGNS
 
 TABLE: Final = Path(__file__).parent / "release_losses.json"
-_NEWEST, _BEFORE_4_3, _WITHOUT_ELR = RELEASE_DESIGNS
+_NEWEST, _BEFORE_4_3, _BEFORE_4_3_WITHOUT_ELR, _WITHOUT_ELR = RELEASE_DESIGNS
 SPANS: Final[tuple[tuple[str, bool, Release, Release], ...]] = (
     (_NEWEST, True, (4, 3), (4, 5)),
     (_BEFORE_4_3, True, (4, 1), (4, 3)),
-    (_WITHOUT_ELR, False, (3, 9), (4, 3)),
+    (_BEFORE_4_3_WITHOUT_ELR, False, (3, 9), (4, 3)),
+    (_WITHOUT_ELR, False, (4, 3), (4, 5)),
 )
 """Each design, whether with eligible leader replicas, and from which release on, to before which, in KRaft mode
 (docs/measurements/releases.md)."""

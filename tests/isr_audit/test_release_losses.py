@@ -113,7 +113,9 @@ def test_a_stored_answer_is_found_again(wanted: Verdict) -> None:
         (kind((4, 2), "kraft-3.5"), "kafka-4.0"),
         (kind((4, 0, 1), "kraft-3.5"), "kafka-4.0"),
         (kind((4, 0)), ""),
-        (kind((4, 4), "kraft-3.5"), ""),
+        (kind((4, 4), "kraft-3.5"), "kafka-4.4-no-elr"),
+        (kind((4, 3, 1), "kraft-3.5"), "kafka-4.4-no-elr"),
+        (kind((5, 0), "kraft-3.5"), ""),
         (kind((3, 9, 1), "kraft-3.5"), "kafka-4.0"),
         (kind((3, 9), "kip-497"), ""),
         (kind((3, 9)), ""),
@@ -202,4 +204,6 @@ def test_words_json_and_page_say_the_same_ways(tmp_path: Path, capsys: pytest.Ca
             assert way.deed.says in " ".join(text.split())
     assert "by topic: --details" in texts[0]
     insync([*asked[:-1], "off", "--details"])
+    assert "design kafka-4.4-no-elr" in " ".join(capsys.readouterr().out.split())
+    insync([*asked[:3], "--kafka", "3.8", "--kraft", "on", "--details"])
     assert "as it is released" not in capsys.readouterr().out

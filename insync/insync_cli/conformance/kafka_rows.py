@@ -42,6 +42,7 @@ RELEASES_BY_DESIGN: Final = {
     "kafka-4.4": ("4.4.0", "4.3.1", "4.3.0"),
     "kafka-4.2": ("4.2.2", "4.2.1", "4.2.0", "4.1.2", "4.1.1", "4.1.0"),
     "kafka-4.0": ("4.0.2", "4.0.1", "4.0.0"),
+    "kafka-4.4-no-elr": ("4.4.0", "4.3.1", "4.3.0"),
 }
 """The releases along the design of each as it is released."""
 WALKS: Final = (
