@@ -33,7 +33,7 @@ TABLE: Final = File(__file__).parent / "answers.json"
 class AnswerEntry(TypedDict):
     """`initial` and `steps` are those of `isr_check.engine.Path`; null where nothing is violated.
 
-    `open`, of a proof: the bounds that may have any value.
+    `open`, of a proof: the bounds that may have any value. `without`: the actions that are left out.
     """
 
     design: str
@@ -44,6 +44,7 @@ class AnswerEntry(TypedDict):
     initial: list[int] | None
     steps: list[tuple[str, list[int]]] | None
     open: NotRequired[list[str]]
+    without: NotRequired[list[str]]
 
 
 class AnswerTable(TypedDict):
@@ -259,6 +260,8 @@ def _entry(answer: Answer) -> AnswerEntry:
     )
     if answer.open:
         entry["open"] = list(answer.open)
+    if of.without:
+        entry["without"] = list(of.without)
     return entry
 
 
@@ -266,5 +269,5 @@ def _answer(entry: AnswerEntry) -> Answer:
     path = None
     if entry["initial"] is not None and entry["steps"] is not None:
         path = Path(tuple(entry["initial"]), tuple((a, tuple(p)) for a, p in entry["steps"]))
-    asked = Question(entry["design"], entry["promise"], entry["constants"])
+    asked = Question(entry["design"], entry["promise"], entry["constants"], tuple(entry.get("without", ())))
     return Answer(asked, entry["verdict"], entry["states"], path, tuple(entry.get("open", ())))

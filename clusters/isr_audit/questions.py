@@ -88,15 +88,16 @@ class Settings:
 
 @attrs.frozen
 class Question:
-    """One promise of one design at constants, all of which are given."""
+    """One promise of one design at constants, all of which are given. `without`: the actions that are left out."""
 
     design: str
     promise: str
     constants: Mapping[str, Value] = attrs.field(hash=False)
+    without: tuple[str, ...] = ()
 
     def instance(self) -> Instance:
         """The model that answers it."""
-        return Instance(DESIGNS[self.design], self.constants)
+        return Instance(DESIGNS[self.design].without(*self.without), self.constants)
 
     @property
     def symmetric(self) -> bool:
@@ -114,6 +115,7 @@ class Question:
         told = [option(n, v) for n, v in self.constants.items() if n in _ALWAYS or v != usual[n]]
         told += ["--symmetry on"] if self.symmetric else []
         told += ["--reduction on"] if self.reduction else []
+        told += [f"--without {action}" for action in self.without]
         return " ".join(["insync check", self.design, *told, f"--property {self.promise}"])
 
     def proof_command(self, left_open: Sequence[str]) -> str:

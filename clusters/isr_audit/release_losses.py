@@ -43,6 +43,9 @@ class Deed:
 
     `budgets`: of the design, with the bounds that it needs. `least`: from which min.insync.replicas on it is asked; a
     log that is gone is no loss of the protocol where an acknowledgement takes one log, so the designs leave it out.
+    `beside`: brokers beside those with a replica. A deed that has some is asked of as many replicas as its least
+    minimum, and of no other: of a topic with more replicas the others lag, out of the ISR. `without`: actions that are
+    left out, for with them there are too many states. So of such a deed only losses are said.
     """
 
     name: str
@@ -50,6 +53,12 @@ class Deed:
     bug: str
     budgets: Mapping[str, Value]
     least: int = 1
+    beside: int = 0
+    without: tuple[str, ...] = ()
+
+    def is_asked(self, min_insync: int) -> bool:
+        """Whether anything is known of it at this minimum."""
+        return min_insync == self.least if self.beside else min_insync >= self.least
 
 
 DEEDS: Final = (
@@ -82,6 +91,30 @@ DEEDS: Final = (
         "replicas are reassigned twice, to as few as one",
         "removed-replica",
         {"reassignments": 2, "sessions_lost": 1, "epochs": 2, "isr_changes": 3},
+    ),
+    Deed(
+        "moves",
+        "a partition is moved to as many replicas while its ISR is below min.insync.replicas, and is moved back",
+        "removed-replica",
+        {
+            "reassignments": 2,
+            "spares": 1,
+            "least_replicas": 2,
+            "sessions_lost": 2,
+            "epochs": 2,
+            "isr_changes": 5,
+        },
+        least=2,
+        beside=1,
+        without=(
+            "controller_cancels_reassignment",
+            "controller_reassigns_at_once",
+            "leader_proposes_shrink",
+            "controller_moves_leadership",
+            "controller_unfences",
+            "controller_refuses_alter_partition",
+            "leader_rolls_back",
+        ),
     ),
     Deed(
         "directories-removed",
@@ -122,9 +155,10 @@ def design_of(kind: Kind) -> str:
 def questions_of(design: str, replicas: int, min_insync: int) -> Iterator[tuple[Deed, Question]]:
     """Whether a record of such a topic is lost by each deed that is asked of it, with every other budget 0."""
     constants: dict[str, Value] = {c.name: 0 for c in constants_of(design) if c.budget}
-    for deed in (d for d in DEEDS if d.least <= min_insync):
-        asked = {**constants, **_BARE, **deed.budgets, "replicas": replicas, "min_insync": min_insync}
-        yield deed, Question(design, LOSS, check_constants(DESIGNS[design], asked))
+    for deed in (d for d in DEEDS if d.is_asked(min_insync)):
+        brokers = deed.least + deed.beside if deed.beside else replicas
+        asked = {**constants, **_BARE, **deed.budgets, "replicas": brokers, "min_insync": min_insync}
+        yield deed, Question(design, LOSS, check_constants(DESIGNS[design], asked), deed.without)
 
 
 def questions() -> Iterator[Question]:
@@ -145,7 +179,7 @@ def ways_of(kind: Kind, topics: Sequence[Topic] = ()) -> tuple[Way, ...]:
     """What is known of each deed to these topics of this kind; nothing where their release or minimum was not told.
 
     Nothing is said either of more replicas than are explored, and of topics of which some partitions have more replicas
-    than others. Unclean election adds elections, so with it only losses are said.
+    than others. Unclean election adds elections, so with it only losses are said, as of deeds that leave actions out.
     """
     design, settings = design_of(kind), kind.settings
     if not design or MIN_INSYNC in kind.open or settings.replicas > MOST_REPLICAS:
@@ -154,4 +188,4 @@ def ways_of(kind: Kind, topics: Sequence[Topic] = ()) -> tuple[Way, ...]:
         return ()
     asked = questions_of(design, settings.replicas, settings.min_insync)
     ways = (Way(deed, a) for deed, q in asked for a in release_answers() if a.question == q)
-    return tuple(way for way in ways if not settings.unclean or way.answer.verdict == Verdict.VIOLATED)
+    return tuple(w for w in ways if w.answer.verdict == Verdict.VIOLATED or not (settings.unclean or w.deed.without))

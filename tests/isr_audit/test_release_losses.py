@@ -19,16 +19,28 @@ from isr_audit.bugs import bugs
 from isr_audit.cluster import MIN_INSYNC, Partition, Topic
 from isr_audit.kinds import Kind
 from isr_audit.questions import LOSS, Settings
-from isr_audit.release_losses import DEEDS, TABLE, Deed, Way, design_of, questions, release_answers, ways_of
+from isr_audit.release_losses import (
+    DEEDS,
+    TABLE,
+    Deed,
+    Way,
+    design_of,
+    questions,
+    questions_of,
+    release_answers,
+    ways_of,
+)
 from isr_check.engine import Limits, Verdict, silent
 from isr_check.native import explore
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance
 from isr_protocol.by_name import DESIGNS
 from isr_protocol.designs.releases import MENDS, with_mends
+from isr_trace.cases import load_cases
 from isr_trace.replay import Move, Replay, check_goal
 from isr_trace.trace import TraceError
 
+CASES: Final = Path(__file__).resolve().parents[2] / "counterexamples" / "cases" / "cases.toml"
 MAKE: Final = "make them again: python -m tests.support.release_losses"
 LOSSES: Final = [a for a in release_answers() if a.verdict == Verdict.VIOLATED]
 MENDED_BY: Final[Mapping[str, str]] = {
@@ -144,6 +156,7 @@ DONE_BY: Final[Mapping[str, str]] = {
     "copies": "controller_refuses_later_copy",
     "minimum-changes": "controller_sets_minimum",
     "reassignments": "controller_reassigns_at_once",
+    "moves": "controller_accepts_and_completes",
     "directories-removed": "directory_is_removed",
     "disks-replaced": "disk_is_replaced",
 }
@@ -180,6 +193,32 @@ def test_with_a_minimum_of_one_nobody_is_eligible_beside_the_isr_and_no_lost_dis
     assert {"late-news", "copies", "minimum-changes"} <= names
     usual = {way.deed.name for way in ways_to_loss(ways_of(kind((4, 4))))}
     assert {"reassignments", "directories-removed", "elections"} <= usual
+
+
+def test_a_move_that_keeps_the_number_of_replicas_loses_a_record_since_4_3_with_elr() -> None:
+    """KAFKA-19975. Before it, and without eligible leader replicas, the same move loses none."""
+    moves = {a.question.design: a for a in release_answers() if deed_of(a).name == "moves"}
+    assert {design: a.verdict for design, a in moves.items()} == {
+        "kafka-4.4": Verdict.VIOLATED,
+        "kafka-4.2": Verdict.HOLDS,
+        "kafka-4.0": Verdict.HOLDS,
+        "kafka-4.4-no-elr": Verdict.HOLDS,
+    }
+    assert loses(moves["kafka-4.4"], DESIGNS["kafka-4.4"])
+    assert not [name for name in moves if name != "kafka-4.4" and loses(moves["kafka-4.4"], DESIGNS[name])]
+    for release, expected in (((4, 4), True), ((4, 3, 1), True), ((4, 2, 2), False), ((4, 1), False)):
+        for replicas in (2, 3):
+            ways = {w.deed.name: w.answer.verdict for w in ways_of(kind(release, replicas=replicas))}
+            assert ("moves" in ways) == expected
+            assert ways.get("moves", Verdict.VIOLATED) == Verdict.VIOLATED
+    assert "moves" not in {w.deed.name for w in ways_of(kind((4, 4), minimum=3))}
+
+
+def test_the_move_is_that_of_the_corpus() -> None:
+    (case,) = (case for case in load_cases(CASES).cases if case.name == "returned-replica")
+    (asked,) = (q for deed, q in questions_of(case.design, 3, 2) if deed.name == "moves")
+    assert asked.without == case.without
+    assert {name: asked.constants[name] for name in case.settings} == dict(case.settings)
 
 
 TOPICS: Final = (
