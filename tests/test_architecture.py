@@ -63,10 +63,11 @@ RANDOM_ALLOWED = (
     "impl/isr_broker/storage/meta_properties",
     "impl/isr_broker/core/topics",
     "impl/isr_broker/server",
+    "impl/isr_broker/voter_server",
 )
 """The simulator's scheduler, the explorer's sampler, and the walks of
-`insync conform`; all take a seed. The last three draw ids: of a new cluster, and of a topic, from bits that a core is
-given, or a process has of the system."""
+`insync conform`; all take a seed. The last four draw ids: of a new cluster, and of a topic, from bits that a core is
+given, or a process has of the system, and the time-outs of elections."""
 
 ANY_ALLOWED = (
     "engines/isr_lang/nodes",  # what a node carries beside its arguments depends on its operator

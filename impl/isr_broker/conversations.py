@@ -7,7 +7,7 @@ itself and for its replicas. Everything else is `peers`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 
@@ -29,19 +29,21 @@ from isr_broker.settings import Settings
 from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.wire.fetcher import Fetcher
 
+P = TypeVar("P")
 
-class Conversation(Protocol):
-    """Messages of cores become requests, and answers become messages of cores."""
+
+class Conversation(Protocol[P]):
+    """Messages of cores become requests, and answers become messages of cores, each in its parcel."""
 
     def next(self) -> bytes | None:
         """The next request, a frame with its length; None while there is nothing to ask."""
         ...
 
-    def take_answer(self, frame: bytes) -> list[Parcel]:
+    def take_answer(self, frame: bytes) -> list[P]:
         """The answer to it, without its length, as messages; BadFrame if it is none."""
         ...
 
-    def take_loss(self) -> list[Parcel]:
+    def take_loss(self) -> list[P]:
         """The connection is lost, and with it these messages, to which no answer will come."""
         ...
 
@@ -51,7 +53,7 @@ class Place:
     """Where a conversation is held: its connection's name, and how long an answer may take."""
 
     key: Hashable
-    says: Conversation
+    says: Conversation[Parcel]
     patience: Millis
 
 

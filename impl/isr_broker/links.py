@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic
 
 import attrs
 
-from isr_broker.conversations import Conversation
+from isr_broker.conversations import Conversation, P
 from isr_broker.core import message_json
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import Millis
@@ -96,7 +96,7 @@ class Link(_Task):
 
 
 @attrs.define
-class Channel(_Task):
+class Channel(_Task, Generic[P]):
     """A connection for one conversation: a request, its answer, the next (NodeToControllerRequestThread).
 
     Who does not answer in `patience` has lost the connection. `deliver_answers` takes what is answered, `report_loss`
@@ -104,11 +104,11 @@ class Channel(_Task):
     """
 
     address: Address
-    says: Conversation
+    says: Conversation[P]
     patience: Millis
     longest: int
-    deliver_answers: Callable[[list[Parcel]], None]
-    report_loss: Callable[[list[Parcel]], None]
+    deliver_answers: Callable[[list[P]], None]
+    report_loss: Callable[[list[P]], None]
     tls: ssl.SSLContext | None = None
 
     async def _run(self) -> None:

@@ -139,7 +139,7 @@ class Server:
     requests: Requests = attrs.field(init=False)
     conversations: Conversations = attrs.field(init=False)
     links: dict[Address, Link] = attrs.field(factory=dict[Address, Link])
-    channels: dict[Hashable, Channel] = attrs.field(factory=dict[Hashable, Channel])
+    channels: dict[Hashable, Channel[Parcel]] = attrs.field(factory=dict[Hashable, Channel[Parcel]])
     connections: set[asyncio.Task[None]] = attrs.field(factory=set[asyncio.Task[None]])
     _timer: asyncio.TimerHandle | None = None
     _timer_at: Millis | None = None
@@ -290,7 +290,7 @@ class Server:
             self._timer.cancel()
         for _, opened in self._open:
             opened.close()
-        calls: list[Link | Channel] = [*self.links.values(), *self.channels.values()]
+        calls: list[Link | Channel[Parcel]] = [*self.links.values(), *self.channels.values()]
         tasks = [*self.connections, *(call.task for call in calls if call.task is not None)]
         for task in tasks:
             task.cancel()

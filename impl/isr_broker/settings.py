@@ -159,22 +159,29 @@ class Settings:
 
         A design brings the defaults of its time, which can be overridden.
         """
-        fields_by_name = {_spelling(field.name): field for field in attrs.fields(cls)}
         values = dict(_DEFAULTS_OF_ITS_TIME.get(properties.get("insync.design", ""), {}))
         if properties.get("replica.selector.class"):
             values["insync_follower_reads"] = True
-        for name, text in properties.items():
-            if name not in fields_by_name:
-                close = get_close_matches(name, fields_by_name, n=1, cutoff=0.5)
-                meant = f"; did you mean {close[0]!r}?" if close else ""
-                raise BadSetting(f"there is no setting {name!r}{meant}")
-            field = fields_by_name[name]
-            values[field.name] = _parse_value(name, text, field.default)
+        values |= property_values(cls, properties)
         return cast("Callable[..., Settings]", cls)(**values)
 
     def properties(self) -> dict[str, str]:
         """All settings as `from_properties` takes them."""
         return {_spelling(f.name): _print_value(getattr(self, f.name)) for f in attrs.fields(type(self))}
+
+
+def property_values(cls: type[attrs.AttrsInstance], properties: Mapping[str, str]) -> dict[str, Value]:
+    """The values of fields of settings from `name=value`, in Kafka's spelling; BadSetting if one is not understood."""
+    fields_by_name = {_spelling(field.name): field for field in attrs.fields(cls)}
+    values: dict[str, Value] = {}
+    for name, text in properties.items():
+        if name not in fields_by_name:
+            close = get_close_matches(name, fields_by_name, n=1, cutoff=0.5)
+            meant = f"; did you mean {close[0]!r}?" if close else ""
+            raise BadSetting(f"there is no setting {name!r}{meant}")
+        field = fields_by_name[name]
+        values[field.name] = _parse_value(name, text, field.default)
+    return values
 
 
 _BEFORE_2_5: Final[dict[str, Value]] = {"replica_lag_time_max_ms": 10_000, "broker_session_timeout_ms": 6_000}

@@ -9,8 +9,13 @@ import pytest
 from tests.test_architecture import below, findings, imported_modules, package_files, report
 
 FILES_OPENED_BY = ("impl/isr_broker/storage/disk_files",)
-SOCKETS_OPENED_BY = ("impl/isr_broker/server", "impl/isr_broker/links", "impl/isr_broker/listeners")
-"""For connections that come and that go, and for TLS on both."""
+SOCKETS_OPENED_BY = (
+    "impl/isr_broker/server",
+    "impl/isr_broker/links",
+    "impl/isr_broker/listeners",
+    "impl/isr_broker/voter_server",
+)
+"""For connections that come and that go, for TLS on both, and for those of a voter."""
 
 FILE_MODULES = frozenset({"os", "io", "pathlib", "shutil", "tempfile", "mmap"})
 SOCKET_MODULES = frozenset({"asyncio", "socket", "selectors", "ssl", "time", "datetime", "signal", "threading"})

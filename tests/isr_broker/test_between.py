@@ -59,7 +59,7 @@ THEIR_RESPONSE: Any = TheirResponse[17]
 class Tap:
     """A conversation that keeps its frames."""
 
-    says: Conversation
+    says: Conversation[Parcel]
     asks: list[bytes] = attrs.field(factory=list[bytes])
     hears: list[bytes] = attrs.field(factory=list[bytes])
 

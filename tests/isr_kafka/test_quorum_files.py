@@ -65,7 +65,7 @@ def run_kafka(quorum: StaticQuorum, epoch: int) -> None:
 
 @pytest.mark.parametrize("release", ["4.4.0", "4.0.1"])
 def test_what_a_controller_wrote_is_read_and_it_goes_on_with_what_is_written_here(release: str, tmp_path: Path) -> None:
-    quorum = StaticQuorum.of(tmp_path, kafka_files(release), 1)
+    quorum = StaticQuorum.of(tmp_path, (), [1], kafka_files(release))
     run_kafka(quorum, 0)
     files = files_of(quorum.data(1))
     whose = read_claim(files.disk)

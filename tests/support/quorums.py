@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import attrs
 import pytest
 
+from isr_broker.core.record_batch import batches, whole_batches
+from isr_broker.storage.quorum_disk import FOLDER
+from isr_broker.wire import protocol
+from isr_broker.wire.quorum_requests import TOPIC
+from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.ports import HOST, free_ports, in_use
-from isr_cluster.processes import System
+from isr_cluster.processes import System, python_module
 from isr_kafka import Unavailable, classpath, command_line, java
 from isr_kafka.node import NodeFiles, node_files
 
@@ -42,16 +49,40 @@ def unavailable(problem: Unavailable) -> None:
     pytest.skip(str(problem))
 
 
+@attrs.frozen(kw_only=True)
+class QuorumStatus:
+    """What a leader says of its quorum: its epoch, its high watermark, and where each voter's log ends."""
+
+    leader: int
+    epoch: int
+    watermark: int
+    ends: Mapping[int, int]
+
+
 @attrs.define(kw_only=True)
 class StaticQuorum(System):
-    """Controllers of Apache Kafka. A folder that is not there is formatted by Kafka's tool."""
+    """Voters of `controller.quorum.voters`, each ours or a controller of Apache Kafka of the release of `files`.
 
-    files: NodeFiles
+    A folder that is not there is formatted, each by its own tool. `program` is what runs a voter of ours.
+    """
+
+    ours: frozenset[int]
+    files: NodeFiles | None = None
+    program: Sequence[str] = attrs.field(factory=lambda: python_module("isr_broker.voter"))
 
     @classmethod
-    def of(cls, root: Path, files: NodeFiles, count: int) -> StaticQuorum:
-        """So many voters, none of them started."""
-        return cls(root=root, ports=dict(enumerate(free_ports(count), 1)), files=files)
+    def of(
+        cls,
+        root: Path,
+        ours: Iterable[int],
+        kafkas: Iterable[int] = (),
+        files: NodeFiles | None = None,
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> StaticQuorum:
+        """These voters, none of them started; `properties` are the settings of ours."""
+        nodes = sorted({*ours, *kafkas})
+        ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
+        return cls(root=root, ports=ports, files=files, ours=frozenset(ours), properties=properties)
 
     @property
     def voters(self) -> str:
@@ -59,23 +90,79 @@ class StaticQuorum(System):
         return ",".join(f"{node}@{HOST}:{port}" for node, port in self.ports.items())
 
     def command(self, broker: int) -> list[str]:
-        """A JVM."""
-        path = self.root / f"{broker}.properties"
+        """A voter of ours, or a JVM."""
+        return self.own_command(broker) if broker in self.ours else self.kafka_command(broker)
+
+    def own_command(self, node: int) -> list[str]:
+        """Without its settings the first of these commands formats a folder."""
+        command = [*self.program, "--id", str(node), "--data", str(self.data(node)), "--cluster", self.cluster]
+        if not self.data(node).exists():
+            subprocess.run([*command, "--format"], check=True, capture_output=True)
+        settings = {**self.properties, "controller.quorum.voters": self.voters}
+        return [*command, "--tied", *(f"{name}={value}" for name, value in settings.items())]
+
+    def kafka_command(self, node: int) -> list[str]:
+        """Its server.properties is written first."""
+        assert self.files is not None
+        path = self.root / f"{node}.properties"
         settings = {
-            "node.id": str(broker),
+            "node.id": str(node),
             "process.roles": "controller",
             "controller.quorum.voters": self.voters,
             "controller.listener.names": "CONTROLLER",
-            "listeners": "CONTROLLER://{}:{}".format(*self.listens_at(broker)),
+            "listeners": "CONTROLLER://{}:{}".format(*self.listens_at(node)),
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self.data(broker)),
-            **self.properties,
+            "log.dirs": str(self.data(node)),
         }
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-        if not self.data(broker).exists():
+        if not self.data(node).exists():
             self.files.format(path, self.cluster)
         return self.files.command(path)
 
     def serves(self, broker: int) -> bool:
         """It listens."""
         return in_use(self.ports[broker])
+
+    def log_bytes(self, node: int) -> bytes:
+        """The log as it is on the disk."""
+        return (self.data(node) / FOLDER / f"{0:020d}.log").read_bytes()
+
+    def status(self) -> QuorumStatus | None:
+        """What a leader says that the quorum takes for one; None while nobody does."""
+        partition = {"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}
+        for node in set(self.running) - set(self.early_exits()):
+            try:
+                with Admin(self.found_at(node), 3.0) as admin:
+                    (topic,) = admin.ask(protocol.DESCRIBE_QUORUM, 0, {"topics": [partition]}).all("topics")
+            except (RequestRefused, ValueError):
+                continue
+            (row,) = topic.all("partitions")
+            if row.number("error_code", 0) == 0 and row.number("leader_id") == node:
+                voters = row.all("current_voters")
+                return QuorumStatus(
+                    leader=node,
+                    epoch=row.number("leader_epoch"),
+                    watermark=row.number("high_watermark"),
+                    ends={v.number("replica_id"): v.number("log_end_offset") for v in voters},
+                )
+        return None
+
+    def awaits_status(
+        self, what: Callable[[QuorumStatus], bool] = lambda status: True, seconds: float = 60
+    ) -> QuorumStatus:
+        """The status once it is so; AssertionError if it is not in time."""
+        until, status = time.monotonic() + seconds, None
+        while time.monotonic() < until:
+            status = self.status()
+            if status is not None and what(status):
+                return status
+            time.sleep(0.05)
+        ends = {node: list(self.running[node].last)[-1:] for node in self.early_exits()}
+        raise AssertionError(f"within {seconds} s this did not come to pass, the last was {status}, and {ends} ended")
+
+    def committed(self) -> bytes:
+        """The bytes of the log that a leader knows to be committed."""
+        status = self.awaits_status(lambda status: status.watermark > 0)
+        data = whole_batches(self.log_bytes(status.leader))
+        ends = [batch.position + batch.size for batch in batches(data) if batch.next_offset <= status.watermark]
+        return data[: max(ends, default=0)]

@@ -154,6 +154,17 @@ def batches(data: bytes | memoryview, check: bool = False) -> Iterator[Batch]:
         position += batch.size
 
 
+def whole_batches(data: bytes) -> bytes:
+    """As many whole batches as the bytes begin with; a fetch may end within one (KIP-74)."""
+    end = 0
+    while end + LENGTH_ENDS <= len(data):
+        size = LENGTH_ENDS + int.from_bytes(data[end + BASE_OFFSET_BYTES : end + LENGTH_ENDS], "big")
+        if end + size > len(data):
+            break
+        end += size
+    return data[:end]
+
+
 @attrs.frozen
 class Stamp:
     """Where a record is, its timestamp and its leader epoch."""

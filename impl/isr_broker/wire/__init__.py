@@ -11,6 +11,7 @@ Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and 
   `group_requests` with `groups`, `group_state`, `group_room`, `committed_offsets` and `offset_retention`,
   `broker_requests` (of brokers to the controller), `epoch_requests`, `offset_requests`. What is long is served in
   `turns`.
+- What voters of the metadata quorum ask each other: `quorum_requests`, `quorum_channel` (one conversation).
 - What a broker asks: `fetcher` (of a leader), `controller_channels` (of the controller).
 """
 

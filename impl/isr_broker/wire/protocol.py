@@ -51,6 +51,10 @@ INCREMENTAL_ALTER_CONFIGS: Final = 44
 ALTER_PARTITION_REASSIGNMENTS: Final = 45
 LIST_PARTITION_REASSIGNMENTS: Final = 46
 OFFSET_DELETE: Final = 47
+VOTE: Final = 52
+BEGIN_QUORUM_EPOCH: Final = 53
+END_QUORUM_EPOCH: Final = 54
+DESCRIBE_QUORUM: Final = 55
 ALTER_PARTITION: Final = 56
 BROKER_REGISTRATION: Final = 62
 BROKER_HEARTBEAT: Final = 63
@@ -200,12 +204,14 @@ response_schema = cache(load_response_schema)
 """The codec's form of an answer, by API key and version."""
 
 
-def parse(frame: bytes) -> Request | UnsupportedRequest:
-    """A frame without its length; BadFrame if it cannot be read."""
+def parse(
+    frame: bytes, served_versions: Mapping[int, tuple[int, int]] = SERVED_VERSIONS
+) -> Request | UnsupportedRequest:
+    """A frame without its length, in one of these versions; BadFrame if it cannot be read."""
     if len(frame) < _HEAD.size:
         raise BadFrame(f"{len(frame)} bytes are less than a request header")
     key, version, correlation = cast("tuple[int, int, int]", _HEAD.unpack_from(frame))
-    low, high = SERVED_VERSIONS.get(key, (0, -1))
+    low, high = served_versions.get(key, (0, -1))
     if not low <= version <= high:
         return UnsupportedRequest(key, version, correlation)
     schema, cursor = _request_schema(key, version), Cursor(frame, _HEAD.size, MOST_ITEMS)
@@ -267,15 +273,18 @@ def _frame(head: bytes, header: type[Entity], schema: type[Entity], fields: Answ
     return bytes(out)
 
 
-def answer_to_unsupported(request: UnsupportedRequest) -> bytes | None:
+def answer_to_unsupported(
+    request: UnsupportedRequest, advertised: Mapping[int, tuple[int, int]] = ADVERTISED
+) -> bytes | None:
     """ApiVersions in an unknown version is answered in version 0 (KIP-511); nothing else is."""
     if request.key != API_VERSIONS:
         return None
-    return answer(API_VERSIONS, 0, request.correlation, {"error_code": UNSUPPORTED_VERSION, "api_keys": api_keys()})
+    fields = {"error_code": UNSUPPORTED_VERSION, "api_keys": api_keys(advertised)}
+    return answer(API_VERSIONS, 0, request.correlation, fields)
 
 
-def api_keys() -> list[Answer]:
+def api_keys(advertised: Mapping[int, tuple[int, int]] = ADVERTISED) -> list[Answer]:
     """What ApiVersions says."""
     return [
-        {"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in sorted(ADVERTISED.items())
+        {"api_key": key, "min_version": low, "max_version": high} for key, (low, high) in sorted(advertised.items())
     ]

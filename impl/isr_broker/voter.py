@@ -1,0 +1,54 @@
+"""One voter of the metadata quorum as a process: `python -m isr_broker.voter --id 1 --data DIR name=value ...`.
+
+`--format` makes a new folder that of a node of a cluster, and ends. SIGTERM or SIGINT stops a voter in order: a leader
+resigns. The exit code is 0 after that, and 1 otherwise. 2 is wrong usage, or that it cannot start: one sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from isr_broker.quorum_settings import QuorumSettings
+from isr_broker.settings import BadSetting
+from isr_broker.storage.disk_files import InUse
+from isr_broker.storage.meta_properties import NotOurs
+from isr_broker.storage.quorum_disk import DamagedQuorum
+from isr_broker.voter_runtime import STOPPED
+from isr_broker.voter_server import format_folder, run
+
+
+def main(arguments: list[str]) -> int:
+    """Parse the arguments, and format a folder or run until the voter ends."""
+    parser = argparse.ArgumentParser(prog="isr_broker.voter", description="One voter of a metadata quorum.")
+    parser.add_argument("--id", type=int, required=True, help="the node's number, as controller.quorum.voters has it")
+    parser.add_argument("--data", required=True, help="the data directory")
+    parser.add_argument("--cluster", metavar="ID", help="the cluster's id, which the data carry")
+    parser.add_argument("--format", action="store_true", help="make a new data directory this node's, and end")
+    parser.add_argument("--tied", action="store_true", help="end at once when standard input does")
+    parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
+    options = parser.parse_args(arguments)
+    me, data = int(options.id), str(options.data)
+    cluster = str(options.cluster) if options.cluster is not None else None
+    if any("=" not in pair for pair in options.settings):
+        parser.error("settings are name=value")
+    try:
+        if options.format:
+            if cluster is None:
+                parser.error("--format needs --cluster")
+            directory = format_folder(me, cluster, data).directory
+            print(f"{data} is that of node {me} of cluster {cluster}, with the directory id {directory}")
+            return 0
+        settings = QuorumSettings.from_properties(dict(pair.split("=", 1) for pair in options.settings))
+        why = run(me, cluster, settings, data, ends_with_stdin=bool(options.tied))
+    except (BadSetting, InUse, NotOurs, DamagedQuorum) as error:
+        print(f"isr_broker.voter: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"isr_broker.voter: cannot start with {data}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    return 0 if why == STOPPED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

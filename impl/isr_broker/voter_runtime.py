@@ -1,0 +1,461 @@
+"""One voter of the metadata quorum as it runs: its core, its files and Kafka's wire, without sockets or a clock.
+
+What a core asks for is done in its order, the disk first, and flushed. So nothing is said that a crash could take back.
+When a timer runs out is decided here, by Kafka's settings (KafkaRaftClient.poll), and so is how long a fetch waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+import attrs
+
+from isr_broker.core.messages import Error, Millis, Offset
+from isr_broker.core.quorum_messages import (
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+    VoterId,
+)
+from isr_broker.core.record_batch import batch_around, encoded_record
+from isr_broker.core.voter import handle, started
+from isr_broker.core.voter_state import (
+    AnswerQuorumFetch,
+    AppendLeaderChange,
+    AppendQuorumLog,
+    EndProcess,
+    Nominee,
+    Propose,
+    QuorumFollower,
+    QuorumLeader,
+    RequestArrived,
+    RequestExpired,
+    Resigned,
+    ResponseArrived,
+    SaveQuorumState,
+    SendRequest,
+    SendResponse,
+    Signal,
+    TruncateQuorumLog,
+    Unattached,
+    Voter,
+    VoterEffect,
+    VoterStep,
+)
+from isr_broker.quorum_settings import QuorumSettings
+from isr_broker.storage.quorum_disk import DamagedQuorum, QuorumDisk
+from isr_broker.wire import protocol
+from isr_broker.wire.control_records import kraft_version, leader_change
+from isr_broker.wire.metadata_records import encode
+from isr_broker.wire.protocol import Answer, Request
+from isr_broker.wire.quorum_channel import Outcome, QuorumChannel, RequestLost
+from isr_broker.wire.quorum_requests import (
+    SERVED_VERSIONS,
+    Question,
+    Quorum,
+    ReplicaProgress,
+    answer_to,
+    cast_of,
+    continues_log,
+    description,
+    is_for,
+    question_of,
+)
+
+Reply: TypeAlias = Callable[[Answer], None]
+
+STOPPED: Final = "stopped in order"
+_QUESTIONS: Final = (protocol.VOTE, protocol.BEGIN_QUORUM_EPOCH, protocol.END_QUORUM_EPOCH, protocol.FETCH)
+_CONTROLLERS: Final = 2
+"""EndpointType."""
+
+
+class Outside(Protocol):
+    """What a voter needs of the world around it."""
+
+    def wakes(self, to: VoterId) -> None:
+        """There is something to ask of another voter."""
+        ...
+
+    def wall(self) -> Millis:
+        """Milliseconds since 1970."""
+        ...
+
+    def chance(self, below: int) -> int:
+        """A random number."""
+        ...
+
+    def stopped(self, why: str) -> None:
+        """The voter has ended."""
+        ...
+
+    def log(self, line: str) -> None:
+        """Something a person may want to know."""
+        ...
+
+
+@attrs.frozen
+class _WaitingFetch:
+    """A fetch that waits at the leader for news, and what it is answered if none come until then."""
+
+    question: Question
+    until: Millis
+    response: QuorumFetchResponse
+
+
+@attrs.define
+class _Follower:
+    """What a leader has noted of a voter's fetches, by the wall clock (ReplicaState of LeaderState).
+
+    `watermark` is what it was told last, `end` where the log ended at its last fetch.
+    """
+
+    fetched_at: Millis = -1
+    caught_up_at: Millis = -1
+    end: Offset = 0
+    watermark: Offset | None = None
+
+
+@attrs.define
+class VoterRuntime:
+    """One voter. Whoever drives it gives it time and requests, and asks for its `deadline`."""
+
+    quorum: Quorum
+    settings: QuorumSettings
+    files: QuorumDisk
+    outside: Outside
+    voter: Voter = attrs.field(init=False)
+    channels: dict[VoterId, QuorumChannel] = attrs.field(init=False)
+    running: bool = True
+    stops_until: Millis | None = None
+    timer: Millis = 0
+    replies: dict[int, tuple[Question, Reply]] = attrs.field(factory=dict[int, tuple[Question, Reply]])
+    request_count: int = 0
+    waiting: dict[int, _WaitingFetch] = attrs.field(factory=dict[int, _WaitingFetch])
+    backoffs: dict[VoterId, Millis] = attrs.field(factory=dict[VoterId, Millis])
+    """Until when a voter is asked nothing, for it has given no answer, or an error."""
+    delayed_requests: dict[VoterId, SendRequest] = attrs.field(factory=dict[VoterId, SendRequest])
+    followers: dict[VoterId, _Follower] = attrs.field(factory=dict[VoterId, _Follower])
+    fetchers: set[VoterId] = attrs.field(factory=set[VoterId])
+    """Who has fetched from this leader since it last had a majority of them."""
+    successors: tuple[VoterId, ...] = ()
+    appended_at: Millis = 0
+
+    def start(self, now: Millis) -> None:
+        """Begin with what is on the disk; DamagedQuorum if that is of a quorum whose voters change."""
+        others = self.quorum.places.keys() - {self.quorum.me}
+        self.channels = {q: QuorumChannel(self.quorum, q) for q in others}
+        if any(map(kraft_version, (self.files.log.contents(), *self.files.snapshots()))):
+            raise DamagedQuorum("the log or a snapshot has voters that change (kraft.version 1), as no voter here has")
+        step = started(self.quorum.me, self.files.voters, self.files.quorum, self.files.log.view)
+        self.voter = step.voter
+        self._sets_timer(now)
+        self._performs(step, now)
+        self._tells_part()
+
+    # What arrives
+
+    def serve(self, request: Request, reply: Reply, now: Millis) -> None:
+        """Answer a request, now or when there is an answer."""
+        body = request.body
+        match request.key:
+            case protocol.API_VERSIONS:
+                reply({"api_keys": protocol.api_keys(SERVED_VERSIONS)})
+            case protocol.DESCRIBE_CLUSTER if body.number("endpoint_type") != _CONTROLLERS:
+                reply({"error_code": Error.MISMATCHED_ENDPOINT_TYPE.value, "error_message": None})
+            case protocol.DESCRIBE_CLUSTER:
+                reply(cast_of(self.quorum, self.voter.quorum.leader))
+            case protocol.DESCRIBE_QUORUM:
+                reply(self._describes())
+            case _:
+                self._hears(request, reply, now)
+
+    def _hears(self, request: Request, reply: Reply, now: Millis) -> None:
+        """A request of the protocol: its checks, and then the core."""
+        question = question_of(self.quorum, request)
+        if isinstance(question, Error):
+            reply({"error_code": question.value})
+            return
+        if not is_for(self.quorum, request):
+            error = Error.INVALID_VOTER_KEY
+            state = self.voter.quorum
+            reply(answer_to(self.quorum, QuorumEpochResponse(error=error, epoch=state.epoch, leader=state.leader)))
+            return
+        self.request_count += 1
+        number = self.request_count
+        self.replies[number] = question, reply
+        if isinstance(question.request, QuorumFetchRequest):
+            self._answers_earlier(question.sender)
+            self._notes_fetch(question.request, now)
+        self._takes(handle(self.voter, _arrival(number, question)), now)
+        part, state = self.voter.part, self.voter.quorum
+        is_of_leader = isinstance(part, QuorumFollower) and state.leader == question.sender
+        if question.successors and is_of_leader and state.epoch == question.request.epoch:
+            self.timer = now + self._successor_wait(question.successors)
+
+    def receive(self, outcomes: list[Outcome], now: Millis) -> None:
+        """Answers of other voters, or that there are none."""
+        for outcome in outcomes:
+            if not self.running:
+                return
+            if isinstance(outcome, ResponseArrived):
+                self._takes_answer(outcome, now)
+            else:
+                self._loses(outcome, now)
+
+    def _takes_answer(self, answer: ResponseArrived, now: Millis) -> None:
+        response = answer.response
+        if response.error is not Error.NONE:
+            self.backoffs[answer.sender] = now + self.settings.controller_quorum_retry_backoff_ms
+        opened = self.voter.requests.get(answer.sender)
+        is_expected = opened is not None and opened.number == answer.number
+        if isinstance(response, QuorumFetchResponse) and is_expected and response.records:
+            if not continues_log(response.records, self.voter.log.end):
+                lost = RequestLost(answer.sender, answer.number, "its records do not continue this log")
+                return self._loses(lost, now)
+            if kraft_version(response.records) > 0:
+                return self._ends("voters are to change (kraft.version 1), which is not known here")
+        self._takes(handle(self.voter, answer), now)
+        has_fetched = isinstance(response, QuorumFetchResponse) and response.error is Error.NONE and is_expected
+        if has_fetched and isinstance(self.voter.part, QuorumFollower):
+            self.timer = now + self.settings.controller_quorum_fetch_timeout_ms
+
+    def _loses(self, loss: RequestLost, now: Millis) -> None:
+        self.backoffs[loss.voter] = now + self.settings.controller_quorum_retry_backoff_ms
+        opened = self.voter.requests.get(loss.voter)
+        if opened is not None and opened.number == loss.number:
+            if loss.why:
+                self.outside.log(f"request {loss.number} to voter {loss.voter}: {loss.why}")
+            self._takes(handle(self.voter, RequestExpired(loss.voter)), now)
+
+    def propose(self, records: bytes, now: Millis) -> None:
+        """Have a leader append batches; nobody else does."""
+        self._takes(handle(self.voter, Propose(records)), now)
+
+    # Time
+
+    def deadline(self) -> Millis:
+        """When `tick` is to be called at the latest."""
+        times = [self.timer, *(fetch.until for fetch in self.waiting.values())]
+        times += [self.backoffs[to] for to in self.delayed_requests]
+        times += [] if self.stops_until is None else [self.stops_until]
+        times += [self._idle_until()] if self._writes_when_idle() else []
+        return min(times)
+
+    def tick(self, now: Millis) -> None:
+        """Whatever is due by now."""
+        for to in [to for to in self.delayed_requests if self.backoffs[to] <= now]:
+            self._sends(self.delayed_requests.pop(to))
+        for number in [number for number, fetch in self.waiting.items() if fetch.until <= now]:
+            self._answers_waiting(number)
+        if self._writes_when_idle() and self._idle_until() <= now:
+            nothing = batch_around(encoded_record(encode("NoOp", 0, {})), timestamp=self.outside.wall())
+            self.propose(nothing, now)
+        if self.stops_until is not None and self.stops_until <= now:
+            self._ends(STOPPED)
+        elif self.timer <= now:
+            self._takes(handle(self.voter, Signal.TIMER), now)
+            self._sets_timer(now)
+
+    def shut_down(self, now: Millis) -> None:
+        """A leader resigns, and its process ends when the others have heard of it, or after a time."""
+        self.stops_until = now + self.settings.controller_quorum_request_timeout_ms
+        self._takes(handle(self.voter, Signal.RESIGN), now)
+        self._may_stop()
+
+    def _may_stop(self) -> None:
+        is_heard = not (isinstance(self.voter.part, Resigned) and self.voter.requests)
+        if self.running and self.stops_until is not None and is_heard:
+            self._ends(STOPPED)
+
+    def _writes_when_idle(self) -> bool:
+        return isinstance(self.voter.part, QuorumLeader) and self.settings.metadata_max_idle_interval_ms > 0
+
+    def _idle_until(self) -> Millis:
+        return self.appended_at + self.settings.metadata_max_idle_interval_ms
+
+    def _sets_timer(self, now: Millis) -> None:
+        """How long its part may last without news (the states below EpochState)."""
+        election, fetch = (
+            self.settings.controller_quorum_election_timeout_ms,
+            self.settings.controller_quorum_fetch_timeout_ms,
+        )
+        match self.voter.part:
+            case QuorumFollower():
+                self.timer = now + fetch
+            case QuorumLeader():
+                self.timer = now + fetch * 3 // 2
+            case _:
+                self.timer = now + election + self.outside.chance(election)
+
+    def _successor_wait(self, successors: tuple[VoterId, ...]) -> Millis:
+        """The best of them stands at once, the others later (strictExponentialElectionBackoffMs)."""
+        longest, me = self.settings.controller_quorum_election_backoff_max_ms, self.quorum.me
+        position = successors.index(me) if me in successors else len(successors)
+        if position == 0:
+            return 0
+        return (
+            longest if position >= len(successors) else min(longest, longest >> (len(successors) - 1) << position - 1)
+        )
+
+    # Steps
+
+    def _takes(self, step: VoterStep, now: Millis) -> None:
+        """The core after an input: what it asks for is done, and where there is news, fetches that wait are told."""
+        if not self.running:
+            return
+        before = self.voter
+        self._notes_successors(before)
+        self.voter = step.voter
+        has_other_part = _part_of(before) != _part_of(self.voter)
+        if has_other_part:
+            self._sets_timer(now)
+            self.fetchers, self.followers, self.delayed_requests = set(), {}, {}
+            for channel in self.channels.values():
+                channel.waiting = None
+        self._performs(step, now)
+        if has_other_part:
+            self._tells_part()
+        if _news_of(before) != _news_of(self.voter):
+            for number, fetch in list(self.waiting.items()):
+                if number in self.waiting and self.running:
+                    del self.waiting[number]
+                    self._performs(handle(self.voter, _arrival(number, fetch.question)), now, fetch.until)
+        self._may_stop()
+
+    def _performs(self, step: VoterStep, now: Millis, until: Millis | None = None) -> None:
+        self.voter = step.voter
+        for effect in step.effects:
+            if self.running:
+                self._perform(effect, now, until)
+
+    def _perform(self, effect: VoterEffect, now: Millis, until: Millis | None) -> None:
+        match effect:
+            case SaveQuorumState(state):
+                self.files.save(state)
+            case AppendLeaderChange(epoch=epoch, offset=offset, granting=granting):
+                wall = self.outside.wall()
+                self.files.append(leader_change(self.quorum.me, self.files.voters, granting, epoch, offset, wall))
+                self.appended_at = now
+            case AppendQuorumLog(records):
+                self.files.append(records)
+                self.appended_at = now
+            case TruncateQuorumLog(end):
+                self.files.truncate(end)
+            case SendRequest(to=to):
+                if now < self.backoffs.get(to, now):
+                    self.delayed_requests[to] = effect
+                else:
+                    self._sends(effect)
+            case SendResponse(number=number, response=response):
+                _, reply = self.replies.pop(number)
+                reply(answer_to(self.quorum, response))
+            case AnswerQuorumFetch(number=number, response=response, slice=read):
+                self._answers_fetch(number, attrs.evolve(response, records=self.files.read(read)), now, until)
+            case EndProcess(failure):
+                self._ends(failure.value)
+
+    def _sends(self, effect: SendRequest) -> None:
+        self.delayed_requests.pop(effect.to, None)
+        successors = self.successors if isinstance(effect.request, EndQuorumEpochRequest) else ()
+        self.channels[effect.to].put(effect.number, effect.request, successors)
+        self.outside.wakes(effect.to)
+
+    def _ends(self, why: str) -> None:
+        self.running = False
+        self.outside.stopped(why)
+
+    # Fetches at a leader
+
+    def _answers_fetch(self, number: int, response: QuorumFetchResponse, now: Millis, until: Millis | None) -> None:
+        """Answer if there is news, and else wait for it (handleFetchRequest, with KIP-1166)."""
+        question, _ = self.replies[number]
+        follower = self.followers.setdefault(question.sender, _Follower())
+        known = follower.watermark if question.watermark is None else question.watermark
+        until = now + question.wait if until is None else until
+        has_news = bool(response.records) or (response.high_watermark or 0) > max(known or 0, 0)
+        self.waiting[number] = _WaitingFetch(question, until, response)
+        if has_news or until <= now:
+            self._answers_waiting(number)
+
+    def _answers_waiting(self, number: int) -> None:
+        fetch, (question, reply) = self.waiting.pop(number), self.replies.pop(number)
+        self.followers.setdefault(question.sender, _Follower()).watermark = fetch.response.high_watermark
+        reply(answer_to(self.quorum, fetch.response))
+
+    def _answers_earlier(self, sender: VoterId) -> None:
+        """Whoever fetches again waits for no earlier answer, which must not acknowledge anything any more."""
+        for number in [number for number, fetch in self.waiting.items() if fetch.question.sender == sender]:
+            self._answers_waiting(number)
+
+    def _notes_fetch(self, fetch: QuorumFetchRequest, now: Millis) -> None:
+        """A voter fetches from this leader: of a majority it has heard, it goes on leading (updateCheckQuorum)."""
+        if not isinstance(self.voter.part, QuorumLeader) or fetch.epoch != self.voter.epoch:
+            return
+        follower, wall = self.followers.setdefault(fetch.replica, _Follower()), self.outside.wall()
+        if fetch.log_end >= self.voter.log.end:
+            follower.caught_up_at = wall
+        elif fetch.log_end >= follower.end:
+            follower.caught_up_at = follower.fetched_at
+        follower.fetched_at, follower.end = wall, self.voter.log.end
+        if fetch.replica in self.channels:
+            self.fetchers.add(fetch.replica)
+        if 2 * (len(self.fetchers) + 1) > len(self.files.voters):
+            self.fetchers = set()
+            self._sets_timer(now)
+
+    # What is told of it
+
+    def _notes_successors(self, voter: Voter) -> None:
+        """The voters by how much of the log they have (nonLeaderVotersByDescendingFetchOffset)."""
+        if isinstance(voter.part, QuorumLeader):
+            ends = voter.part.ends
+            self.successors = tuple(sorted(self.channels, key=lambda q: (-ends.get(q, 0), q)))
+
+    def _describes(self) -> Answer:
+        voter, part = self.voter, self.voter.part
+        error, rows = Error.NOT_LEADER_OR_FOLLOWER, list[ReplicaProgress]()
+        if isinstance(part, QuorumLeader):
+            error = Error.NONE
+            for q in sorted(self.files.voters):
+                follower = self.followers.get(q, _Follower())
+                at = (follower.fetched_at, follower.caught_up_at) if q != voter.me else (-1, self.outside.wall())
+                end = voter.log.end if q == voter.me else part.ends.get(q)
+                rows.append(ReplicaProgress(voter=q, log_end=end, fetched_at=at[0], caught_up_at=at[1]))
+        response = QuorumEpochResponse(error=error, epoch=voter.epoch, leader=voter.quorum.leader)
+        return description(self.quorum, response, voter.high_watermark, rows)
+
+    def _tells_part(self) -> None:
+        leader = self.voter.quorum.leader
+        whom = "" if leader in (None, self.quorum.me) else f" of {leader}"
+        self.outside.log(f"epoch {self.voter.epoch}, log end {self.voter.log.end}: {part_name(self.voter)}{whom}")
+
+
+def part_name(voter: Voter) -> str:
+    """What a voter is, in a word of Kafka's."""
+    match voter.part:
+        case Nominee(pre_vote=pre_vote):
+            return "prospective" if pre_vote else "candidate"
+        case QuorumFollower():
+            return "follower"
+        case QuorumLeader():
+            return "leader"
+        case Resigned():
+            return "resigned"
+        case Unattached():
+            return "unattached"
+
+
+def _arrival(number: int, question: Question) -> RequestArrived:
+    return RequestArrived(sender=question.sender, number=number, request=question.request)
+
+
+def _part_of(voter: Voter) -> tuple[object, ...]:
+    """Its part, and what its timer is about: a vote, too, gives it a new one."""
+    return part_name(voter), voter.quorum
+
+
+def _news_of(voter: Voter) -> tuple[object, ...]:
+    return voter.log.end, voter.high_watermark, _part_of(voter)

@@ -1,0 +1,402 @@
+"""What voters of the metadata quorum say to each other: messages of cores, and Kafka's protocol (KIP-595, KIP-996).
+
+Vote with pre-votes, BeginQuorumEpoch, EndQuorumEpoch, and Fetch of `__cluster_metadata`, in both directions; and the
+answer to DescribeQuorum. Kafka: RaftUtil, and the handlers of KafkaRaftClient, whose checks of a request are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import attrs
+
+from isr_broker.core.messages import EpochEnd, Error, Millis, Offset, error_of
+from isr_broker.core.quorum_messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    QuorumFetchRequest,
+    QuorumFetchResponse,
+    QuorumRequest,
+    QuorumResponse,
+    VoteRequest,
+    VoteResponse,
+    VoterId,
+)
+from isr_broker.core.record_batch import BadBatch, batches, whole_batches
+from isr_broker.core.voter import FETCH_BYTES
+from isr_broker.wire import protocol
+from isr_broker.wire.decoder import BadFrame
+from isr_broker.wire.protocol import Answer, Fields, Request
+
+Address: TypeAlias = tuple[str, int]
+
+TOPIC: Final = "__cluster_metadata"
+TOPIC_ID: Final = bytes(15) + b"\1"
+"""Uuid.METADATA_TOPIC_ID."""
+
+SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
+    protocol.FETCH: (12, 18),
+    protocol.API_VERSIONS: protocol.SERVED_VERSIONS[protocol.API_VERSIONS],
+    protocol.VOTE: (0, 2),
+    protocol.BEGIN_QUORUM_EPOCH: (0, 1),
+    protocol.END_QUORUM_EPOCH: (0, 1),
+    protocol.DESCRIBE_QUORUM: (0, 2),
+    protocol.DESCRIBE_CLUSTER: (1, 2),
+}
+"""The versions that a voter serves, by API key. Fetch before 12 has no epoch of the last record (KIP-595)."""
+
+ASKED_VERSIONS: Final = {
+    protocol.FETCH: 17,
+    protocol.VOTE: 2,
+    protocol.BEGIN_QUORUM_EPOCH: 1,
+    protocol.END_QUORUM_EPOCH: 1,
+}
+"""The versions in which a voter asks: those of Kafka 4.0, which every later release serves."""
+
+FETCH_WAIT: Final[Millis] = 500
+"""How long a fetch waits at the leader for records (KafkaRaftClient.MAX_FETCH_WAIT_MS)."""
+_NOBODY: Final = -1
+_UNKNOWN: Final = -1
+_NOT_TOLD: Final = 2**63 - 1
+"""The high watermark of a fetch whose sender does not say what it knows (KIP-1166)."""
+
+
+@attrs.frozen(kw_only=True)
+class Quorum:
+    """Who the voters are, where each is found, and of which cluster; `directory` is the id of this voter's."""
+
+    me: VoterId
+    cluster: str
+    directory: bytes
+    listener: str
+    places: Mapping[VoterId, Address]
+
+
+class SnapshotNeeded(BadFrame):
+    """The leader's log begins behind the end of the follower's: what is between is in a snapshot."""
+
+
+class RefusedAnswer(Exception):
+    """An answer that says nothing of epoch and leader, but an error of the whole request, which the message names."""
+
+
+# Requests
+
+
+_KEYS: Final[dict[type[QuorumRequest], int]] = {
+    VoteRequest: protocol.VOTE,
+    BeginQuorumEpochRequest: protocol.BEGIN_QUORUM_EPOCH,
+    EndQuorumEpochRequest: protocol.END_QUORUM_EPOCH,
+    QuorumFetchRequest: protocol.FETCH,
+}
+
+
+def key_of(request: QuorumRequest) -> int:
+    """The API key of a request."""
+    return _KEYS[type(request)]
+
+
+def request_frame(
+    quorum: Quorum, to: VoterId, correlation: int, request: QuorumRequest, successors: Sequence[VoterId] = ()
+) -> bytes:
+    """The frame of a request to another voter.
+
+    `successors` are the voters that a leader which has resigned would have for its successor, the best first.
+    """
+    key = key_of(request)
+    client = f"voter-{quorum.me}"
+    return protocol.ask(key, ASKED_VERSIONS[key], correlation, client, _fields(quorum, to, request, successors))
+
+
+def _fields(quorum: Quorum, to: VoterId, request: QuorumRequest, successors: Sequence[VoterId]) -> Answer:
+    match request:
+        case VoteRequest():
+            partition: Answer = {
+                "replica_epoch": request.epoch,
+                "replica_id": request.nominee,
+                "replica_directory_id": quorum.directory,
+                "last_offset_epoch": request.last_epoch,
+                "last_offset": request.log_end,
+                "pre_vote": request.pre_vote,
+            }
+            return {"cluster_id": quorum.cluster, "voter_id": to, "topics": _topics(partition)}
+        case BeginQuorumEpochRequest():
+            partition = {"leader_id": request.leader, "leader_epoch": request.epoch}
+            endpoints = _leader_endpoints(quorum, request.leader)
+            return {
+                "cluster_id": quorum.cluster,
+                "voter_id": to,
+                "topics": _topics(partition),
+                "leader_endpoints": endpoints,
+            }
+        case EndQuorumEpochRequest():
+            partition = {
+                "leader_id": request.leader,
+                "leader_epoch": request.epoch,
+                "preferred_candidates": [{"candidate_id": voter} for voter in successors],
+                "preferred_successors": list(successors),
+            }
+            endpoints = _leader_endpoints(quorum, request.leader)
+            return {"cluster_id": quorum.cluster, "topics": _topics(partition), "leader_endpoints": endpoints}
+        case QuorumFetchRequest():
+            partition = {
+                "partition": 0,
+                "current_leader_epoch": request.epoch,
+                "fetch_offset": request.log_end,
+                "last_fetched_epoch": request.last_epoch,
+                "replica_directory_id": quorum.directory,
+            }
+            return {
+                "cluster_id": quorum.cluster,
+                "replica_state": {"replica_id": request.replica},
+                "max_wait": FETCH_WAIT,
+                "max_bytes": FETCH_BYTES,
+                "topics": [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
+            }
+
+
+def _topics(partition: Answer) -> list[Answer]:
+    return [{"topic_name": TOPIC, "partitions": [{"partition_index": 0, **partition}]}]
+
+
+def _leader_endpoints(quorum: Quorum, leader: VoterId) -> list[Answer]:
+    host, port = quorum.places[leader]
+    return [{"name": quorum.listener, "host": host, "port": port}]
+
+
+@attrs.frozen(kw_only=True)
+class Question:
+    """A request of another voter, or an observer's fetch, as it came.
+
+    - `wait`: how long it may wait for an answer with news. `watermark`: the high watermark that its sender knows.
+    - `successors`: those of an EndQuorumEpoch, the best first.
+    """
+
+    sender: VoterId
+    request: QuorumRequest
+    wait: Millis = 0
+    watermark: Offset | None = None
+    successors: tuple[VoterId, ...] = ()
+
+
+def question_of(quorum: Quorum, request: Request) -> Question | Error:
+    """What a request of the quorum asks; an error of the whole request where it is not for this voter or none."""
+    body = request.body
+    if body.has("cluster_id") and body.text("cluster_id") != quorum.cluster:
+        return Error.INCONSISTENT_CLUSTER_ID
+    partition = _partition(body, request.key == protocol.FETCH)
+    if partition is None:
+        return Error.INVALID_REQUEST
+    match request.key:
+        case protocol.VOTE:
+            return _vote(quorum, partition)
+        case protocol.FETCH:
+            return _fetch(body, partition)
+        case _:
+            leader, epoch = partition.number("leader_id"), partition.number("leader_epoch")
+            if leader not in quorum.places or leader == quorum.me:
+                return Error.INVALID_REQUEST
+            if request.key == protocol.BEGIN_QUORUM_EPOCH:
+                return Question(sender=leader, request=BeginQuorumEpochRequest(epoch=epoch, leader=leader))
+            return Question(
+                sender=leader,
+                request=EndQuorumEpochRequest(epoch=epoch, leader=leader),
+                successors=_successors(partition),
+            )
+
+
+def is_for(quorum: Quorum, request: Request) -> bool:
+    """Whether a request names this voter as the one that it is for, or names none (isValidVoterKey)."""
+    voter = request.body.number("voter_id")
+    partition = _partition(request.body, fetches=False) or Fields({})
+    directory = partition.data("voter_directory_id") or bytes(16)
+    return voter == _NOBODY or (voter == quorum.me and directory in (bytes(16), quorum.directory))
+
+
+def _partition(body: Fields, fetches: bool) -> Fields | None:
+    """The one partition that a request or an answer is about (hasValidTopicPartition)."""
+    topics = body.all("topics") or body.all("responses")
+    if len(topics) != 1 or len(partitions := topics[0].all("partitions")) != 1:
+        return None
+    topic, partition = topics[0], partitions[0]
+    if fetches and not topic.text("topic"):
+        is_right = topic.data("topic_id") == TOPIC_ID
+    else:
+        is_right = (topic.text("topic") if fetches else topic.text("topic_name")) == TOPIC
+    number = "partition" if "partition" in partition.values else "partition_index"
+    return partition if is_right and partition.number(number) == 0 else None
+
+
+def _vote(quorum: Quorum, partition: Fields) -> Question | Error:
+    epoch, nominee = partition.number("replica_epoch"), partition.number("replica_id")
+    last_epoch, log_end = partition.number("last_offset_epoch"), partition.number("last_offset")
+    pre_vote = partition.number("pre_vote", 0) == 1
+    if min(nominee, last_epoch, log_end) < 0 or last_epoch > epoch or (last_epoch == epoch and not pre_vote):
+        return Error.INVALID_REQUEST
+    if nominee == quorum.me or nominee not in quorum.places:
+        return Error.INVALID_REQUEST if nominee == quorum.me else Error.INCONSISTENT_VOTER_SET
+    vote = VoteRequest(epoch=epoch, nominee=nominee, last_epoch=last_epoch, log_end=log_end, pre_vote=pre_vote)
+    return Question(sender=nominee, request=vote)
+
+
+def _fetch(body: Fields, partition: Fields) -> Question | Error:
+    replica = body.part("replica_state").number("replica_id", body.number("replica_id"))
+    epoch, log_end = partition.number("current_leader_epoch"), partition.number("fetch_offset")
+    last_epoch, wait = partition.number("last_fetched_epoch"), body.number("max_wait")
+    if min(log_end, last_epoch, wait) < 0 or last_epoch > epoch:
+        return Error.INVALID_REQUEST
+    watermark = partition.number("high_watermark", _NOT_TOLD)
+    return Question(
+        sender=replica,
+        request=QuorumFetchRequest(epoch=epoch, replica=replica, last_epoch=last_epoch, log_end=log_end),
+        wait=wait,
+        watermark=None if watermark == _NOT_TOLD else watermark,
+    )
+
+
+def _successors(partition: Fields) -> tuple[VoterId, ...]:
+    candidates = partition.all("preferred_candidates")
+    return tuple(each.number("candidate_id") for each in candidates) or tuple(partition.numbers("preferred_successors"))
+
+
+# Answers
+
+
+def answer_to(quorum: Quorum, response: QuorumResponse) -> Answer:
+    """The fields of an answer, in any version."""
+    leader = _NOBODY if response.leader is None else response.leader
+    common: Answer = {"partition_index": 0, "error_code": response.error.value}
+    endpoints = [{"node_id": leader, "host": host, "port": port} for host, port in _places(quorum, leader)]
+    if isinstance(response, QuorumFetchResponse):
+        partition: Answer = {
+            **common,
+            "high_watermark": _UNKNOWN if response.high_watermark is None else response.high_watermark,
+            "log_start_offset": 0,
+            "current_leader": {"leader_id": leader, "leader_epoch": response.epoch},
+            "records": response.records,
+            "aborted_transactions": None,
+        }
+        if response.diverging is not None:
+            ends = {"epoch": response.diverging.epoch, "end_offset": response.diverging.end}
+            partition = {**partition, "diverging_epoch": ends}
+        topic = {"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}
+        return {"responses": [topic], "node_endpoints": endpoints}
+    partition = {**common, "leader_id": leader, "leader_epoch": response.epoch}
+    if isinstance(response, VoteResponse):
+        partition = {**partition, "vote_granted": response.vote_granted}
+    return {"topics": _topics(partition), "node_endpoints": endpoints}
+
+
+def _places(quorum: Quorum, leader: VoterId) -> list[Address]:
+    return [quorum.places[leader]] if leader in quorum.places else []
+
+
+def response_of(key: int, body: Fields) -> QuorumResponse:
+    """What an answer says.
+
+    RefusedAnswer for an error of the whole request, SnapshotNeeded if the leader has no records to send, BadFrame for
+    an answer that is none.
+    """
+    if error := body.number("error_code", 0):
+        raise RefusedAnswer(protocol.ERROR_NAMES.get(error, str(error)))
+    partition = _partition(body, key == protocol.FETCH)
+    if partition is None:
+        raise BadFrame(f"an answer of API {key} that is not about {TOPIC}")
+    error_here = error_of(partition.number("error_code", 0))
+    if key == protocol.FETCH:
+        return _fetch_response(partition, error_here)
+    epoch, leader = partition.number("leader_epoch"), _voter(partition.number("leader_id"))
+    if key == protocol.VOTE:
+        vote_granted = partition.number("vote_granted", 0) == 1
+        return VoteResponse(error=error_here, epoch=epoch, leader=leader, vote_granted=vote_granted)
+    return QuorumEpochResponse(error=error_here, epoch=epoch, leader=leader)
+
+
+def _voter(number: int) -> VoterId | None:
+    return None if number < 0 else number
+
+
+def _fetch_response(partition: Fields, error: Error) -> QuorumFetchResponse:
+    current, ends = partition.part("current_leader"), partition.part("diverging_epoch")
+    if partition.part("snapshot_id").number("end_offset") >= 0:
+        raise SnapshotNeeded("the leader's log begins behind the end of this one, and snapshots are not fetched")
+    watermark, epoch = partition.number("high_watermark"), ends.number("epoch")
+    return QuorumFetchResponse(
+        error=error,
+        epoch=current.number("leader_epoch"),
+        leader=_voter(current.number("leader_id")),
+        high_watermark=None if watermark < 0 else watermark,
+        diverging=EpochEnd(epoch, ends.number("end_offset")) if epoch >= 0 else None,
+        records=whole_batches(partition.data("records") or b""),
+    )
+
+
+def continues_log(records: bytes, end: Offset) -> bool:
+    """Whether batches are as they were written, and continue a log that ends there."""
+    try:
+        for batch in batches(records, check=True):
+            if batch.base_offset != end:
+                return False
+            end = batch.next_offset
+    except BadBatch:
+        return False
+    return True
+
+
+# DescribeQuorum
+
+
+@attrs.frozen(kw_only=True)
+class ReplicaProgress:
+    """How far a voter is, as its leader knows it; times in milliseconds since 1970, -1 for unknown."""
+
+    voter: VoterId
+    log_end: Offset | None
+    fetched_at: Millis = -1
+    caught_up_at: Millis = -1
+
+
+def description(
+    quorum: Quorum, response: QuorumResponse, watermark: Offset | None, voters: Sequence[ReplicaProgress]
+) -> Answer:
+    """The answer to DescribeQuorum: of a leader with the voters, of anybody else with the error and the leader."""
+    leader = _NOBODY if response.leader is None else response.leader
+    rows = [
+        {
+            "replica_id": each.voter,
+            "log_end_offset": _UNKNOWN if each.log_end is None else each.log_end,
+            "last_fetch_timestamp": each.fetched_at,
+            "last_caught_up_timestamp": each.caught_up_at,
+        }
+        for each in voters
+    ]
+    partition: Answer = {
+        "error_code": response.error.value,
+        "error_message": None,
+        "leader_id": leader,
+        "leader_epoch": response.epoch,
+        "high_watermark": _UNKNOWN if watermark is None else watermark,
+        "current_voters": rows,
+    }
+    nodes = [
+        {"node_id": voter, "listeners": [{"name": quorum.listener, "host": host, "port": port}]}
+        for voter, (host, port) in sorted(quorum.places.items())
+    ]
+    return {"error_message": None, "topics": _topics(partition), "nodes": nodes if rows else []}
+
+
+def cast_of(quorum: Quorum, leader: VoterId | None) -> Answer:
+    """The answer to DescribeCluster about controllers: who they are, and who leads (KIP-919)."""
+    return {
+        "error_message": None,
+        "endpoint_type": 2,
+        "cluster_id": quorum.cluster,
+        "controller_id": _NOBODY if leader is None else leader,
+        "brokers": [
+            {"broker_id": voter, "host": host, "port": port, "rack": None}
+            for voter, (host, port) in sorted(quorum.places.items())
+        ],
+        "cluster_authorized_operations": -(2**31),
+    }
