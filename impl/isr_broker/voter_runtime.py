@@ -67,7 +67,6 @@ from isr_broker.wire.quorum_requests import (
 Reply: TypeAlias = Callable[[Answer], None]
 
 STOPPED: Final = "stopped in order"
-_QUESTIONS: Final = (protocol.VOTE, protocol.BEGIN_QUORUM_EPOCH, protocol.END_QUORUM_EPOCH, protocol.FETCH)
 _CONTROLLERS: Final = 2
 """EndpointType."""
 

@@ -68,6 +68,7 @@ class StaticQuorum(System):
 
     ours: frozenset[int]
     files: NodeFiles | None = None
+    kafka_properties: Mapping[str, str] = MappingProxyType({})
     program: Sequence[str] = attrs.field(factory=lambda: python_module("isr_broker.voter"))
 
     @classmethod
@@ -78,11 +79,19 @@ class StaticQuorum(System):
         kafkas: Iterable[int] = (),
         files: NodeFiles | None = None,
         properties: Mapping[str, str] = MappingProxyType({}),
+        kafka_properties: Mapping[str, str] = MappingProxyType({}),
     ) -> StaticQuorum:
         """These voters, none of them started; `properties` are the settings of ours."""
         nodes = sorted({*ours, *kafkas})
         ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
-        return cls(root=root, ports=ports, files=files, ours=frozenset(ours), properties=properties)
+        return cls(
+            root=root,
+            ports=ports,
+            files=files,
+            ours=frozenset(ours),
+            properties=properties,
+            kafka_properties=kafka_properties,
+        )
 
     @property
     def voters(self) -> str:
@@ -113,6 +122,7 @@ class StaticQuorum(System):
             "listeners": "CONTROLLER://{}:{}".format(*self.listens_at(node)),
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.data(node)),
+            **self.kafka_properties,
         }
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
         if not self.data(node).exists():
