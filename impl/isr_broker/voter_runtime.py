@@ -26,7 +26,6 @@ from isr_broker.core.voter_state import (
     AppendLeaderChange,
     AppendQuorumLog,
     EndProcess,
-    Nominee,
     Propose,
     QuorumFollower,
     QuorumLeader,
@@ -39,10 +38,10 @@ from isr_broker.core.voter_state import (
     SendResponse,
     Signal,
     TruncateQuorumLog,
-    Unattached,
     Voter,
     VoterEffect,
     VoterStep,
+    part_name,
 )
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.storage.quorum_disk import DamagedQuorum, QuorumDisk
@@ -430,21 +429,6 @@ class VoterRuntime:
         leader = self.voter.quorum.leader
         whom = "" if leader in (None, self.quorum.me) else f" of {leader}"
         self.outside.log(f"epoch {self.voter.epoch}, log end {self.voter.log.end}: {part_name(self.voter)}{whom}")
-
-
-def part_name(voter: Voter) -> str:
-    """What a voter is, in a word of Kafka's."""
-    match voter.part:
-        case Nominee(pre_vote=pre_vote):
-            return "prospective" if pre_vote else "candidate"
-        case QuorumFollower():
-            return "follower"
-        case QuorumLeader():
-            return "leader"
-        case Resigned():
-            return "resigned"
-        case Unattached():
-            return "unattached"
 
 
 def _arrival(number: int, question: Question) -> RequestArrived:

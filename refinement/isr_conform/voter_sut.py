@@ -40,7 +40,6 @@ from isr_broker.core.voter_state import (
     QuorumLeader,
     QuorumState,
     RequestArrived,
-    Resigned,
     ResponseArrived,
     SaveQuorumState,
     SendRequest,
@@ -51,6 +50,7 @@ from isr_broker.core.voter_state import (
     VoterEffect,
     VoterInput,
     VoterStep,
+    part_name,
 )
 from isr_conform.kit import Adapter, Refused, Step, run
 
@@ -241,8 +241,8 @@ class VoterSut(Adapter[Quorum]):
         other = next(iter(ids.values()), r)
         if action in TIMERS:
             told, roles = TIMERS[action]
-            if role(world.running(r)) not in roles:
-                raise Refused(f"it is {role(world.running(r))}")
+            if part_name(world.running(r)) not in roles:
+                raise Refused(f"it is {part_name(world.running(r))}")
             world.tell(r, told)
         elif action in ARRIVALS:
             world.tell(r, request_at(world, r, other, (ARRIVALS[action][1],)))
@@ -305,21 +305,6 @@ def names(voters: Iterable[VoterId]) -> list[str]:
     return [voter_name(q) for q in sorted(voters)]
 
 
-def role(voter: Voter) -> str:
-    """The name of its part in the model."""
-    match voter.part:
-        case Nominee(pre_vote=pre_vote):
-            return "prospective" if pre_vote else "candidate"
-        case QuorumFollower():
-            return "follower"
-        case QuorumLeader():
-            return "leader"
-        case Resigned():
-            return "resigned"
-        case _:
-            return "unattached"
-
-
 def kind(request: QuorumRequest) -> str:
     """The name of a request in the model."""
     match request:
@@ -351,8 +336,8 @@ def answer_at(world: Quorum, r: VoterId, q: VoterId, kinds: Iterable[str]) -> Re
 
 def append(world: Quorum, r: VoterId, other: VoterId) -> None:
     """A client writes a record to the leader."""
-    if role(world.running(r)) != "leader":
-        raise Refused(f"it is {role(world.running(r))}")
+    if part_name(world.running(r)) != "leader":
+        raise Refused(f"it is {part_name(world.running(r))}")
     world.writes += 1
     world.tell(r, Propose(NO_RECORD))
 
@@ -433,7 +418,7 @@ def of_voters(world: Quorum) -> dict[str, object]:
         "leader": {name: maybe_name(disk.quorum.leader) for name, disk in disks.items()},
         "log": {name: disk.epochs() for name, disk in disks.items()},
         "alive": names(alive),
-        "role": of_alive(role, "unattached"),
+        "role": of_alive(part_name, "unattached"),
         "high_watermark": of_alive(lambda v: v.high_watermark, None),
         "has_fetched": names(has_fetched),
         "granting": of_nominee(lambda part: part.granting),

@@ -34,12 +34,13 @@ from isr_broker.core.voter_state import (
     SendResponse,
     VoterEffect,
     VoterStep,
+    part_name,
 )
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk, Nothing
 from isr_broker.storage.quorum_disk import QuorumDisk
-from isr_broker.voter_runtime import STOPPED, VoterRuntime, part_name
+from isr_broker.voter_runtime import STOPPED, VoterRuntime
 from isr_broker.wire import protocol
 from isr_broker.wire.protocol import Answer, Fields, Request
 from isr_broker.wire.quorum_requests import SERVED_VERSIONS, Quorum

@@ -110,6 +110,21 @@ class Voter:
         return max(self.log.last_epoch, 0)
 
 
+def part_name(voter: Voter) -> str:
+    """What a voter is, in a word of Kafka's."""
+    match voter.part:
+        case Nominee(pre_vote=pre_vote):
+            return "prospective" if pre_vote else "candidate"
+        case QuorumFollower():
+            return "follower"
+        case QuorumLeader():
+            return "leader"
+        case Resigned():
+            return "resigned"
+        case Unattached():
+            return "unattached"
+
+
 # What a voter is told.
 
 
