@@ -14,6 +14,7 @@ SECTION = re.compile(r"^(?:\*\*(?P<bold>.+?)\*\*|#{2,} (?P<heading>.+))$", re.MU
 LINK = re.compile(r"\]\(([^)\s#]+)")
 START: Entry = {"Start": [{"insync": INDEX}, {"All pages by question": GUIDE.as_posix()}]}
 NAMED_BY_FOLDER = ("found", "counterexamples")
+CORPORA = (("found",), ("counterexamples", "cases"), ("counterexamples", "quorum_cases"))
 """Their pages have long titles, and their folders short names, which the command line takes, too."""
 
 
@@ -80,7 +81,7 @@ def name_of(path: PurePosixPath, text: str) -> str:
     """What the navigation calls a page."""
     if path.name == "index.md":
         return {"adr": "Decisions", "measurements": "Measurements"}.get(path.parent.name, path.parent.name)
-    if path.parts[0] in NAMED_BY_FOLDER and path.parts[:-1] not in (("found",), ("counterexamples", "cases")):
+    if path.parts[0] in NAMED_BY_FOLDER and path.parts[:-1] not in CORPORA:
         return path.parent.name
     return title_of(text) or path.stem
 

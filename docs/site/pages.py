@@ -33,7 +33,7 @@ class NoSuchTarget(Exception):
 def page_paths(top: Path) -> Iterator[PurePosixPath]:
     """Every Markdown file that is a page, relative to the repository."""
     files = [*top.glob("*.md")]
-    for folder in ("docs", "found", "counterexamples/cases"):
+    for folder in ("docs", "found", "counterexamples/cases", "counterexamples/quorum_cases"):
         files += (top / folder).rglob("*.md")
     for file in sorted(files):
         path = PurePosixPath(file.relative_to(top).as_posix())
