@@ -35,7 +35,7 @@ from isr_cluster.admin import Admin, RequestRefused, error_name
 from isr_cluster.ports import HOST, free_ports, in_use
 from isr_cluster.processes import Mishap, System, python_module
 from isr_found import VERDICT, Outcome, StoryReproduction, StoryRun
-from isr_kafka.node import NodeFiles, initial_controllers, new_id, node_files
+from isr_kafka.node import NodeFiles, controller_settings, initial_controllers, new_id, node_files
 
 DESCRIBE_QUORUM: Final = 55
 FETCH_SNAPSHOT: Final = 59
@@ -101,13 +101,8 @@ class Controllers(System):
         path = self.root / f"{broker}.properties"
         bootstrap = [self.found_at(node) for node in self.bootstrap_of.get(broker, tuple(self.ports))]
         settings = {
-            "node.id": str(broker),
-            "process.roles": "controller",
+            **controller_settings(broker, self.listens_at(broker), self.data(broker)),
             "controller.quorum.bootstrap.servers": ",".join(f"{host}:{port}" for host, port in bootstrap),
-            "controller.listener.names": "CONTROLLER",
-            "listeners": "CONTROLLER://{}:{}".format(*self.listens_at(broker)),
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self.data(broker)),
             **self.properties,
         }
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
 from typing import Final, Generic
 
@@ -16,8 +17,15 @@ from isr_broker.core.messages import Millis
 from isr_broker.environment import Address
 from isr_broker.wire.decoder import BadFrame
 
+IN_FLIGHT: Final = 100
+"""Requests of one connection that may wait for their answers; more are not read."""
 _WAITING: Final = 100_000
 """Messages that wait for a connection to a broker; more are lost."""
+
+
+def clock() -> Millis:
+    """Milliseconds, from some moment on, never backwards."""
+    return time.monotonic_ns() // 1_000_000
 
 
 def _over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

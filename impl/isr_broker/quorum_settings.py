@@ -10,7 +10,7 @@ import attrs
 
 from isr_broker.core.quorum_messages import VoterId
 from isr_broker.environment import Address
-from isr_broker.settings import MAX_INT, BadSetting, property_values
+from isr_broker.settings import MAX_INT, BadSetting, property_values, spelling
 
 _VOTER: Final = re.compile(r"([0-9]{1,10})@(\[[^\]]+\]|[^:/@\[\]]+):([0-9]{1,5})")
 _FEWEST: Final = 2
@@ -39,8 +39,7 @@ class QuorumSettings:
         for field in attrs.fields(type(self)):
             value, least = getattr(self, field.name), 0 if "idle" in field.name or "backoff" in field.name else 1
             if isinstance(value, int) and not least <= value <= MAX_INT:
-                name = field.name.replace("_", ".")
-                raise BadSetting(f"{name}={value}: it must be at least {least}, and at most {MAX_INT}")
+                raise BadSetting(f"{spelling(field.name)}={value}: it must be at least {least}, and at most {MAX_INT}")
         if len(self.places()) < _FEWEST:
             raise BadSetting(
                 f"controller.quorum.voters={self.controller_quorum_voters}: there must be {_FEWEST} at least,"

@@ -31,7 +31,7 @@ from isr_broker.core.stamps import Stamped
 from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
 from isr_broker.flow import OF_A_CONNECTION, OF_TLS, Flow, Holder
-from isr_broker.links import Channel, Link
+from isr_broker.links import IN_FLIGHT, Channel, Link, clock
 from isr_broker.listener_names import SSL, Listener
 from isr_broker.listeners import (
     admits,
@@ -62,9 +62,6 @@ Content: TypeAlias = "protocol.Request | protocol.UnsupportedRequest | list[Parc
 Replies: TypeAlias = "asyncio.Queue[tuple[asyncio.Future[bytes], bool]]"
 """Answers to come, in the order of their requests, and whether each is a fetch's."""
 
-IN_FLIGHT: Final = 100
-"""Requests of one connection that may wait for their answers; more are not read."""
-
 _LATER: Final = 1.0
 """Seconds after which nothing refers to them."""
 
@@ -72,11 +69,6 @@ PIECE: Final = 1 << 18
 """Bytes that are read or written at once of what is larger."""
 _LENGTH: Final = 4
 """Bytes that say how long a frame is."""
-
-
-def clock() -> Millis:
-    """Milliseconds, from some moment on, never backwards."""
-    return time.monotonic_ns() // 1_000_000
 
 
 FILES_LEFT: Final = 200

@@ -30,7 +30,8 @@ class BadSetting(ValueError):
     """A setting that does not exist, or a value that it cannot have; the message says which and what it may be."""
 
 
-def _spelling(field: str) -> str:
+def spelling(field: str) -> str:
+    """How Kafka writes the name of a field of settings."""
     return field.replace("_", ".")
 
 
@@ -136,7 +137,7 @@ class Settings:
         for name in ("replica_socket_timeout_ms", "replica_lag_time_max_ms"):
             if wait > getattr(self, name):
                 raise BadSetting(
-                    f"replica.fetch.wait.max.ms={wait}: it must be at most {_spelling(name)}={getattr(self, name)}"
+                    f"replica.fetch.wait.max.ms={wait}: it must be at most {spelling(name)}={getattr(self, name)}"
                 )
         if self.replica_selector_class not in ("", RACK_AWARE):
             raise BadSetting(f"replica.selector.class={self.replica_selector_class}: it must be {RACK_AWARE}, or empty")
@@ -167,12 +168,12 @@ class Settings:
 
     def properties(self) -> dict[str, str]:
         """All settings as `from_properties` takes them."""
-        return {_spelling(f.name): _print_value(getattr(self, f.name)) for f in attrs.fields(type(self))}
+        return {spelling(f.name): _print_value(getattr(self, f.name)) for f in attrs.fields(type(self))}
 
 
 def property_values(cls: type[attrs.AttrsInstance], properties: Mapping[str, str]) -> dict[str, Value]:
     """The values of fields of settings from `name=value`, in Kafka's spelling; BadSetting if one is not understood."""
-    fields_by_name = {_spelling(field.name): field for field in attrs.fields(cls)}
+    fields_by_name = {spelling(field.name): field for field in attrs.fields(cls)}
     values: dict[str, Value] = {}
     for name, text in properties.items():
         if name not in fields_by_name:
@@ -266,9 +267,9 @@ def _check_numbers(settings: Settings) -> None:
             continue
         low, high = _LOWEST.get(name, 0), _HIGHEST.get(name, MAX_INT)
         if value < low:
-            raise BadSetting(f"{_spelling(name)}={value}: it must be at least {low}")
+            raise BadSetting(f"{spelling(name)}={value}: it must be at least {low}")
         if value > high:
-            raise BadSetting(f"{_spelling(name)}={value}: it must be at most {high}")
+            raise BadSetting(f"{spelling(name)}={value}: it must be at most {high}")
 
 
 def _check_listeners(settings: Settings) -> None:

@@ -51,6 +51,7 @@ from isr_broker.wire.metadata_records import encode
 from isr_broker.wire.protocol import Answer, Request
 from isr_broker.wire.quorum_channel import Outcome, QuorumChannel, RequestLost
 from isr_broker.wire.quorum_requests import (
+    CONTROLLERS,
     SERVED_VERSIONS,
     Question,
     Quorum,
@@ -66,8 +67,6 @@ from isr_broker.wire.quorum_requests import (
 Reply: TypeAlias = Callable[[Answer], None]
 
 STOPPED: Final = "stopped in order"
-_CONTROLLERS: Final = 2
-"""EndpointType."""
 
 
 class Outside(Protocol):
@@ -161,7 +160,7 @@ class VoterRuntime:
         match request.key:
             case protocol.API_VERSIONS:
                 reply({"api_keys": protocol.api_keys(SERVED_VERSIONS)})
-            case protocol.DESCRIBE_CLUSTER if body.number("endpoint_type") != _CONTROLLERS:
+            case protocol.DESCRIBE_CLUSTER if body.number("endpoint_type") != CONTROLLERS:
                 reply({"error_code": Error.MISMATCHED_ENDPOINT_TYPE.value, "error_message": None})
             case protocol.DESCRIBE_CLUSTER:
                 reply(cast_of(self.quorum, self.voter.quorum.leader))

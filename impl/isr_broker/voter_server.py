@@ -13,13 +13,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
 from isr_broker.core.messages import Millis
 from isr_broker.core.quorum_messages import VoterId
-from isr_broker.links import Channel
+from isr_broker.links import IN_FLIGHT, Channel, clock
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk import Disk
@@ -35,13 +35,6 @@ from isr_broker.wire.quorum_channel import Outcome
 from isr_broker.wire.quorum_requests import SERVED_VERSIONS, Quorum
 
 _Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes]]"
-_IN_FLIGHT: Final = 100
-"""Requests of one connection that may wait for their answers; more are not read."""
-
-
-def clock() -> Millis:
-    """Milliseconds, from some moment on, never backwards."""
-    return time.monotonic_ns() // 1_000_000
 
 
 @attrs.define
@@ -144,7 +137,7 @@ class VoterServer:
         task = asyncio.current_task()
         assert task is not None
         self.connections.add(task)
-        replies: _Replies = asyncio.Queue(_IN_FLIGHT)
+        replies: _Replies = asyncio.Queue(IN_FLIGHT)
         writing = asyncio.get_running_loop().create_task(_answer_in_order(replies, writer))
         try:
             while True:

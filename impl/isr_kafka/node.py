@@ -168,6 +168,18 @@ def initial_controllers(addresses: Mapping[int, tuple[str, int]], directories: M
     return ",".join(f"{node}@{host}:{port}:{directories[node]}" for node, (host, port) in addresses.items())
 
 
+def controller_settings(node: int, address: tuple[str, int], data: Path) -> dict[str, str]:
+    """What makes a node a controller and no broker; who its voters are stands beside it."""
+    return {
+        "node.id": str(node),
+        "process.roles": "controller",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "CONTROLLER://{}:{}".format(*address),
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "log.dirs": str(data),
+    }
+
+
 def new_id() -> str:
     """An id in the form of Kafka's Uuid: 128 bits in base 64, not beginning with a dash. No two are alike."""
     while True:

@@ -44,10 +44,15 @@ class Observed(AbstractQuorum):
     quorum_committed_then: Position = var("how many records of the quorum were committed then")
 
 
+def begins_unobserved(new: Observed) -> Step:
+    """Of the quorum nothing has come about yet."""
+    return (~new.faults_over, new.term_then == 0, new.quorum_committed_then == 0)
+
+
 @initial
 def nothing_yet(new: Observed) -> Step:
     """Nothing has come about yet."""
-    return (~new.faults_over, new.term_then == 0, new.quorum_committed_then == 0)
+    return begins_unobserved(new)
 
 
 @define
@@ -81,16 +86,20 @@ def controller_commits_after_them(s: Observed) -> Bool:
     return later_controller_has_committed(s)
 
 
-@action
-def observes(old: Observed, new: Observed) -> Step:
-    """Taken with every step: the history variables follow the state before it."""
-    over = ~old.faults_over & faults_have_happened(old)
+def follows(old: Observed, new: Observed, over: Bool) -> Step:
+    """The history variables of the quorum follow the state before the step; in it the faults are `over`, or not."""
     last = largest((when(old.quorum_leaders.has(v), old.term[v], 0) for v in Voter.all()), or_else=0)
     return (
         new.faults_over == (old.faults_over | over),
         new.term_then == when(over, last, old.term_then),
         new.quorum_committed_then == when(over, old.quorum_committed.length(), old.quorum_committed_then),
     )
+
+
+@action
+def observes(old: Observed, new: Observed) -> Step:
+    """Taken with every step."""
+    return follows(old, new, ~old.faults_over & faults_have_happened(old))
 
 
 OF_QUORUM = (all_faults_happen, controller_is_elected_after_them, controller_commits_after_them)
@@ -108,8 +117,7 @@ class ObservedPartition(State, Observed):
 @initial
 def nothing_of_partition_yet(new: ObservedPartition) -> Step:
     """Nothing has come about yet."""
-    of_quorum = (~new.faults_over, new.term_then == 0, new.quorum_committed_then == 0)
-    return (*of_quorum, new.change_then == 0, new.committed_then == 0)
+    return (*begins_unobserved(new), new.change_then == 0, new.committed_then == 0)
 
 
 @define
@@ -149,12 +157,9 @@ def record_commits_after_them(s: ObservedPartition) -> Bool:
 def observes_partition(old: ObservedPartition, new: ObservedPartition) -> Step:
     """The same of a partition."""
     over = ~old.faults_over & faults_have_happened(old)
-    last = largest((when(old.quorum_leaders.has(v), old.term[v], 0) for v in Voter.all()), or_else=0)
     later = later_controller_has_committed(old)
     return (
-        new.faults_over == (old.faults_over | over),
-        new.term_then == when(over, last, old.term_then),
-        new.quorum_committed_then == when(over, old.quorum_committed.length(), old.quorum_committed_then),
+        *follows(old, new, over),
         new.change_then == when(later, old.change_then, old.controller_partition_epoch),
         new.committed_then == when(over, old.committed.length(), old.committed_then),
     )

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from base64 import urlsafe_b64encode
 from collections.abc import Generator, Sequence
-from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.kafka_programs import kafka_program
 
 from isr_broker.wire.decoder import Plain
 from isr_broker.wire.metadata_records import TYPES, Column, RecordType, decode, encode
-from isr_kafka import classpath, jars, java
-from isr_kafka.compile import build
 from isr_kafka.system import Kafka
 
-JAVA = Path(__file__).parent / "java"
 KINDS = {"bool": "BOOLEAN"}
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
@@ -27,10 +24,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 class Serializer:
     """Kafka's MetadataRecordSerde in a process of its own."""
 
-    def __init__(self, release: str) -> None:
-        path = classpath(build([JAVA], release), jars(release))
-        command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", path, "insync.metadata.Records"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, process: Popen[str]) -> None:
+        self.process = process
         self.schemas = list(iter(self.line, "end"))
 
     def line(self) -> str:
@@ -49,10 +44,8 @@ class Serializer:
 @pytest.fixture(scope="module")
 def kafka(newest: Kafka) -> Generator[Serializer]:
     """The newest release's."""
-    serializer = Serializer(newest.release)
-    yield serializer
-    serializer.process.kill()
-    serializer.process.wait()
+    with kafka_program("insync.metadata.Records", newest.release) as process:
+        yield Serializer(process)
 
 
 def schema_text(columns: Sequence[Column], version: int) -> str:

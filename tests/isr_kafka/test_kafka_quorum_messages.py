@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Generator
-from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from tests.isr_broker.test_quorum_requests import ONE, TWO
+from tests.support.kafka_programs import kafka_program
 
 from isr_broker.core.messages import EpochEnd, Error
 from isr_broker.core.quorum_messages import (
@@ -34,11 +34,7 @@ from isr_broker.wire.quorum_requests import (
     key_of,
     request_frame,
 )
-from isr_kafka import classpath, jars, java
-from isr_kafka.compile import build
 from isr_kafka.system import Kafka
-
-JAVA = Path(__file__).parent / "java"
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 
@@ -46,10 +42,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 class Messages:
     """Kafka's generated classes in a process of its own."""
 
-    def __init__(self, release: str) -> None:
-        path = classpath(build([JAVA], release), jars(release))
-        command = [java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", path, "insync.metadata.Messages"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, process: Popen[str]) -> None:
+        self.process = process
 
     def reads(self, key: int, version: int, kind: str, frame: bytes) -> str:
         """The message as text, after it was written again to the same bytes, with nothing left over."""
@@ -66,10 +60,8 @@ class Messages:
 @pytest.fixture(scope="module")
 def kafka(newest: Kafka) -> Generator[Messages]:
     """The newest release's."""
-    messages = Messages(newest.release)
-    yield messages
-    messages.process.kill()
-    messages.process.wait()
+    with kafka_program("insync.metadata.Messages", newest.release) as process:
+        yield Messages(process)
 
 
 REQUESTS: list[tuple[QuorumRequest, str]] = [

@@ -20,7 +20,7 @@ from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.ports import HOST, free_ports, in_use
 from isr_cluster.processes import System, python_module
 from isr_kafka import Unavailable, classpath, command_line, java
-from isr_kafka.node import NodeFiles, node_files
+from isr_kafka.node import NodeFiles, controller_settings, node_files
 
 
 def kafka_files(release: str) -> NodeFiles:
@@ -115,13 +115,8 @@ class StaticQuorum(System):
         assert self.files is not None
         path = self.root / f"{node}.properties"
         settings = {
-            "node.id": str(node),
-            "process.roles": "controller",
+            **controller_settings(node, self.listens_at(node), self.data(node)),
             "controller.quorum.voters": self.voters,
-            "controller.listener.names": "CONTROLLER",
-            "listeners": "CONTROLLER://{}:{}".format(*self.listens_at(node)),
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self.data(node)),
             **self.kafka_properties,
         }
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")

@@ -7,7 +7,7 @@ answer to DescribeQuorum. Kafka: RaftUtil, and the handlers of KafkaRaftClient, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import attrs
 
@@ -26,11 +26,10 @@ from isr_broker.core.quorum_messages import (
 )
 from isr_broker.core.record_batch import BadBatch, batches, whole_batches
 from isr_broker.core.voter import FETCH_BYTES
+from isr_broker.environment import Address
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import Answer, Fields, Request
-
-Address: TypeAlias = tuple[str, int]
 
 TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = bytes(15) + b"\1"
@@ -57,6 +56,8 @@ ASKED_VERSIONS: Final = {
 
 FETCH_WAIT: Final[Millis] = 500
 """How long a fetch waits at the leader for records (KafkaRaftClient.MAX_FETCH_WAIT_MS)."""
+CONTROLLERS: Final = 2
+"""What DescribeCluster asks about and tells of (EndpointType)."""
 _NOBODY: Final = -1
 _UNKNOWN: Final = -1
 _NOT_TOLD: Final = 2**63 - 1
@@ -266,7 +267,7 @@ def _successors(partition: Fields) -> tuple[VoterId, ...]:
 
 def answer_to(quorum: Quorum, response: QuorumResponse) -> Answer:
     """The fields of an answer, in any version."""
-    leader = _NOBODY if response.leader is None else response.leader
+    leader = _number_of(response.leader)
     common: Answer = {"partition_index": 0, "error_code": response.error.value}
     endpoints = [{"node_id": leader, "host": host, "port": port} for host, port in _places(quorum, leader)]
     if isinstance(response, QuorumFetchResponse):
@@ -312,6 +313,10 @@ def response_of(key: int, body: Fields) -> QuorumResponse:
         vote_granted = partition.number("vote_granted", 0) == 1
         return VoteResponse(error=error_here, epoch=epoch, leader=leader, vote_granted=vote_granted)
     return QuorumEpochResponse(error=error_here, epoch=epoch, leader=leader)
+
+
+def _number_of(voter: VoterId | None) -> int:
+    return _NOBODY if voter is None else voter
 
 
 def _voter(number: int) -> VoterId | None:
@@ -362,7 +367,7 @@ def description(
     quorum: Quorum, response: QuorumResponse, watermark: Offset | None, voters: Sequence[ReplicaProgress]
 ) -> Answer:
     """The answer to DescribeQuorum: of a leader with the voters, of anybody else with the error and the leader."""
-    leader = _NOBODY if response.leader is None else response.leader
+    leader = _number_of(response.leader)
     rows = [
         {
             "replica_id": each.voter,
@@ -391,9 +396,9 @@ def cast_of(quorum: Quorum, leader: VoterId | None) -> Answer:
     """The answer to DescribeCluster about controllers: who they are, and who leads (KIP-919)."""
     return {
         "error_message": None,
-        "endpoint_type": 2,
+        "endpoint_type": CONTROLLERS,
         "cluster_id": quorum.cluster,
-        "controller_id": _NOBODY if leader is None else leader,
+        "controller_id": _number_of(leader),
         "brokers": [
             {"broker_id": voter, "host": host, "port": port, "rack": None}
             for voter, (host, port) in sorted(quorum.places.items())
