@@ -70,7 +70,7 @@ check: $(TOOLS)  ## formatting, lint, types, contracts on imports, dead code, an
 bench: $(TOOLS)  ## every measurement in bench/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' </dev/null
 	@failed=(); \
-	for script in bench/*.py; do echo "\$$ python $$script"; $(BIN)/python $$script $(ARGS) || failed+=($$script); done; \
+	for script in $$(grep -l __main__ bench/*.py); do echo "\$$ python $$script"; $(BIN)/python $$script $(ARGS) || failed+=($$script); done; \
 	[ $${#failed[@]} -eq 0 ] || { echo "make bench: no result of $${failed[*]}; each has said why" >&2; exit 1; }
 
 site: site-tools  ## all that there is to read, as one site in build/site, with a report; a broken link fails

@@ -34,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import attrs
 from bench.pages import put_between
+from bench.parts import one_of
 
 from isr_check import simulation
 from isr_check.engine import Exploration
@@ -488,7 +489,7 @@ def main() -> None:
     doubled = [1 << bits for bits in range(processors.bit_length())]
     parser = argparse.ArgumentParser(description="The engines side by side.")
     parser.add_argument("--workers", type=numbers, default=doubled, help="how many, such as 1,2,4,8,16")
-    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; without it, all")
+    parser.add_argument("parts", nargs="*", type=one_of(PARTS), help=f"some of {', '.join(PARTS)}; without it, all")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in cast("list[str]", given.parts) or PARTS:

@@ -6,9 +6,9 @@ Run by `make bench`, or as `python bench/history.py [OPERATIONS]`.
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
-import sys
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
@@ -53,7 +53,9 @@ def write(path: Path, operations: int) -> None:
 
 
 def main() -> None:
-    operations = int(sys.argv[1]) if sys.argv[1:] else 1_000_000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("operations", nargs="?", type=int, default=1_000_000)
+    operations: int = parser.parse_args().operations
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "history.jsonl"
         write(path, operations)

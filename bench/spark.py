@@ -10,6 +10,7 @@ Processor time is that of all processes that take part, Java included, as the sy
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -31,6 +32,7 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.pages import put_between
+from bench.parts import one_of
 from tests.support import s3
 from tests.support.apart import apart as cluster_apart
 from tests.support.apart import bare
@@ -480,8 +482,13 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
+UNASKED = ("throughput", "fixed", "stores", "apart", "limited")
+
+
 def main() -> None:
-    for name in sys.argv[1:] or ("throughput", "fixed", "stores", "apart", "limited"):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", type=one_of(PARTS), help=f"some of {', '.join(PARTS)}")
+    for name in cast("list[str]", parser.parse_args().parts) or UNASKED:
         load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
             lines = PARTS[name](Path(folder))

@@ -9,6 +9,7 @@ one process as well. --s3: the history, and what jobs leave for each other, is i
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -223,14 +224,16 @@ def seconds(watch: Peaks, name: str) -> float:
 
 
 def main() -> None:
-    words, history_file = sys.argv[1:], None
-    if "--file" in words:
-        at = words.index("--file")
-        history_file = Path(words[at + 1])
-        del words[at : at + 2]
-    words = [word for word in words if not word.startswith("--")]
-    operations = int(words[0]) if words else 1_000_000
-    workers = int(words[1]) if words[1:] else len(os.sched_getaffinity(0))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("operations", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("workers", nargs="?", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--local", action="store_true")
+    parser.add_argument("--s3", action="store_true")
+    parser.add_argument("--file", type=Path)
+    given = parser.parse_args()
+    operations: int = given.operations
+    workers: int = given.workers
+    history_file: Path | None = given.file
     with tempfile.TemporaryDirectory() as folder, ExitStack() as closing:
         path = history_file or Path(folder) / "history.jsonl"
         begin = process_time()
@@ -242,7 +245,7 @@ def main() -> None:
             f"{operations:,} operations, {size:,} MB, written in {writing_seconds:.0f} s of processor time", flush=True
         )
         place, history = Location.of(folder), Location.of(path)
-        if "--s3" in sys.argv:
+        if given.s3:
             place = Location.of(closing.enter_context(s3.server(Path(folder))).format("run"))
             history = place / path.name
             put(path, history)
@@ -263,7 +266,7 @@ def main() -> None:
             "exactly what was planted" if right else f"found {forbidden_counts(result.answer)}, planted {expected}",
             flush=True,
         )
-        if "--local" in sys.argv:
+        if given.local:
             begin = perf_counter()
             with path.open(encoding="utf-8") as file:
                 alone = check(pair_operations(read_json(file)))
