@@ -482,13 +482,13 @@ PARTS: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
-UNASKED = ("throughput", "fixed", "stores", "apart", "limited")
+USUAL = ("throughput", "fixed", "stores", "apart", "limited")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", type=one_of(PARTS), help=f"some of {', '.join(PARTS)}")
-    for name in cast("list[str]", parser.parse_args().parts) or UNASKED:
+    for name in cast("list[str]", parser.parse_args().parts) or USUAL:
         load = os.getloadavg()[0]
         with tempfile.TemporaryDirectory() as folder:
             lines = PARTS[name](Path(folder))

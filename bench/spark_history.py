@@ -230,10 +230,10 @@ def main() -> None:
     parser.add_argument("--local", action="store_true")
     parser.add_argument("--s3", action="store_true")
     parser.add_argument("--file", type=Path)
-    given = parser.parse_args()
-    operations: int = given.operations
-    workers: int = given.workers
-    history_file: Path | None = given.file
+    options = parser.parse_args()
+    operations: int = options.operations
+    workers: int = options.workers
+    history_file: Path | None = options.file
     with tempfile.TemporaryDirectory() as folder, ExitStack() as closing:
         path = history_file or Path(folder) / "history.jsonl"
         begin = process_time()
@@ -245,7 +245,7 @@ def main() -> None:
             f"{operations:,} operations, {size:,} MB, written in {writing_seconds:.0f} s of processor time", flush=True
         )
         place, history = Location.of(folder), Location.of(path)
-        if given.s3:
+        if options.s3:
             place = Location.of(closing.enter_context(s3.server(Path(folder))).format("run"))
             history = place / path.name
             put(path, history)
@@ -266,7 +266,7 @@ def main() -> None:
             "exactly what was planted" if right else f"found {forbidden_counts(result.answer)}, planted {expected}",
             flush=True,
         )
-        if given.local:
+        if options.local:
             begin = perf_counter()
             with path.open(encoding="utf-8") as file:
                 alone = check(pair_operations(read_json(file)))
