@@ -1,6 +1,7 @@
 """One broker as a process: `python -m isr_broker --id 1 --port 9092 --data DIR --controller HOST:PORT name=value ...`.
 
-The broker whose own address is the controller's has the controller. SIGTERM or SIGINT stops it in order; when it ends,
+The broker whose own address is the controller's has the controller, unless the controllers are several, each a process
+of its own (`controller`). SIGTERM or SIGINT stops it in order; when it ends,
 the exit code is 0 after an orderly stop and 1 otherwise. 2 is wrong usage, or that it cannot start: one sentence.
 """
 
@@ -23,6 +24,13 @@ def address_of(text: str) -> Address | None:
     return (host, int(port)) if host and port.isascii() and port.isdigit() else None
 
 
+def addresses_of(text: str) -> tuple[Address, ...]:
+    """One or more of them, with commas between; none if one of them is none."""
+    found = [address_of(part) for part in text.split(",")]
+    addresses = tuple(address for address in found if address is not None)
+    return addresses if len(addresses) == len(found) else ()
+
+
 def main(arguments: list[str]) -> int:
     """Parse the arguments and run until the broker ends."""
     parser = argparse.ArgumentParser(prog="isr_broker", description="One broker of insync.")
@@ -32,16 +40,21 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others find it, if somewhere else")
     parser.add_argument("--data", required=True, help="the data directory")
     parser.add_argument("--cluster", metavar="ID", help="the cluster's id, which the data carry")
-    parser.add_argument("--controller", required=True, metavar="HOST:PORT", help="the broker that has the controller")
+    parser.add_argument(
+        "--controller",
+        required=True,
+        metavar="HOST:PORT",
+        help="the broker that has the controller, or all controllers of a quorum, with commas",
+    )
     parser.add_argument("--tied", action="store_true", help="end at once when standard input does")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
     options = parser.parse_args(arguments)
-    controller_at, advertised = address_of(str(options.controller)), address_of(str(options.advertise or ""))
+    controllers, advertised = addresses_of(str(options.controller)), address_of(str(options.advertise or ""))
     try:
         settings = Settings.from_properties(dict(pair.split("=", 1) for pair in options.settings if "=" in pair))
     except BadSetting as error:
         parser.error(str(error))
-    if controller_at is None or any("=" not in pair for pair in options.settings):
+    if not controllers or any("=" not in pair for pair in options.settings):
         parser.error("the controller is HOST:PORT, and settings are name=value")
     if options.advertise and advertised is None:
         parser.error("what is advertised is HOST:PORT")
@@ -53,10 +66,11 @@ def main(arguments: list[str]) -> int:
             settings,
             data,
             address,
-            controller_at,
+            controllers[0],
             cluster,
             ends_with_stdin=bool(options.tied),
             advertised=advertised,
+            controllers=controllers if len(controllers) > 1 else (),
         )
     except (InUse, NotOurs, DamagedMetadata, BadSetting) as error:
         print(f"isr_broker: {error}", file=sys.stderr)

@@ -48,6 +48,36 @@ class Conversation(Protocol[P]):
         ...
 
 
+class ControllerConversation(Conversation[Parcel], Protocol):
+    """One with a controller, of which there are several: `elsewhere` is where it is, if the last answer said so."""
+
+    elsewhere: Address | None
+
+    def is_waiting(self) -> bool:
+        """Whether there is something to say."""
+        ...
+
+    def again(self) -> None:
+        """What has no answer is to be said again."""
+        ...
+
+
+@attrs.define
+class ControllerPlaces:
+    """Where the controllers are, and `at` which of them the active one was heard, or is to be sought."""
+
+    places: tuple[Address, ...]
+    at: Address
+
+    def leaves(self, address: Address, elsewhere: Address | None) -> bool:
+        """It is not there, but elsewhere if somebody said so, else maybe at the next place; False if that is known."""
+        if address != self.at:
+            return False
+        following = self.places[(self.places.index(address) + 1) % len(self.places)]
+        self.at = elsewhere if elsewhere in self.places and elsewhere != address else following
+        return True
+
+
 @attrs.frozen
 class Place:
     """Where a conversation is held: its connection's name, and how long an answer may take."""

@@ -10,7 +10,7 @@ from typing import Final, Generic
 
 import attrs
 
-from isr_broker.conversations import Conversation, P
+from isr_broker.conversations import ControllerConversation, ControllerPlaces, Conversation, P
 from isr_broker.core import message_json
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import Millis
@@ -138,11 +138,15 @@ class Channel(_Task, Generic[P]):
             finally:
                 writer.close()
 
+    def _has_moved(self) -> bool:
+        """Whether what is to be said is for somebody else by now."""
+        return False
+
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until the other broker has gone, which may be noticed before anything is lost."""
         while True:
             self.wake.clear()
-            if _over(reader, writer):
+            if _over(reader, writer) or self._has_moved():
                 return
             request = self.says.next()
             if request is None:
@@ -156,3 +160,43 @@ class Channel(_Task, Generic[P]):
                     raise BadFrame(f"an answer of {size} bytes")
                 answer = await reader.readexactly(size)
             self.deliver_answers(self.says.take_answer(answer))
+
+
+@attrs.define(kw_only=True)
+class ControllerChannel(Channel[Parcel]):
+    """A conversation with whichever controller is active: what has no answer is said again, to the next one.
+
+    `places` knows where that is, as far as is known. `seek` is told that it is not where it was asked, and where it is
+    if that one has said so.
+    """
+
+    says: ControllerConversation
+    places: ControllerPlaces
+    seek: Callable[[Address, Address | None], None]
+    _writer: asyncio.StreamWriter | None = None
+
+    async def _run(self) -> None:
+        while True:
+            self.address = self.places.at
+            try:
+                async with asyncio.timeout(self.patience / 1000):
+                    reader, self._writer = await asyncio.open_connection(*self.address, ssl=self.tls)
+                await self._converse(reader, self._writer)
+            except (OSError, TimeoutError, EOFError, BadFrame):
+                self.says.again()
+                place, self.says.elsewhere = self.says.elsewhere, None
+                self.seek(self.address, place)
+                await asyncio.sleep(0.05)
+                if not self.says.is_waiting():
+                    return
+            finally:
+                self.leaves()
+
+    def _has_moved(self) -> bool:
+        return self.address != self.places.at
+
+    def leaves(self) -> None:
+        """Wait no longer for an answer on this connection."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+            self._writer = None

@@ -133,6 +133,13 @@ _ALARMS: Final = {
 """Actions that somebody should look at now, and why: Jepsen's second recommendation."""
 
 
+def note_line(action: str, about: str) -> str:
+    """What people are told of an action; empty if nothing."""
+    if action in _ALARMS:
+        return f"ALARM {action}: {about}: {_ALARMS[action]}"
+    return f"{action}: {about}" if action.startswith(_LOGGED_ACTIONS) else ""
+
+
 Answers: TypeAlias = FetchResponse | OffsetForLeaderEpochResponse
 """What followers are answered, who are always elsewhere."""
 AnswersOfController: TypeAlias = AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer
@@ -558,10 +565,8 @@ class Runtime:
         self.outside.stopped(why)
 
     def _note(self, action: str, about: str) -> None:
-        if action in _ALARMS:
-            self.outside.log(f"ALARM {action}: {about}: {_ALARMS[action]}")
-        elif action.startswith(_LOGGED_ACTIONS):
-            self.outside.log(f"{action}: {about}")
+        if line := note_line(action, about):
+            self.outside.log(line)
 
     def _tell_controller(self, controller_input: Received | Written | Tick, now: Millis) -> None:
         assert self.controller is not None

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias, cast
 import attrs
 
 from isr_broker import memory
-from isr_broker.conversations import Conversations
+from isr_broker.conversations import ControllerConversation, ControllerPlaces, Conversations, Place
 from isr_broker.core import message_json
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import Parcel
@@ -31,7 +31,7 @@ from isr_broker.core.stamps import Stamped
 from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
 from isr_broker.flow import OF_A_CONNECTION, OF_TLS, Flow, Holder
-from isr_broker.links import IN_FLIGHT, Channel, Link, clock
+from isr_broker.links import IN_FLIGHT, Channel, ControllerChannel, Link, clock
 from isr_broker.listener_names import SSL, Listener
 from isr_broker.listeners import (
     admits,
@@ -127,6 +127,8 @@ class Server:
     """Where others find it, if that is not where it listens."""
     cluster: str = NO_CLUSTER_ID
     directory: str = attrs.field(factory=new_id)
+    controllers: tuple[Address, ...] = ()
+    """Where the controllers of a quorum are, of which one is active; none if there is one controller."""
     runtime: Runtime = attrs.field(init=False)
     requests: Requests = attrs.field(init=False)
     conversations: Conversations = attrs.field(init=False)
@@ -141,7 +143,11 @@ class Server:
     _open: list[tuple[Listener, asyncio.Server]] = attrs.field(factory=list[tuple[Listener, asyncio.Server]])
     _tls: tuple[ssl.SSLContext | None, ssl.SSLContext | None] = (None, None)
     """For connections to the controller, and to other brokers."""
+    _places: ControllerPlaces = attrs.field(init=False)
     why: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        self._places = ControllerPlaces(self.controllers, self.controller_at)
 
     # Outside
 
@@ -149,6 +155,9 @@ class Server:
         """Send a message to another broker, or lose it."""
         if (place := self.conversations.takes(to, address, message)) is None:
             self.post(to, address, source, message)
+            return
+        if to == CONTROLLER and self.controllers:
+            self._controller_channel(place).wakes()
             return
         channel = self.channels.get(place.key)
         if channel is None:
@@ -159,6 +168,31 @@ class Server:
             )
             self.channels[place.key] = channel
         channel.wakes()
+
+    def _controller_channel(self, place: Place) -> ControllerChannel:
+        channel = self.channels.get(type(place.says))
+        if not isinstance(channel, ControllerChannel):
+            channel = ControllerChannel(
+                address=self._places.at,
+                says=cast("ControllerConversation", place.says),
+                patience=place.patience,
+                longest=self.settings.socket_request_max_bytes,
+                deliver_answers=self._deliver_answers,
+                report_loss=self._report_loss,
+                places=self._places,
+                seek=self._seeks,
+            )
+            self.channels[type(place.says)] = channel
+        return channel
+
+    def _seeks(self, address: Address, elsewhere: Address | None) -> None:
+        """The active controller is not there: all that is for it goes elsewhere from now on."""
+        if not self._places.leaves(address, elsewhere):
+            return
+        self.runtime.controller_at = self._places.at
+        for channel in self.channels.values():
+            if isinstance(channel, ControllerChannel) and channel.address != self._places.at:
+                channel.leaves()
 
     def post(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message in a frame of our own, which has no answer."""
@@ -544,10 +578,12 @@ def run(
     cluster: str | None = None,
     ends_with_stdin: bool = False,
     advertised: Address | None = None,
+    controllers: tuple[Address, ...] = (),
 ) -> str:
     """Run one broker on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
     SIGUSR1 has it say what it holds. `cluster` is the id of the cluster, None for that of the folder, or a new one.
+    `controllers` are all of a quorum's, if there is one.
 
     If it `ends_with_stdin` it ends at once when that does, which is when whoever started it is gone. BadSetting
     if clients would not find it at `address`.
@@ -562,7 +598,7 @@ def run(
 
     async def go() -> str:
         disk = open_data_directory(data, settings.insync_flush_record)
-        controls = _has_controller(settings, advertised or address, controller_at)
+        controls = not controllers and _has_controller(settings, advertised or address, controller_at)
         claims = claim(disk, Claim(me, cluster_in(disk, cluster, controls)))
         server = Server(
             me,
@@ -575,6 +611,7 @@ def run(
             advertised=advertised,
             cluster=claims.cluster,
             directory=claims.directory,
+            controllers=controllers,
         )
         await server.start()
         loop = asyncio.get_running_loop()

@@ -8,19 +8,35 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.settings import BadSetting
+from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import InUse
 from isr_broker.storage.meta_properties import NotOurs
 from isr_broker.storage.quorum_disk import DamagedQuorum
 from isr_broker.voter_runtime import STOPPED
-from isr_broker.voter_server import format_folder, run
+from isr_broker.voter_server import VoterServer, format_folder, run
+from isr_broker.wire.quorum_requests import Quorum
+
+Make: TypeAlias = Callable[[Quorum, QuorumSettings, Disk], VoterServer]
 
 
-def main(arguments: list[str]) -> int:
+def voter_of(properties: Mapping[str, str]) -> tuple[QuorumSettings, Make]:
+    """The settings of a voter, and what makes one; BadSetting if they are not understood."""
+    return QuorumSettings.from_properties(properties), VoterServer
+
+
+def main(
+    arguments: list[str],
+    name: str = "isr_broker.voter",
+    about: str = "One voter of a metadata quorum.",
+    server_of: Callable[[Mapping[str, str]], tuple[QuorumSettings, Make]] = voter_of,
+) -> int:
     """Parse the arguments, and format a folder or run until the voter ends."""
-    parser = argparse.ArgumentParser(prog="isr_broker.voter", description="One voter of a metadata quorum.")
+    parser = argparse.ArgumentParser(prog=name, description=about)
     parser.add_argument("--id", type=int, required=True, help="the node's number, as controller.quorum.voters has it")
     parser.add_argument("--data", required=True, help="the data directory")
     parser.add_argument("--cluster", metavar="ID", help="the cluster's id, which the data carry")
@@ -39,13 +55,13 @@ def main(arguments: list[str]) -> int:
             directory = format_folder(me, cluster, data).directory
             print(f"{data} is that of node {me} of cluster {cluster}, with the directory id {directory}")
             return 0
-        settings = QuorumSettings.from_properties(dict(pair.split("=", 1) for pair in options.settings))
-        why = run(me, cluster, settings, data, ends_with_stdin=bool(options.tied))
+        settings, make = server_of(dict(pair.split("=", 1) for pair in options.settings))
+        why = run(me, cluster, settings, data, bool(options.tied), make)
     except (BadSetting, InUse, NotOurs, DamagedQuorum) as error:
-        print(f"isr_broker.voter: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"isr_broker.voter: cannot start with {data}: {error.strerror or error}", file=sys.stderr)
+        print(f"{name}: cannot start with {data}: {error.strerror or error}", file=sys.stderr)
         return 2
     return 0 if why == STOPPED else 1
 

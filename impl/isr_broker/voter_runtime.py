@@ -6,8 +6,8 @@ When a timer runs out is decided here, by Kafka's settings (KafkaRaftClient.poll
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -119,6 +119,7 @@ class _Follower:
 class VoterRuntime:
     """One voter. Whoever drives it gives it time and requests, and asks for its `deadline`."""
 
+    versions: ClassVar[Mapping[int, tuple[int, int]]] = SERVED_VERSIONS
     quorum: Quorum
     settings: QuorumSettings
     files: QuorumDisk
@@ -159,7 +160,7 @@ class VoterRuntime:
         body = request.body
         match request.key:
             case protocol.API_VERSIONS:
-                reply({"api_keys": protocol.api_keys(SERVED_VERSIONS)})
+                reply({"api_keys": protocol.api_keys(self.versions)})
             case protocol.DESCRIBE_CLUSTER if body.number("endpoint_type") != CONTROLLERS:
                 reply({"error_code": Error.MISMATCHED_ENDPOINT_TYPE.value, "error_message": None})
             case protocol.DESCRIBE_CLUSTER:
@@ -231,6 +232,10 @@ class VoterRuntime:
         """Have a leader append batches; nobody else does."""
         self._takes(handle(self.voter, Propose(records)), now)
 
+    def nothing(self) -> bytes:
+        """A batch that says nothing."""
+        return batch_around(encoded_record(encode("NoOp", 0, {})), timestamp=self.outside.wall())
+
     # Time
 
     def deadline(self) -> Millis:
@@ -248,8 +253,7 @@ class VoterRuntime:
         for number in [number for number, fetch in self.waiting.items() if fetch.until <= now]:
             self._answers_waiting(number)
         if self._writes_when_idle() and self._idle_until() <= now:
-            nothing = batch_around(encoded_record(encode("NoOp", 0, {})), timestamp=self.outside.wall())
-            self.propose(nothing, now)
+            self.propose(self.nothing(), now)
         if self.stops_until is not None and self.stops_until <= now:
             self._ends(STOPPED)
         elif self.timer <= now:

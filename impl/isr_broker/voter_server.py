@@ -32,7 +32,7 @@ from isr_broker.wire.controller_channels import directory_uuid
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.quorum_channel import Outcome
-from isr_broker.wire.quorum_requests import SERVED_VERSIONS, Quorum
+from isr_broker.wire.quorum_requests import Quorum
 
 _Replies: TypeAlias = "asyncio.Queue[asyncio.Future[bytes]]"
 
@@ -85,8 +85,7 @@ class VoterServer:
 
     async def run(self) -> str:
         """Serve until the voter ends; why it has."""
-        voters = frozenset(self.quorum.places)
-        self.runtime = VoterRuntime(self.quorum, self.settings, QuorumDisk.open(self.disk, voters, Settings()), self)
+        self.runtime = self.made_of(QuorumDisk.open(self.disk, frozenset(self.quorum.places), Settings()))
         host, port = self.quorum.places[self.quorum.me]
         listener = await asyncio.start_server(self._accept, host, port)
         self.runtime.start(clock())
@@ -96,23 +95,31 @@ class VoterServer:
         listener.close()
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [*self.connections, *(channel.task for channel in self.channels.values() if channel.task is not None)]
+        tasks = [*self.connections, *self.calls()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         return self.why
 
+    def made_of(self, files: QuorumDisk) -> VoterRuntime:
+        """What runs in it, with these files."""
+        return VoterRuntime(self.quorum, self.settings, files, self)
+
+    def calls(self) -> list[asyncio.Task[None]]:
+        """The tasks of its connections to others."""
+        return [channel.task for channel in self.channels.values() if channel.task is not None]
+
     def shut_down(self) -> None:
         """Begin to stop in order."""
-        self._does(lambda: self.runtime.shut_down(clock()))
+        self.does(lambda: self.runtime.shut_down(clock()))
 
     def _delivers(self, outcomes: list[Outcome]) -> None:
-        self._does(lambda: self.runtime.receive(outcomes, clock()))
+        self.does(lambda: self.runtime.receive(outcomes, clock()))
 
     def _rings(self) -> None:
-        self._does(lambda: self.runtime.tick(clock()))
+        self.does(lambda: self.runtime.tick(clock()))
 
-    def _does(self, step: Callable[[], None]) -> None:
+    def does(self, step: Callable[[], None]) -> None:
         """One step of the runtime. After one that fails nobody knows what is on the disk: the voter ends."""
         if not self.runtime.running:
             return
@@ -144,7 +151,10 @@ class VoterServer:
                 size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
                 if not 0 <= size <= self.settings.socket_request_max_bytes:
                     raise BadFrame(f"a request of {size} bytes")
-                answer = self._serve(await reader.readexactly(size))
+                frame = await reader.readexactly(size)
+                if self.hears(frame):
+                    continue
+                answer = self._serve(frame)
                 if answer is None:
                     break
                 await replies.put(answer)
@@ -157,12 +167,16 @@ class VoterServer:
             self.connections.discard(task)
             writer.close()
 
+    def hears(self, frame: bytes) -> bool:
+        """Whether a frame is one that has no answer, and was taken; BadFrame if it is none at all."""
+        return False
+
     def _serve(self, frame: bytes) -> asyncio.Future[bytes] | None:
         """The answer to come to a request; None if it is served in no version that is asked for."""
-        request = protocol.parse(frame, SERVED_VERSIONS)
+        request = protocol.parse(frame, self.runtime.versions)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if isinstance(request, protocol.UnsupportedRequest):
-            refusal = protocol.answer_to_unsupported(request, SERVED_VERSIONS)
+            refusal = protocol.answer_to_unsupported(request, self.runtime.versions)
             if refusal is None:
                 self.log(f"a connection is closed: API {request.key}, version {request.version} is not served")
                 return None
@@ -173,7 +187,7 @@ class VoterServer:
             if not future.done():
                 future.set_result(protocol.answer_to(request, answer))
 
-        self._does(lambda: self.runtime.serve(request, reply, clock()))
+        self.does(lambda: self.runtime.serve(request, reply, clock()))
         return future
 
 
@@ -184,7 +198,14 @@ async def _answer_in_order(replies: _Replies, writer: asyncio.StreamWriter) -> N
             await writer.drain()
 
 
-def run(me: VoterId, cluster: str | None, settings: QuorumSettings, data: str, ends_with_stdin: bool = False) -> str:
+def run(
+    me: VoterId,
+    cluster: str | None,
+    settings: QuorumSettings,
+    data: str,
+    ends_with_stdin: bool = False,
+    make: Callable[[Quorum, QuorumSettings, Disk], VoterServer] = VoterServer,
+) -> str:
     """Run one voter on real files until it ends, and say why; SIGTERM and SIGINT stop it in order.
 
     NotOurs if the folder was not formatted, or is another node's. If it `ends_with_stdin` it ends at once when that
@@ -207,7 +228,7 @@ def run(me: VoterId, cluster: str | None, settings: QuorumSettings, data: str, e
             listener=settings.controller_listener_names,
             places=places,
         )
-        server = VoterServer(quorum, settings, disk)
+        server = make(quorum, settings, disk)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.shut_down)

@@ -77,9 +77,11 @@ def controller_from_records(
 
     Its last life may have ended between the record that a broker shuts down and those that relieve it.
     """
-    controller = apply_records(
-        Controller(settings=settings, cluster=cluster, next_balance=next_balance_after(settings, now)), tuple(records)
-    )
+    return controller_begins(apply_records(Controller(settings=settings, cluster=cluster), tuple(records)), now)
+
+
+def controller_begins(controller: Controller, now: Millis) -> Controller:
+    """The same of brokers and partitions that are known already."""
     contacts = {b: now for b, broker in controller.brokers.items() if not broker.fenced}
     leaving = {b for b, broker in controller.brokers.items() if broker.shutting_down and not broker.fenced}
     due = frozenset(tp for tp, p in controller.partitions.items() if p.leader is None or leaving & set(p.replicas))
@@ -87,6 +89,7 @@ def controller_from_records(
     return attrs.evolve(
         controller,
         durable_offset=controller.offset,
+        next_balance=next_balance_after(controller.settings, now),
         contacts=Map(contacts),
         due=due,
         settings_changed=settings_changed,

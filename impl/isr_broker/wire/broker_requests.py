@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Final, TypeAlias, cast
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, Protocol, TypeAlias, cast
 
 import attrs
 
+from isr_broker.core.controller_state import Controller
 from isr_broker.core.effects import CONTROLLER
+from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -28,7 +30,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
 from isr_broker.core.topics import Topics
-from isr_broker.runtime import Runtime
+from isr_broker.environment import Address
 from isr_broker.wire import protocol
 from isr_broker.wire.cluster_ids import names_another_cluster
 from isr_broker.wire.controller_channels import (
@@ -38,6 +40,7 @@ from isr_broker.wire.controller_channels import (
     PEER_LISTENER,
     directory_of,
     incarnation_of,
+    leader_tags,
     position_in,
 )
 from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
@@ -45,29 +48,59 @@ from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Request, Tags
 Reply: TypeAlias = Callable[[Answer], None]
 Then: TypeAlias = Callable[[Message, Stamp | None], None]
 
-_SERVED_APIS: Final = (protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT)
+SERVED_APIS: Final = (protocol.ALTER_PARTITION, protocol.BROKER_REGISTRATION, protocol.BROKER_HEARTBEAT)
 _WITH_EPOCHS: Final = 3
+
+
+class Host(Protocol):
+    """Who has the controller, or may have it: a broker, or a voter."""
+
+    @property
+    def me(self) -> BrokerId:
+        """Its number."""
+        ...
+
+    @property
+    def cluster(self) -> str:
+        """The id of the cluster."""
+        ...
+
+    @property
+    def controller(self) -> Controller | None:
+        """The controller's core, if it is here."""
+        ...
+
+    def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
+        """Messages arrived."""
+        ...
 
 
 @attrs.define
 class BrokerRequests:
-    """The handlers of the controller's broker; elsewhere every request is NOT_CONTROLLER."""
+    """The handlers of the controller's host; elsewhere every request is NOT_CONTROLLER.
 
-    runtime: Runtime
+    `leader_address` says where the controller is, on a voter of a quorum.
+    """
+
+    runtime: Host
+    leader_address: Callable[[], Address | None] | None = None
     index: Topics = attrs.field(factory=Topics)
     waiting: dict[Hashable, deque[Then]] = attrs.field(factory=dict[Hashable, deque[Then]])
+    unanswered: dict[int, Reply] = attrs.field(factory=dict[int, Reply])
+    count: int = 0
 
     def serves(self, key: int) -> bool:
         """Whether an API is one that brokers ask the controller with."""
-        return key in _SERVED_APIS
+        return key in SERVED_APIS
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request when the controller has."""
         body, broker = request.body, request.body.number("broker_id")
         error = self._refusal(request, broker) if broker >= 0 else Error.INVALID_REQUEST
         if error is not Error.NONE:
-            reply({"error_code": error.value, "is_fenced": True})
+            reply(self._refused(error))
             return
+        reply = self._once(reply)
         stamps = stamps_in(request.tags)
         match request.key:
             case protocol.BROKER_REGISTRATION:
@@ -76,6 +109,29 @@ class BrokerRequests:
                 self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
             case _:
                 self._alters(request, now, reply)
+
+    def _refused(self, error: Error) -> Answer:
+        tags = leader_tags(self.leader_address()) if self.leader_address is not None else {}
+        return {"error_code": error.value, "is_fenced": True, HEADER_TAGS: tags}
+
+    def _once(self, reply: Reply) -> Reply:
+        """The same, until it is called: so long it may be told that the controller is elsewhere."""
+        self.count += 1
+        number = self.count
+        self.unanswered[number] = reply
+
+        def answers(answer: Answer) -> None:
+            if self.unanswered.pop(number, None) is not None:
+                reply(answer)
+
+        return answers
+
+    def resigns(self) -> None:
+        """The controller is here no more: whoever waits is to ask elsewhere."""
+        replies, self.unanswered = list(self.unanswered.values()), {}
+        self.waiting.clear()
+        for reply in replies:
+            reply(self._refused(Error.NOT_CONTROLLER))
 
     def _refusal(self, request: Request, broker: BrokerId) -> Error:
         """Why a request is nothing for the controller's core.
@@ -91,7 +147,7 @@ class BrokerRequests:
             return Error.DUPLICATE_BROKER_REGISTRATION if registers else Error.STALE_BROKER_EPOCH
         if registers and not _is_directory(request.body.uuids("log_dirs")):
             return Error.INVALID_REGISTRATION
-        has_elr = self.runtime.settings.insync_design.eligible_leader_replicas
+        has_elr = self.runtime.controller.settings.insync_design.eligible_leader_replicas
         if registers and has_elr and not _supports_elr(request.body):
             return Error.UNSUPPORTED_VERSION
         return Error.NONE

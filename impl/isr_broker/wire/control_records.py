@@ -48,6 +48,11 @@ def leader_change(
     return stamped(batch_around(record, timestamp=wall, control=True), offset, epoch)
 
 
+def is_leader_change(key: bytes | None) -> bool:
+    """Whether a record of a control batch is the first of a leader's epoch."""
+    return key == _key(_LEADER_CHANGE)
+
+
 def kraft_version(records: bytes) -> int:
     """The largest `kraft.version` that whole batches set; 0 if none does, and then the voters never change."""
     levels = [0]

@@ -29,10 +29,11 @@ from isr_broker.core.messages import (
     error_of,
 )
 from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_tags, stamps_in, with_stamp
+from isr_broker.environment import Address
 from isr_broker.wire import protocol
 from isr_broker.wire.cluster_ids import cluster_tags
 from isr_broker.wire.decoder import BadFrame
-from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields
+from isr_broker.wire.protocol import HEADER_TAGS, Answer, Fields, Tags
 
 ALTER_VERSION: Final = 3
 REGISTRATION_VERSION: Final = 4
@@ -45,6 +46,10 @@ the first (docs/adr/0007)."""
 POSITION: Final = 10_003
 """The tagged field of BrokerRegistration's header that says up to where the broker has read the metadata log, as JSON,
 unless it has read nothing."""
+
+LEADER_AT: Final = 10_004
+"""The tagged field of an answer's header, with the error NOT_CONTROLLER of a voter: where the controller is, as JSON
+[host, port], or null."""
 
 LISTENER: Final = "PLAINTEXT"
 ELR: Final = "eligible.leader.replicas.version"
@@ -68,6 +73,8 @@ class AlterPartitions:
         factory=dict[tuple[bytes, int], Message | Stamped]
     )
     correlation: int = 0
+    elsewhere: Address | None = None
+    """Where the controller is, as the one that was asked last has said."""
 
     def put(self, envelope: Message | Stamped) -> None:
         """A leader asks; what it asked before and is not sent yet is not sent any more."""
@@ -113,10 +120,11 @@ class AlterPartitions:
     def take_answer(self, frame: bytes) -> list[Parcel]:
         """What was decided about each; an error of the whole request is one of each."""
         response = _response(protocol.ALTER_PARTITION, ALTER_VERSION, frame, self.correlation)
-        requests, self.in_flight = self.in_flight, {}
         stamps, whole = stamps_in(response.tags), error_of(response.body.number("error_code", 0))
         if whole is Error.NOT_CONTROLLER:
+            self.elsewhere = leader_in(response.tags)
             raise BadFrame("the controller is elsewhere")
+        requests, self.in_flight = self.in_flight, {}
         decisions: dict[tuple[bytes, int], Fields] = {}
         if whole is not Error.NONE:
             decisions = dict.fromkeys(requests, Fields({"error_code": whole.value}))
@@ -141,6 +149,16 @@ class AlterPartitions:
         self.waiting.clear()
         return [(self.me, CONTROLLER, sent) for sent in lost]
 
+    def is_waiting(self) -> bool:
+        """Whether there is something to say."""
+        return bool(self.waiting)
+
+    def again(self) -> None:
+        """What has no answer is to be sent again, elsewhere, unless its leader has asked anew."""
+        for sent in self.in_flight.values():
+            self.waiting.setdefault(_alter(sent).partition, sent)
+        self.in_flight = {}
+
 
 @attrs.define
 class Lifecycle:
@@ -153,6 +171,7 @@ class Lifecycle:
     waiting: Message | Stamped | None = None
     in_flight: Message | Stamped | None = None
     correlation: int = 0
+    elsewhere: Address | None = None
 
     def put(self, envelope: Message | Stamped) -> None:
         """A broker's core wants to be heard."""
@@ -181,8 +200,7 @@ class Lifecycle:
 
     def take_answer(self, frame: bytes) -> list[Parcel]:
         """Whether the broker is registered, or fenced."""
-        asked, self.in_flight = self.in_flight, None
-        message = bare(asked) if asked is not None else None
+        message = bare(self.in_flight) if self.in_flight is not None else None
         answer: BrokerRegistered | HeartbeatAnswer
         match message:
             case RegisterBroker():
@@ -204,6 +222,10 @@ class Lifecycle:
                 )
             case _:
                 raise BadFrame("an answer to nothing")
+        if answer.error is Error.NOT_CONTROLLER and LEADER_AT in response.tags:
+            self.elsewhere = leader_in(response.tags)
+            raise BadFrame("the controller is elsewhere")
+        self.in_flight = None
         return [(CONTROLLER, self.me, with_stamp(answer, stamps_in(response.tags).get(ALONE)))]
 
     def take_loss(self) -> list[Parcel]:
@@ -211,6 +233,14 @@ class Lifecycle:
         lost = [sent for sent in (self.in_flight, self.waiting) if sent is not None]
         self.in_flight = self.waiting = None
         return [(self.me, CONTROLLER, sent) for sent in lost]
+
+    def is_waiting(self) -> bool:
+        """Whether there is something to say."""
+        return self.waiting is not None
+
+    def again(self) -> None:
+        """What has no answer is to be sent again, elsewhere, unless there is something newer."""
+        self.waiting, self.in_flight = self.waiting or self.in_flight, None
 
 
 def _alter(envelope: Message | Stamped) -> AlterPartitionRequest:
@@ -261,6 +291,20 @@ def position_in(tags: Mapping[int, bytes]) -> MetadataPosition:
         return MetadataPosition(int(offset), int(life))
     except (ValueError, TypeError):
         return MetadataPosition()
+
+
+def leader_tags(address: Address | None) -> Tags:
+    """Where the controller is, as somebody says who is not it."""
+    return {LEADER_AT: json.dumps(address).encode()}
+
+
+def leader_in(tags: Tags) -> Address | None:
+    """Where the controller is by the tagged field; None if that does not say."""
+    try:
+        host, port = cast("tuple[str, int]", json.loads(tags.get(LEADER_AT, b"null")))
+        return str(host), int(port)
+    except (ValueError, TypeError):
+        return None
 
 
 def directory_uuid(directory: str) -> bytes:
