@@ -7,10 +7,15 @@ from typing import Final
 
 from isr_broker.storage.disk_files import RealDisk
 from isr_broker.storage.meta_properties import OURS, Claim, read_claim
+from isr_broker.storage.metadata_log import NAME as METADATA_LOG
 from isr_broker.storage.owner import META_PROPERTIES
 
 CONTROLLER_BROKER: Final = 1
 """The broker that has the controller, too."""
+
+
+FIRST_CONTROLLER: Final = 101
+"""The number of the first controller of a quorum, which no broker has."""
 
 
 class OtherData(Exception):
@@ -22,14 +27,25 @@ def folders(root: Path, brokers: int) -> dict[int, Path]:
     return {broker: root / str(broker) for broker in range(1, brokers + 1)}
 
 
-def cluster_of(root: Path, brokers: int, ours: bool = True) -> str | None:
+def controller_numbers(count: int) -> range:
+    """The numbers of so many controllers of a quorum."""
+    return range(FIRST_CONTROLLER, FIRST_CONTROLLER + count)
+
+
+def cluster_of(root: Path, brokers: int, ours: bool = True, controllers: int = 0) -> str | None:
     """The cluster whose data the folder holds, None if it holds none yet; OtherData if it is not of so many brokers,
-    or of another system than ours (or than Apache Kafka, where `ours` is not)."""
+    or of another system than ours (or than Apache Kafka, where `ours` is not).
+
+    `controllers` is how many there are of a quorum, each with a folder of its own."""
     if not root.exists():
         return None
     if not root.is_dir():
         raise OtherData(f"{root} is a file, not a folder")
     expected = {path.name: broker for broker, path in folders(root, brokers).items()}
+    expected |= {str(number): number for number in controller_numbers(controllers)}
+    single = root / str(CONTROLLER_BROKER) / METADATA_LOG
+    if controllers and single.exists():
+        raise OtherData(f"{root} holds data of a cluster with one controller, {single}; give a new folder")
     there = sorted(path for path in root.iterdir() if not path.name.startswith("."))
     claims = {path: read_claim(RealDisk(path)) if path.is_dir() else None for path in there}
     folder_claims: dict[Path, Claim] = {path: claim for path, claim in claims.items() if claim is not None}

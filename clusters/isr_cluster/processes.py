@@ -41,9 +41,9 @@ def nothing(line: str) -> None:
 
 @attrs.define(eq=False)
 class Process:
-    """A broker's process, and the thread that reads what it says."""
+    """A node's process, and the thread that reads what it says; `name` is what it calls itself, `broker 1`."""
 
-    broker: int
+    name: str
     process: subprocess.Popen[str]
     tell: Callable[[str], None]
     last: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=60))
@@ -56,15 +56,14 @@ class Process:
         self.reader.start()
 
     def _read_output(self) -> None:
-        """Every line it prints, with the broker's name before it if it is not there already."""
+        """Every line it prints, with the node's name before it if it is not there already."""
         assert self.process.stdout is not None
         with self.process.stdout as lines:
             for line in lines:
                 said = line.rstrip("\n")
                 self.last.append(said)
-                name = f"broker {self.broker}"
-                self.tell(said if name in said[:30] else f"{time.strftime('%H:%M:%S')} {name}: {said}")
-                if f"{name} listens" in said:
+                self.tell(said if self.name in said[:30] else f"{time.strftime('%H:%M:%S')} {self.name}: {said}")
+                if f"{self.name} listens" in said:
                     self.listens = True
                     self.wakeup.set()
         self.wakeup.set()
@@ -117,6 +116,10 @@ class System:
         """The folder with a folder for each of its partitions, in Kafka's format; None if nobody knows."""
         return self.data(broker)
 
+    def name(self, broker: int) -> str:
+        """What a node calls itself."""
+        return f"broker {broker}"
+
     # What a kind of system says
 
     def command(self, broker: int) -> list[str]:
@@ -149,8 +152,8 @@ class System:
                 start_new_session=True,
             )
         except OSError as error:
-            raise Mishap(f"broker {broker} did not start: {command[0]}: {error.strerror or error}") from None
-        self.running[broker] = Process(broker, process, self.tell)
+            raise Mishap(f"{self.name(broker)} did not start: {command[0]}: {error.strerror or error}") from None
+        self.running[broker] = Process(self.name(broker), process, self.tell)
 
     def awaits(self, broker: int) -> None:
         """Wait until a broker that was started serves; Mishap if it ends instead."""
@@ -160,9 +163,9 @@ class System:
                 started.reader.join(5)
                 del self.running[broker]
                 said = self.reason(list(started.last)) if started.last else f"exit code {code}"
-                raise Mishap(f"broker {broker} did not start: {said}")
+                raise Mishap(f"{self.name(broker)} did not start: {said}")
             if time.monotonic() > until:
-                raise Mishap(f"broker {broker} does not listen after {STARTS_WITHIN:.0f} s")
+                raise Mishap(f"{self.name(broker)} does not listen after {STARTS_WITHIN:.0f} s")
             if started.wakeup.wait(0.05):
                 time.sleep(0.01)
 
@@ -241,20 +244,40 @@ def apart(ports: Mapping[int, int], controller: int) -> dict[int, dict[str, str]
 class Processes(System):
     """Our brokers. Ctrl-C of whoever started them does not reach them, and they end with it, however that ends.
 
-    `controller` is where the controller listens, if that is not where its broker does.
+    `controller` is where the controller listens, if that is not where its broker does. `controllers` are those of a
+    quorum, by their numbers, each a process of its own that `controller_program` runs.
     """
 
     controller: Address | None = None
+    controllers: Mapping[int, Address] = attrs.field(factory=dict[int, Address])
+    controller_program: Sequence[str] = attrs.field(factory=lambda: python_module("isr_broker.controller"))
+
+    def name(self, broker: int) -> str:
+        """What a node calls itself."""
+        return f"voter {broker}" if broker in self.controllers else f"broker {broker}"
 
     def command(self, broker: int) -> list[str]:
-        """The broker as a program (`python -m isr_broker`)."""
-        (host, port), controller = self.listens_at(broker), self.controller or self.found_at(CONTROLLER_BROKER)
+        """The broker as a program (`python -m isr_broker`), or the controller; that one's folder is formatted once."""
+        if broker in self.controllers:
+            return self._controller_command(broker)
+        host, port = self.listens_at(broker)
+        places = self.controllers.values() or (self.controller or self.found_at(CONTROLLER_BROKER),)
         command = [*python_module("isr_broker"), "--id", str(broker), "--host", host, "--port", str(port)]
         command += ["--data", str(self.data(broker)), "--cluster", self.cluster, "--tied"]
-        command += ["--controller", "{}:{}".format(*controller)]
+        command += ["--controller", ",".join(f"{at}:{number}" for at, number in places)]
         command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []
         settings = {**self.properties, **self.own.get(broker, {})}
         return [*command, *(f"{name}={value}" for name, value in settings.items())]
+
+    def _controller_command(self, number: int) -> list[str]:
+        """Without its settings the first of these commands formats a folder."""
+        command = [*self.controller_program, "--id", str(number), "--data", str(self.data(number))]
+        command += ["--cluster", self.cluster]
+        if not self.data(number).exists():
+            subprocess.run([*command, "--format"], check=True, capture_output=True)
+        voters = ",".join(f"{voter}@{host}:{port}" for voter, (host, port) in self.controllers.items())
+        settings = {**self.properties, **self.own.get(number, {}), "controller.quorum.voters": voters}
+        return [*command, "--tied", *(f"{name}={value}" for name, value in settings.items())]
 
     def start(self, broker: int) -> None:
         """Start a broker and wait until it listens, which takes a part of a second; Mishap if it ends instead."""
@@ -267,12 +290,17 @@ class Processes(System):
 
     def reason(self, lines: Sequence[str]) -> str:
         """Its last line, without its name."""
-        return lines[-1].removeprefix("isr_broker: ")
+        return lines[-1].removeprefix("isr_broker: ").removeprefix("isr_broker.controller: ")
 
     def start_all(self) -> None:
-        """Start every broker, that of the controller first."""
-        for broker in self.ports:
+        """Start every broker, that of the controller first, or all controllers of a quorum."""
+        for broker in (*self.controllers, *self.ports):
             self.start(broker)
+
+    def stop_all(self) -> dict[int, int]:
+        """Stop every broker in order, and then the controllers of a quorum; their exit codes."""
+        running = sorted(self.running, key=lambda node: (node in self.controllers, -node))
+        return {node: self.stop(node) for node in running}
 
 
 def _state(pid: int) -> str:

@@ -19,16 +19,18 @@ from insync_cli.options import Usage, argument, group, option, positive, require
 from insync_cli.progress import ended_in_order
 from insync_cli.terminal import Output
 from isr_broker.storage.meta_properties import new_id
-from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of
+from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of, controller_numbers
 from isr_cluster.ports import HOST, free_ports, in_use
 from isr_cluster.processes import Mishap, Processes, System, apart
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092
 insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace trace
+insync cluster up --brokers 3 --controllers 3 --data data
 insync cluster up --system apache-kafka --data kafka-data"""
 
 MOST_BROKERS = 50
+MOST_CONTROLLERS = 9
 LISTENER_SETTINGS = {
     "listeners",
     "advertised.listeners",
@@ -41,8 +43,8 @@ LISTENER_SETTINGS = {
 
 USAGE = Usage(
     "cluster",
-    "A cluster of real processes on this machine; the first broker has the controller. Ctrl-C stops it in order, "
-    "a second one at once.",
+    "A cluster of real processes on this machine; the first broker has the controller, unless several are a quorum. "
+    "Ctrl-C stops it in order, a second one at once.",
     EXAMPLE,
 )
 
@@ -51,6 +53,7 @@ USAGE = Usage(
 class Options:
     what: str = argument("up", "start the brokers, and stay until they are stopped", str, choices=("up",))
     brokers: int = option("N", "how many", positive, 3)
+    controllers: int = option("N", "how many controllers; more than one are a quorum, each a process", positive, 1)
     data: Path = required_option("DIR", "the folder for their data, one folder per broker", Path)
     base_port: int = option("N", "the first broker's port", positive, 9092)
     settings: BrokerSettings = group(BrokerSettings)
@@ -94,9 +97,10 @@ def prepare_system(invocation: Options) -> System:
     chosen = invocation.settings.properties() if ours else invocation.settings.not_ours()
     for name in sorted(LISTENER_SETTINGS & set(chosen)) if ours else ():
         raise UsageError(f"{name} is chosen by `cluster up`; `insync broker --set {name}=...` takes it")
+    quorum = _quorum_size(invocation, chosen)
     properties = {**defaults(brokers, chosen.get("insync.design", "")), **chosen}
     try:
-        cluster = cluster_of(root, brokers, ours) if invocation.under_test.file is None else None
+        cluster = cluster_of(root, brokers, ours, quorum) if invocation.under_test.file is None else None
     except OtherData as error:
         raise UsageError(str(error)) from None
     terminal.make_folder(root, "--data")
@@ -105,12 +109,30 @@ def prepare_system(invocation: Options) -> System:
         if in_use(port):
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
     if ours:
-        return _ours(root, ports, properties, cluster or new_id())
+        return _ours(root, ports, properties, cluster or new_id(), quorum)
     return _not_ours(invocation, ports, properties, cluster)
 
 
-def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str) -> System:
+def _quorum_size(invocation: Options, chosen: Mapping[str, str]) -> int:
+    """How many controllers are a quorum, 0 where a broker has the one; UsageError if they cannot be so many."""
+    count = invocation.controllers
+    if count == 1:
+        return 0
+    if not invocation.under_test.is_ours:
+        raise UsageError("--controllers is for insync's own brokers")
+    if count > MOST_CONTROLLERS:
+        raise UsageError(f"--controllers {count} is too many; at most {MOST_CONTROLLERS}")
+    if "insync.trace.dir" in chosen:
+        raise UsageError("--trace is for one controller: those of a quorum write no trace")
+    return count
+
+
+def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str, quorum: int = 0) -> System:
     """Brokers that find each other, and the controller, on ports of their own, which only this machine reaches."""
+    if quorum:
+        places = [(HOST, port) for port in free_ports(quorum)]
+        controllers = dict(zip(controller_numbers(quorum), places, strict=True))
+        return Processes(root, ports, properties, cluster, _say, controllers=controllers)
     controller = free_ports(1)[0]
     return Processes(
         root, ports, properties, cluster, _say, own=apart(ports, controller), controller=(HOST, controller)
@@ -156,13 +178,17 @@ def _say(line: str) -> None:
 
 def _announce(processes: System, output: Output) -> None:
     pids = {broker: process.process.pid for broker, process in processes.running.items()}
+    controllers = processes.controllers if isinstance(processes, Processes) else {}
+    for number, (host, port) in controllers.items():
+        print(f"controller {number}: {host}:{port}, process {pids[number]}")
     for broker, port in processes.ports.items():
-        has = ", has the controller" if broker == CONTROLLER_BROKER else ""
+        has = ", has the controller" if broker == CONTROLLER_BROKER and not controllers else ""
         print(f"broker {broker}: {HOST}:{port}, process {pids[broker]}{has}")
     print(f"bootstrap.servers={processes.bootstrap}   (Ctrl-C stops the cluster)", flush=True)
     brokers = [{"broker": b, "listens": f"{HOST}:{p}", "pid": pids[b]} for b, p in processes.ports.items()]
     report = {"schema": "insync/cluster/1", "cluster": processes.cluster, "bootstrap": processes.bootstrap}
-    output.write({**report, "brokers": brokers})
+    listed = [{"controller": n, "listens": f"{host}:{p}", "pid": pids[n]} for n, (host, p) in controllers.items()]
+    output.write({**report, "brokers": brokers, **({"controllers": listed} if listed else {})})
 
 
 def _watch(processes: System, stop_request: threading.Event) -> Mapping[int, int]:
@@ -174,7 +200,7 @@ def _watch(processes: System, stop_request: threading.Event) -> Mapping[int, int
             processes.stop(broker)
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
             left = ", ".join(map(str, processes.running)) or "none"
-            _say(f"{time.strftime('%H:%M:%S')} broker {broker} has ended: {how}; running: {left}")
+            _say(f"{time.strftime('%H:%M:%S')} {processes.name(broker)} has ended: {how}; running: {left}")
     return early_exits
 
 
