@@ -139,7 +139,7 @@ def _forms(image: LogImage, record: MetadataRecord) -> Iterator[list[Row]]:
             before = image.controller.brokers.get(broker)
             if before is not None and epoch < 0:
                 yield [("UnregisterBroker", {"broker_id": broker, "broker_epoch": before.epoch})]
-            elif before is not None:
+            elif before is not None and before.epoch == epoch:
                 yield [("BrokerRegistrationChange", _broker_change(before, record))]
             yield [("RegisterBroker", _broker_fields(record))]
         case _:
