@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final
 
 import attrs
 
@@ -48,7 +48,7 @@ from isr_broker.core.voter_state import QuorumLeader, Signal, VoterStep
 from isr_broker.environment import Address
 from isr_broker.runtime import note_line
 from isr_broker.settings import MAX_LONG, Settings
-from isr_broker.voter_runtime import Outside, Reply, VoterRuntime
+from isr_broker.voter_runtime import Reply, VoterRuntime
 from isr_broker.wire import protocol
 from isr_broker.wire.broker_requests import SERVED_APIS, BrokerRequests
 from isr_broker.wire.controller_records import LogImage, batch_of, replay
@@ -59,20 +59,12 @@ READ_BYTES: Final = 1 << 20
 """So much of the log is read at once when it is replayed; one batch at least."""
 
 
-class ControllerOutside(Outside, Protocol):
-    """What a controller needs of the world, beside what a voter does."""
-
-    def post(self, to: BrokerId, address: Address, message: Message) -> None:
-        """Send a message to a broker, or lose it."""
-        ...
-
-
 @attrs.define(kw_only=True)
 class ControllerRuntime(VoterRuntime):
     """One controller of a quorum.
 
     - `core_settings`: the settings of the controller's core. `post`: how a message goes to a broker.
-    - `image` is what the log says up to `applied`, all of which is committed.
+    - `image` is what the log says up to `replay_end`, all of which is committed.
     - `controller`: the core, while this voter leads the epoch `active_epoch` and nobody else decides.
     - `inbox`: what the core is to be told once the batch that ends at `proposal_end` is committed.
     - `refusals`: answers that wait for that, too.
@@ -82,7 +74,7 @@ class ControllerRuntime(VoterRuntime):
     core_settings: Settings
     post: Callable[[BrokerId, Address, Message], None]
     image: LogImage = attrs.field(init=False)
-    applied: Offset = 0
+    replay_end: Offset = 0
     controller: Controller | None = None
     active_epoch: LeaderEpoch = -1
     inbox: deque[ControllerInput] = attrs.field(factory=deque[ControllerInput])
@@ -165,7 +157,7 @@ class ControllerRuntime(VoterRuntime):
 
     def _step(self, now: Millis) -> bool:
         """One thing that is to be done; False if there is none."""
-        if self.applied < (self.voter.high_watermark or 0):
+        if self.replay_end < (self.voter.high_watermark or 0):
             self._replays()
             return True
         leads = isinstance(self.voter.part, QuorumLeader)
@@ -182,8 +174,8 @@ class ControllerRuntime(VoterRuntime):
     def _replays(self) -> None:
         """More of the log is committed. Of a leader that is so once a record of its own epoch is."""
         watermark = self.voter.high_watermark or 0
-        data = self.files.read(Slice(offset=self.applied, up_to=watermark, max_bytes=READ_BYTES))
-        self.image, self.applied = replay(self.image, data)
+        data = self.files.read(Slice(offset=self.replay_end, up_to=watermark, max_bytes=READ_BYTES))
+        self.image, self.replay_end = replay(self.image, data)
 
     def _claims(self, now: Millis) -> None:
         """It leads, and all that was committed before is known (QuorumController.claim)."""

@@ -59,7 +59,7 @@ class Controllers(World):
     """
 
     runs: type[ControllerRuntime] = ControllerRuntime
-    callers: dict[int, Caller] = attrs.field(factory=dict)  # type: ignore[type-arg]
+    callers: dict[int, Caller] = attrs.field(init=False)
     answered: dict[str, int] = attrs.field(factory=dict[str, int])
     read: set[MetadataPosition] = attrs.field(factory=set[MetadataPosition])
     refused: list[Message] = attrs.field(factory=list[Message])
@@ -183,7 +183,7 @@ class Caller:
             return self.goes(self.lives.elsewhere)
         self.asked_at = None
         for _, _, envelope in parcels:
-            self.hears(cast("Message", bare(envelope)))
+            self.hears(bare(envelope))
 
     def goes(self, elsewhere: tuple[str, int] | None) -> None:
         self.asked_at = None

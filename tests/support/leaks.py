@@ -40,7 +40,7 @@ def leaks(processes: Processes, seconds: float = SETTLES_WITHIN) -> list[str]:
     """What brokers that run still hold once they have had time."""
     end = time.monotonic() + seconds
     while True:
-        running = [p for p in processes.running.values() if p.exit_code is None]
+        running = [p for node, p in processes.running.items() if node in processes.ports and p.exit_code is None]
         found = [line for line in map(held, running) if line]
         if not found or time.monotonic() > end:
             return found

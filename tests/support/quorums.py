@@ -18,7 +18,7 @@ from isr_broker.wire import protocol
 from isr_broker.wire.quorum_requests import TOPIC
 from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.ports import HOST, free_ports, in_use
-from isr_cluster.processes import System, python_module
+from isr_cluster.processes import Address, System, python_module
 from isr_kafka import Unavailable, classpath, command_line, java
 from isr_kafka.node import NodeFiles, controller_settings, node_files
 
@@ -57,6 +57,26 @@ class QuorumStatus:
     epoch: int
     watermark: int
     ends: Mapping[int, int]
+
+
+def quorum_status(places: Mapping[int, Address], patience: float = 3.0) -> QuorumStatus | None:
+    """What one of these says that leads; None if none does, or none has answered in time."""
+    partition = {"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}
+    for node, place in places.items():
+        try:
+            with Admin(place, patience) as admin:
+                (topic,) = admin.ask(protocol.DESCRIBE_QUORUM, 0, {"topics": [partition]}).all("topics")
+        except (RequestRefused, ValueError):
+            continue
+        (row,) = topic.all("partitions")
+        if row.number("error_code", 0) == 0 and row.number("leader_id") == node:
+            return QuorumStatus(
+                leader=node,
+                epoch=row.number("leader_epoch"),
+                watermark=row.number("high_watermark"),
+                ends={v.number("replica_id"): v.number("log_end_offset") for v in row.all("current_voters")},
+            )
+    return None
 
 
 @attrs.define(kw_only=True)
@@ -134,23 +154,7 @@ class StaticQuorum(System):
 
     def status(self) -> QuorumStatus | None:
         """What a leader says that the quorum takes for one; None while nobody does."""
-        partition = {"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}
-        for node in set(self.running) - set(self.early_exits()):
-            try:
-                with Admin(self.found_at(node), 3.0) as admin:
-                    (topic,) = admin.ask(protocol.DESCRIBE_QUORUM, 0, {"topics": [partition]}).all("topics")
-            except (RequestRefused, ValueError):
-                continue
-            (row,) = topic.all("partitions")
-            if row.number("error_code", 0) == 0 and row.number("leader_id") == node:
-                voters = row.all("current_voters")
-                return QuorumStatus(
-                    leader=node,
-                    epoch=row.number("leader_epoch"),
-                    watermark=row.number("high_watermark"),
-                    ends={v.number("replica_id"): v.number("log_end_offset") for v in voters},
-                )
-        return None
+        return quorum_status({node: self.found_at(node) for node in set(self.running) - set(self.early_exits())})
 
     def awaits_status(
         self, what: Callable[[QuorumStatus], bool] = lambda status: True, seconds: float = 60

@@ -3,7 +3,7 @@
 Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and the versions that are served),
 `cluster_ids` (of which cluster a request is),
 `leader_hints` (who leads, beside an error), `metadata_records` (as Kafka's controllers have them in their log),
-`control_records` (Raft's own in it).
+`control_records` (Raft's own in it), `controller_records` (what a controller of ours decides, in those).
 
 - What a broker is asked: `requests` (picks the module), `produce_requests`,
   `fetch_requests` with `fetch_sessions` and `fetch_questions`,

@@ -86,7 +86,7 @@ class BrokerRequests:
     leader_address: Callable[[], Address | None] | None = None
     index: Topics = attrs.field(factory=Topics)
     waiting: dict[Hashable, deque[Then]] = attrs.field(factory=dict[Hashable, deque[Then]])
-    unanswered: dict[int, Reply] = attrs.field(factory=dict[int, Reply])
+    open_replies: dict[int, Reply] = attrs.field(factory=dict[int, Reply])
     count: int = 0
 
     def serves(self, key: int) -> bool:
@@ -98,7 +98,7 @@ class BrokerRequests:
         body, broker = request.body, request.body.number("broker_id")
         error = self._refusal(request, broker) if broker >= 0 else Error.INVALID_REQUEST
         if error is not Error.NONE:
-            reply(self._refused(error))
+            reply(self._refusal_answer(error))
             return
         reply = self._once(reply)
         stamps = stamps_in(request.tags)
@@ -110,7 +110,7 @@ class BrokerRequests:
             case _:
                 self._alters(request, now, reply)
 
-    def _refused(self, error: Error) -> Answer:
+    def _refusal_answer(self, error: Error) -> Answer:
         tags = leader_tags(self.leader_address()) if self.leader_address is not None else {}
         return {"error_code": error.value, "is_fenced": True, HEADER_TAGS: tags}
 
@@ -118,20 +118,20 @@ class BrokerRequests:
         """The same, until it is called: so long it may be told that the controller is elsewhere."""
         self.count += 1
         number = self.count
-        self.unanswered[number] = reply
+        self.open_replies[number] = reply
 
         def answers(answer: Answer) -> None:
-            if self.unanswered.pop(number, None) is not None:
+            if self.open_replies.pop(number, None) is not None:
                 reply(answer)
 
         return answers
 
     def resigns(self) -> None:
         """The controller is here no more: whoever waits is to ask elsewhere."""
-        replies, self.unanswered = list(self.unanswered.values()), {}
+        replies, self.open_replies = list(self.open_replies.values()), {}
         self.waiting.clear()
         for reply in replies:
-            reply(self._refused(Error.NOT_CONTROLLER))
+            reply(self._refusal_answer(Error.NOT_CONTROLLER))
 
     def _refusal(self, request: Request, broker: BrokerId) -> Error:
         """Why a request is nothing for the controller's core.

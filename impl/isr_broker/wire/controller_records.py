@@ -116,12 +116,12 @@ def batch_of(image: LogImage, records: Sequence[MetadataRecord], wall: int) -> b
 def _first_form(image: LogImage, records: Sequence[MetadataRecord], at: int) -> tuple[list[bytes], LogImage, int]:
     for rows in _forms(image, records[at]):
         form = [encode(name, _VERSIONS[name], fields) for name, fields in rows]
-        after, said = image, tuple[MetadataRecord, ...]()
+        after, meaning = image, tuple[MetadataRecord, ...]()
         for value in form:
             after, more = _replay_record(after, decode(value))
-            said += more
-        if said and said == tuple(records[at : at + len(said)]):
-            return form, after, len(said)
+            meaning += more
+        if meaning and meaning == tuple(records[at : at + len(meaning)]):
+            return form, after, len(meaning)
     raise BadRecord(f"no record of Kafka's says {records[at]}")
 
 
@@ -148,7 +148,7 @@ def _forms(image: LogImage, record: MetadataRecord) -> Iterator[list[Row]]:
 
 def _replay_record(image: LogImage, record: KafkaRecord) -> Meaning:
     """The image after one record, and what that is to the controller's core."""
-    values, said = Fields(dict(record.fields)), tuple[MetadataRecord, ...]()
+    values, meaning = Fields(dict(record.fields)), tuple[MetadataRecord, ...]()
     match record.name:
         case "Topic":
             topic_id = topic_id_of(values.data("topic_id") or b"")
@@ -156,20 +156,20 @@ def _replay_record(image: LogImage, record: KafkaRecord) -> Meaning:
         case "Config":
             image = _with_config(image, values)
         case "Partition":
-            said = (_partition(image, values),)
+            meaning = (_partition(image, values),)
         case "PartitionChange":
-            said = (_changed_partition(image, values),)
+            meaning = (_changed_partition(image, values),)
         case "RemoveTopic":
-            image, said = _without_topic(image, topic_id_of(values.data("topic_id") or b""))
+            image, meaning = _without_topic(image, topic_id_of(values.data("topic_id") or b""))
         case "RegisterBroker":
-            said = (_broker(values),)
+            meaning = (_broker(values),)
         case "BrokerRegistrationChange":
-            said = (_changed_broker(image, values),)
+            meaning = (_changed_broker(image, values),)
         case "UnregisterBroker":
-            said = (unregistration(values.number("broker_id")),)
+            meaning = (unregistration(values.number("broker_id")),)
         case _:
             pass
-    return attrs.evolve(image, controller=apply_records(image.controller, said)), said
+    return attrs.evolve(image, controller=apply_records(image.controller, meaning)), meaning
 
 
 # Topics and their settings

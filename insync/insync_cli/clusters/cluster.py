@@ -113,7 +113,7 @@ def prepare_system(invocation: Options) -> System:
     return _not_ours(invocation, ports, properties, cluster)
 
 
-def _quorum_size(invocation: Options, chosen: Mapping[str, str]) -> int:
+def _quorum_size(invocation: Options, properties: Mapping[str, str]) -> int:
     """How many controllers are a quorum, 0 where a broker has the one; UsageError if they cannot be so many."""
     count = invocation.controllers
     if count == 1:
@@ -122,7 +122,7 @@ def _quorum_size(invocation: Options, chosen: Mapping[str, str]) -> int:
         raise UsageError("--controllers is for insync's own brokers")
     if count > MOST_CONTROLLERS:
         raise UsageError(f"--controllers {count} is too many; at most {MOST_CONTROLLERS}")
-    if "insync.trace.dir" in chosen:
+    if "insync.trace.dir" in properties:
         raise UsageError("--trace is for one controller: those of a quorum write no trace")
     return count
 
