@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 
 import attrs
 
@@ -13,12 +13,13 @@ from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import Admin, BrokerId, FetchMetadata, Message
 from isr_broker.core.stamps import bare
 from isr_broker.environment import Address
-from isr_broker.links import Link, clock
+from isr_broker.links import Channel, Link, clock
 from isr_broker.settings import Settings
 from isr_broker.storage.quorum_disk import QuorumDisk
 from isr_broker.voter_runtime import VoterRuntime
 from isr_broker.voter_server import VoterServer
 from isr_broker.wire.decoder import BadFrame
+from isr_broker.wire.quorum_channel import Outcome
 
 
 @attrs.define
@@ -41,9 +42,9 @@ class ControllerServer(VoterServer):
             link = self.links[address] = Link(address, self.quorum.cluster, lambda lost: None)
         link.put((CONTROLLER, to, message))
 
-    def calls(self) -> list[asyncio.Task[None]]:
+    def calls(self) -> Sequence[Channel[Outcome] | Link]:
         """Those to brokers, too."""
-        return [*VoterServer.calls(self), *(link.task for link in self.links.values() if link.task is not None)]
+        return (*VoterServer.calls(self), *self.links.values())
 
     def hears(self, frame: bytes) -> bool:
         """What brokers ask in frames of their own: news of the metadata, and what admins want."""

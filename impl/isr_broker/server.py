@@ -26,8 +26,8 @@ from isr_broker.conversations import ControllerConversation, ControllerPlaces, C
 from isr_broker.core import message_json
 from isr_broker.core.effects import CONTROLLER
 from isr_broker.core.message_json import Parcel
-from isr_broker.core.messages import BrokerId, Message, Millis, TopicPartition
-from isr_broker.core.stamps import Stamped
+from isr_broker.core.messages import BrokerId, FetchMetadata, Message, Millis, TopicPartition
+from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
 from isr_broker.flow import OF_A_CONNECTION, OF_TLS, Flow, Holder
@@ -144,6 +144,8 @@ class Server:
     _tls: tuple[ssl.SSLContext | None, ssl.SSLContext | None] = (None, None)
     """For connections to the controller, and to other brokers."""
     _places: ControllerPlaces = attrs.field(init=False)
+    _poll: tuple[Address, Message | Stamped] | None = None
+    """The last question for news of the metadata, and where it was asked."""
     why: str = ""
 
     def __attrs_post_init__(self) -> None:
@@ -177,7 +179,7 @@ class Server:
                 says=cast("ControllerConversation", place.says),
                 patience=place.patience,
                 longest=self.settings.socket_request_max_bytes,
-                deliver_answers=self._deliver_answers,
+                deliver_answers=self._hear_controller,
                 report_loss=self._report_loss,
                 places=self._places,
                 seek=self._seeks,
@@ -194,8 +196,16 @@ class Server:
             if isinstance(channel, ControllerChannel) and channel.address != self._places.at:
                 channel.leaves()
 
+    def _hear_controller(self, parcels: list[Parcel]) -> None:
+        """The active controller has answered. The question for news is asked again if another one has it."""
+        self._deliver_answers(parcels)
+        if self._poll is not None and self._poll[0] != self._places.at:
+            self.post(CONTROLLER, self._places.at, self.me, self._poll[1])
+
     def post(self, to: BrokerId, address: Address, source: BrokerId, message: Message | Stamped) -> None:
         """Send a message in a frame of our own, which has no answer."""
+        if isinstance(bare(message), FetchMetadata):
+            self._poll = address, message
         link = self.links.get(address)
         if link is None:
             link = self.links[address] = Link(address, self.cluster, self._report_loss, tls=self._tls_to(address))

@@ -12,14 +12,14 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
 
 from isr_broker.core.messages import Millis
 from isr_broker.core.quorum_messages import VoterId
-from isr_broker.links import IN_FLIGHT, Channel, clock
+from isr_broker.links import IN_FLIGHT, Channel, Link, clock
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk import Disk
@@ -95,7 +95,7 @@ class VoterServer:
         listener.close()
         if self._timer is not None:
             self._timer.cancel()
-        tasks = [*self.connections, *self.calls()]
+        tasks = [*self.connections, *(call.task for call in self.calls() if call.task is not None)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -105,9 +105,9 @@ class VoterServer:
         """What runs in it, with these files."""
         return VoterRuntime(self.quorum, self.settings, files, self)
 
-    def calls(self) -> list[asyncio.Task[None]]:
-        """The tasks of its connections to others."""
-        return [channel.task for channel in self.channels.values() if channel.task is not None]
+    def calls(self) -> Sequence[Channel[Outcome] | Link]:
+        """Its connections to others."""
+        return tuple(self.channels.values())
 
     def shut_down(self) -> None:
         """Begin to stop in order."""

@@ -24,6 +24,8 @@ from isr_broker.core.messages import (
     unregistration,
 )
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, key_and_value, record_places, stamped
+from isr_broker.core.topics import uuid_of
+from isr_broker.metadata_image import TOPIC_RESOURCE, MetadataImage
 from isr_broker.settings import Settings
 from isr_broker.wire.control_records import leader_change
 from isr_broker.wire.controller_records import LogImage, batch_of, replay
@@ -187,6 +189,25 @@ def test_whatever_is_decided_is_read_again(decisions: list[list[MetadataRecord]]
             _, image = said([removed_partition(tp) for tp in gone], image)
     assert not image.controller.partitions
     assert not image.names
+
+
+@given(batches_of_records())
+def test_another_reader_of_kafkas_records_sees_the_same(decisions: list[list[MetadataRecord]]) -> None:
+    """The one that reads the files of Kafka's controllers, which was written beside it."""
+    image, reader, end = EMPTY, MetadataImage(), 0
+    for records in decisions:
+        data = stamped(batch_of(image, records, 5), end, 1)
+        reader.take_log(data)
+        image, end = replay(image, data)
+    for tp, partition in image.controller.partitions.items():
+        fields = reader.partitions[uuid_of(partition.topic_id), tp.partition]
+        members = [sorted(partition.isr), sorted(partition.elr), list(partition.replicas)]
+        assert [fields["isr"], fields["eligible_leader_replicas"] or [], fields["replicas"]] == members
+        assert fields["leader"] == (-1 if partition.leader is None else partition.leader)
+        assert reader.configs.get((TOPIC_RESOURCE, tp.topic), {}) == dict(image.configs.get(tp.topic, {}))
+    assert len(reader.partitions) == len(image.controller.partitions)
+    brokers = {number: (b.fenced, b.shutting_down) for number, b in image.controller.brokers.items()}
+    assert {number: (b.fenced, b.leaving) for number, b in reader.brokers.items()} == brokers
 
 
 def test_a_change_that_says_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

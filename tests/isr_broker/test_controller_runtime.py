@@ -123,12 +123,15 @@ class Caller:
     position: MetadataPosition = NOTHING_READ
     asked_at: Millis | None = None
     names: dict[int, str] = attrs.field(factory=dict[int, str])
+    gone: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.lives = Lifecycle(self.me, "c")
 
     def calls(self) -> None:
         world = self.world
+        if self.gone:
+            return
         world.later(CALLS_EVERY, self.calls)
         if self.asked_at is not None and world.now - self.asked_at > 5 * CALLS_EVERY:
             self.goes(None)
