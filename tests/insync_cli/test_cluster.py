@@ -13,6 +13,7 @@ from typing import cast
 
 import pytest
 from tests.support.clusters import Cluster
+from tests.support.quorums import quorum_status
 
 from insync_cli.clusters.cluster import defaults
 from insync_cli.main import main
@@ -212,3 +213,47 @@ def test_nobody_at_the_address_is_one_sentence(capsys: pytest.CaptureFixture[str
 def test_a_design_without_a_minimum_gets_none(design: str, minimum: str | None) -> None:
     """`min.insync.replicas` came with 0.8.2 (KAFKA-1555): a cluster of `kafka-0.8` is to lose what Kafka lost then."""
     assert defaults(3, design).get("min.insync.replicas") == minimum
+
+
+def test_a_quorum_of_controllers_comes_up_and_goes_on_without_its_active_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, file, port = tmp_path / "data", tmp_path / "up.json", free_ports(3)[0]
+    up = ["cluster", "up", "--data", str(data), "--base-port", str(port), "--json", str(file), "--controllers", "3"]
+    process = started(*up, *QUICK)
+    report = wait_for(file, process)
+    created(port)
+    pids = {row["controller"]: row["pid"] for row in cast("list[dict[str, int]]", report["controllers"])}
+    places = {row["controller"]: row["listens"] for row in cast("list[dict[str, str]]", report["controllers"])}
+    assert sorted(pids) == [101, 102, 103]
+    status = quorum_status({int(n): (HOST, int(str(place).rpartition(":")[2])) for n, place in places.items()})
+    assert status is not None
+    os.kill(pids[status.leader], signal.SIGKILL)
+    end = time.monotonic() + 60
+    while topics(port, "--create", "after", "--partitions", "1", "--replicas", "3") != 0:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    capsys.readouterr()
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert f"voter {status.leader} has ended: killed by SIGKILL" in said
+    assert process.returncode == 30
+    assert (data / "102" / "__cluster_metadata-0").is_dir()
+    one = ["cluster", "up", "--data", str(data), "--base-port", str(port)]
+    assert main(one) == 64
+    assert "holds the data of broker 101, but there are to be 3 brokers" in capsys.readouterr().err
+
+
+def test_a_quorum_that_cannot_be_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = str(tmp_path / "data")
+    for arguments, why in (
+        (["--controllers", "10"], "--controllers 10 is too many; at most 9"),
+        (["--controllers", "3", "--trace", "t"], "--trace is for one controller"),
+        (["--controllers", "3", "--system", "apache-kafka"], "--controllers is for insync's own brokers"),
+    ):
+        assert main(["cluster", "up", "--data", data, *arguments]) == 64
+        assert why in capsys.readouterr().err
+    claim(RealDisk(tmp_path / "data" / "1"), Claim(1, "c"))
+    (tmp_path / "data" / "1" / "metadata.log").write_bytes(b"")
+    assert main(["cluster", "up", "--data", data, "--controllers", "3"]) == 64
+    assert "holds data of a cluster with one controller" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from tests.isr_broker.test_wire import TOPIC_ID, mangled, one_broker
 from tests.support.clients import Confluent, create_topic
 from tests.support.clusters import QUICK, Cluster
 
-from isr_broker.conversations import Conversation
+from isr_broker.conversations import ControllerPlaces, Conversation
 from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import (
     AlterPartitionRequest,
@@ -46,6 +46,7 @@ from isr_broker.wire.broker_requests import BrokerRequests
 from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.wire.decoder import BadFrame, Cursor, tagged_fields
 from isr_broker.wire.fetcher import Fetcher
+from isr_broker.wire.protocol import Answer
 
 pytestmark = pytest.mark.sockets
 
@@ -380,3 +381,72 @@ def test_a_mangled_answer_of_the_controller_is_an_answer_or_a_bad_frame() -> Non
             except BadFrame:
                 outcomes["bad"] += 1
     assert min(outcomes.values()) > 300
+
+
+# Several controllers
+
+
+def test_who_is_not_the_controller_says_where_it_is_and_what_was_asked_is_asked_there() -> None:
+    serves, ear = controller()
+    ear.controller, serves.leader_address = None, lambda: ("h", 9)
+    lives, asks = Lifecycle(2, NO_CLUSTER_ID), AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(TOPIC_ID))
+    heartbeat, (first, _) = Heartbeat(broker=2, broker_epoch=9, metadata_offset=1), alter(0, 1, Error.NONE)
+    lives.put(heartbeat)
+    asks.put(first)
+    for says, message in ((lives, heartbeat), (asks, first)):
+        assert isinstance(says, Lifecycle | AlterPartitions)
+        _, frame = passed(serves, ear, says.next())
+        with pytest.raises(BadFrame, match="the controller is elsewhere"):
+            says.take_answer(frame)
+        assert says.elsewhere == ("h", 9)
+        assert not says.is_waiting()
+        says.again()
+        assert says.is_waiting()
+        assert says.next() is not None
+        assert [sent for _, _, sent in says.take_loss()] == [message]
+
+
+def test_what_is_newer_is_asked_and_not_what_had_no_answer() -> None:
+    lives, asks = Lifecycle(2, NO_CLUSTER_ID), AlterPartitions(2, NO_CLUSTER_ID, lambda topic: uuid_of(TOPIC_ID))
+    old, new = (Heartbeat(broker=2, broker_epoch=9, metadata_offset=n) for n in (1, 2))
+    (first, _), (second, _), (other, _) = alter(0, 1, Error.NONE), alter(0, 2, Error.NONE), alter(1, 1, Error.NONE)
+    lives.put(old)
+    asks.put(first)
+    asks.put(other)
+    assert lives.next() is not None
+    assert asks.next() is not None
+    lives.put(new)
+    asks.put(second)
+    lives.again()
+    asks.again()
+    assert [sent for _, _, sent in lives.take_loss()] == [new]
+    assert [sent for _, _, sent in asks.take_loss()] == [second, other]
+
+
+def test_a_controller_that_resigns_answers_whoever_waits() -> None:
+    serves, _ = controller()
+    lives, answers = Lifecycle(2, NO_CLUSTER_ID), list[Answer]()
+    lives.put(Heartbeat(broker=2, broker_epoch=9, metadata_offset=1))
+    frame = lives.next()
+    assert frame is not None
+    request = protocol.parse(frame[4:])
+    assert isinstance(request, protocol.Request)
+    serves.serve(request, 0, answers.append)
+    assert not answers
+    serves.resigns()
+    assert [answer["error_code"] for answer in answers] == [Error.NOT_CONTROLLER.value]
+    serves.take_answer(2, HeartbeatAnswer(broker=2, broker_epoch=9))
+    assert len(answers) == 1, "and nothing after that"
+
+
+def test_the_active_controller_is_sought_at_the_place_that_was_named_or_at_the_next() -> None:
+    one, two, three = (("h", n) for n in (1, 2, 3))
+    places = ControllerPlaces((one, two, three), one)
+    assert not places.leaves(two, three), "somebody has found it elsewhere since"
+    assert places.at == one
+    assert places.leaves(one, three)
+    assert places.at == three
+    assert places.leaves(three, ("stranger", 1))
+    assert places.at == one
+    assert places.leaves(one, one), "whoever is asked does not lead"
+    assert places.at == two

@@ -11,7 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.isr_broker.test_controller_runtime import BUSY, Controllers
+from tests.isr_broker.test_controller_runtime import Controllers
+from tests.isr_broker.test_voter_runtime import BUSY
 from tests.support.quorums import kafka_tool
 
 from isr_broker.storage.quorum_disk import FOLDER
