@@ -19,6 +19,7 @@ from insync_cli.main import main
 from isr_check import native
 from isr_check.engine import Limits, Verdict
 from isr_check.smt import Counterexample, Induction, Obligation, Proved, Result, decide
+from isr_check.smt.cores import Cores
 from isr_check.smt.strategy import Strategy
 from isr_lang import NONE, Action, Bool, Design, Instance, Step, Value, action, define
 from isr_lang.override import DefinitionFunction
@@ -33,7 +34,7 @@ from kraft_protocol.abstract_quorum import (
     has_written,
     is_majority,
 )
-from kraft_protocol.proof import FIXED_CONSTANTS, FOLLOWS, INVARIANT, OPEN, PROMISES
+from kraft_protocol.proof import CORES, FIXED_CONSTANTS, FOLLOWS, INVARIANT, OPEN, PROMISES
 from kraft_protocol.state import Voter
 
 pytestmark = [pytest.mark.explores, pytest.mark.solver, pytest.mark.processes]
@@ -55,19 +56,20 @@ def test_every_conjunct_holds_where_it_is_explored(lost_disks: int) -> None:
 # What is proved of any number of epochs and records.
 
 
-def asked(voters: int | None) -> tuple[Induction, Strategy]:
+def asked(voters: int | None, **others: Value | None) -> tuple[Induction, Strategy]:
     """The questions of the conjuncts, and how the solver is asked them."""
     constants: dict[str, Value | None] = {c.name: c.default for c in ABSTRACT_QUORUM.constants()}
     constants |= FIXED_CONSTANTS
     constants |= dict.fromkeys(OPEN)
-    constants["voters"] = voters
+    constants |= {"voters": voters, **others}
     induction = Induction(ABSTRACT_QUORUM, constants, [ABSTRACT_QUORUM.restated_property(c.promise) for c in INVARIANT])
-    return induction, Strategy(induction, {**{c.name: c.by for c in INVARIANT}, **FOLLOWS})
+    lemmas = {**{c.name: c.by for c in INVARIANT}, **FOLLOWS}
+    return induction, Strategy(induction, lemmas, cores=Cores.read(CORES))
 
 
-def proved(voters: int | None, action: str, *names: str) -> list[str]:
-    """The obligations of these names that have questions, each proved."""
-    induction, strategy = asked(voters)
+def proved(voters: int | None, action: str, *names: str, **others: Value | None) -> list[str]:
+    """The obligations of these names, or of all, that have questions, each proved."""
+    induction, strategy = asked(voters, **others)
     some = [o for o in induction.obligations((), names, [action]) if o.queries]
     for o in some:
         assert isinstance(decide(induction, o, 20.0, first=strategy.decide), Proved), o.name
@@ -89,6 +91,11 @@ def test_of_any_number_of_voters_a_majority_stays_bound(action: str) -> None:
 def test_whoever_is_elected_has_all_that_is_committed(action: str) -> None:
     names = ("leaders-are-complete", "majority-keeps-committed")
     assert sorted(proved(3, action, *names)) == sorted(names)
+
+
+def test_of_any_number_of_voters_with_directory_ids_a_lost_disk_breaks_no_conjunct() -> None:
+    kept = proved(None, "voter_forgets", dynamic=True, lost_disks=None)
+    assert {"leaders-bind-a-majority", "majority-keeps-committed", "leaders-are-complete"} <= set(kept)
 
 
 DIRECTORY_IDS = "--dynamic on --lost-disks any"
@@ -256,8 +263,9 @@ def test_a_mistake_has_a_counterexample_to_induction(
     assert isinstance(control, Proved)
 
 
-def test_a_lost_disk_unbinds_a_majority_unless_voters_have_directory_ids() -> None:
-    asked = "leaders-bind-a-majority", "voter_forgets"
+@pytest.mark.parametrize("conjunct", ["leaders-bind-a-majority", "majority-keeps-committed"])
+def test_a_majority_outlives_a_lost_disk_only_if_voters_have_directory_ids(conjunct: str) -> None:
+    asked = conjunct, "voter_forgets"
     assert isinstance(decision(ABSTRACT_QUORUM, *asked, WITHOUT_IDS)[1], Counterexample)
     obligation, control = decision(ABSTRACT_QUORUM, *asked, WITH_IDS)
     assert obligation.queries
