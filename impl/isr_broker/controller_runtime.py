@@ -67,7 +67,7 @@ class ControllerRuntime(VoterRuntime):
     - `image` is what the log says up to `replay_end`, all of which is committed.
     - `controller`: the core, while this voter leads the epoch `active_epoch` and nobody else decides.
     - `inbox`: what the core is to be told once the batch that ends at `proposal_end` is committed.
-    - `refusals`: answers that wait for that, too.
+    - `late_answers`: answers that wait for that, though nothing was decided (`waits_for_commit`).
     """
 
     versions: ClassVar = {**SERVED_VERSIONS, **{key: protocol.SERVED_VERSIONS[key] for key in SERVED_APIS}}
@@ -79,7 +79,7 @@ class ControllerRuntime(VoterRuntime):
     active_epoch: LeaderEpoch = -1
     inbox: deque[ControllerInput] = attrs.field(factory=deque[ControllerInput])
     proposal_end: Offset | None = None
-    refusals: list[Send] = attrs.field(factory=list[Send])
+    late_answers: list[Send] = attrs.field(factory=list[Send])
     requests: BrokerRequests = attrs.field(init=False)
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
     _records: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
@@ -186,7 +186,7 @@ class ControllerRuntime(VoterRuntime):
         """It leads no more: whoever waits for an answer is to ask elsewhere (QuorumController.renounce)."""
         self.controller, self.proposal_end = None, None
         self.inbox.clear()
-        self.refusals.clear()
+        self.late_answers.clear()
         self._records.clear()
         self.outside.log(f"no longer the active controller of epoch {self.active_epoch}")
         self.requests.resigns()
@@ -197,30 +197,49 @@ class ControllerRuntime(VoterRuntime):
         if self.proposal_end is None or self.proposal_end > (self.voter.high_watermark or 0):
             return False
         self.proposal_end = None
-        refusals, self.refusals = self.refusals, []
-        self._tell(Written(self.controller.offset, False), now)
-        for refusal in refusals:
-            self._send(refusal)
+        answers, self.late_answers = self.late_answers, []
+        for answer in (*self._tell(Written(self.controller.offset, False), now), *answers):
+            self._send(answer)
         return True
 
     def _decides(self, now: Millis) -> bool:
         """All that arrived is decided, and what is due by now; what comes of it is proposed in one batch."""
         if not self.inbox and (self.controller is None or controllers.deadline(self.controller) > now):
             return False
-        while self.controller is not None and self.inbox:
-            self._tell(self.inbox.popleft(), now)
+        answers: list[Send] = []
+        while self.inbox:
+            answers += self._tell(self.inbox.popleft(), now)
         while self.controller is not None and controllers.deadline(self.controller) <= now:
-            self._tell(Tick(), now)
+            answers += self._tell(Tick(), now)
+        for answer in answers:
+            if self.waits_for_commit(answer.message):
+                self.late_answers.append(answer)
+            else:
+                self._send(answer)
         records, self._records = self._records, []
         if records:
             self.propose(batch_of(self.image, records, self.outside.wall()), now)
-        elif self.refusals:
+        elif self.late_answers:
             self.propose(self.nothing(), now)
-        self.proposal_end = self.voter.log.end if records or self.refusals else None
+        self.proposal_end = self.voter.log.end if records or self.late_answers else None
         return True
 
-    def _tell(self, controller_input: ControllerInput, now: Millis) -> None:
+    def waits_for_commit(self, message: Message) -> bool:
+        """Whether an answer must not come from a leader that does not know yet that another decides.
+
+        A refusal may end a broker. And a partition's leader that was refused, or was told that the ISR is so already,
+        takes back what it has proposed, which the other one may have accepted. Model: kraft-controllers-ask-back.
+        """
+        match message:
+            case HeartbeatAnswer():
+                return message.error is not Error.NONE or message.may_shut_down
+            case _:
+                return isinstance(message, BrokerRegistered | AlterPartitionResponse)
+
+    def _tell(self, controller_input: ControllerInput, now: Millis) -> list[Send]:
+        """The core takes an input; what it says, which is not sent yet."""
         assert self.controller is not None
+        sends: list[Send] = []
         match controller_input:
             case Received(source, CreateTopic() as request):
                 topic_id = random_topic_id(lambda bits: self.outside.chance(1 << bits))
@@ -234,7 +253,7 @@ class ControllerRuntime(VoterRuntime):
                 case AppendMetadata(records=records):
                     self._records += records
                 case Send():
-                    self._says(effect)
+                    sends.append(effect)
                 case Took(action=action, partition=tp, replica=replica):
                     line = note_line(action, f"{tp} on broker {replica}")
                     if line:
@@ -244,18 +263,12 @@ class ControllerRuntime(VoterRuntime):
                     self.outside.log(f"resigns: {why}")
                     self.inbox.clear()
                     VoterRuntime._takes(self, handle(self.voter, Signal.RESIGN), now)
-                    return
+                    return []
                 case _:
                     raise AssertionError(f"the controller has no use for {effect}")
+        return sends
 
     # Messages
-
-    def _says(self, effect: Send) -> None:
-        """A refusal ends brokers, so it waits until the quorum has confirmed that this is the one that decides."""
-        if isinstance(effect.message, BrokerRegistered | HeartbeatAnswer) and effect.message.error is not Error.NONE:
-            self.refusals.append(effect)
-        else:
-            self._send(effect)
 
     def _send(self, effect: Send) -> None:
         to, message = effect.to, effect.message

@@ -22,6 +22,7 @@ from isr_broker.core.inputs import Written
 from isr_broker.core.messages import (
     NOTHING_READ,
     AdminAnswer,
+    AlterPartitionRequest,
     BrokerRegistered,
     CreateTopic,
     Error,
@@ -33,14 +34,16 @@ from isr_broker.core.messages import (
     MetadataPosition,
     Millis,
     RegisterBroker,
+    error_of,
 )
 from isr_broker.core.stamps import bare
+from isr_broker.core.topics import uuid_of
 from isr_broker.core.voter_state import QuorumLeader
 from isr_broker.settings import Settings
 from isr_broker.storage.quorum_disk import QuorumDisk
 from isr_broker.voter_runtime import VoterRuntime
 from isr_broker.wire import protocol
-from isr_broker.wire.controller_channels import Lifecycle
+from isr_broker.wire.controller_channels import AlterPartitions, Lifecycle
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import Answer, Request
 from isr_broker.wire.quorum_requests import Quorum
@@ -247,12 +250,62 @@ def test_what_the_log_says_is_what_its_active_controller_decided() -> None:
     assert not any(b.fenced for b in core.brokers.values())
 
 
+def answered_when_cut_off(runs: type[ControllerRuntime]) -> list[Error]:
+    """What a controller says of an unknown registration and of a partition, while nobody hears it that could vote."""
+    world = Controllers(BUSY, VoterRuntime, runs=runs)
+    world.run(10_000)
+    first = world.leader()
+    assert first is not None
+    world.apart = {first}
+    runtime, codes = world.runtimes[first], list[Error]()
+    stale = Lifecycle(14, "c")
+    stale.put(Heartbeat(broker=14, broker_epoch=1, metadata_offset=1))
+    core = world.controller()
+    assert core is not None
+    partition = next(p for p in core.partitions.values() if p.leader == 11)
+    proposal = AlterPartitionRequest(
+        partition=partition.partition,
+        leader=11,
+        broker_epoch=core.brokers[11].epoch,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch + 1,
+        isr=((11, -1),),
+    )
+    alters = AlterPartitions(11, "c", lambda topic: uuid_of(partition.topic_id))
+    alters.put(proposal)
+    for says in (stale, alters):
+        frame = says.next()
+        assert frame is not None
+        request = protocol.parse(frame[4:], ControllerRuntime.versions)
+        assert isinstance(request, Request)
+        runtime.serve(request, lambda answer: codes.append(error_of(cast("int", answer.get("error_code", 0)))), 10_000)
+    world.run(16_000)
+    assert world.leader() not in (None, first)
+    return codes
+
+
+def test_a_leader_that_is_cut_off_neither_refuses_nor_confirms() -> None:
+    assert answered_when_cut_off(ControllerRuntime) == [Error.NOT_CONTROLLER] * 2
+
+
+class Hasty(ControllerRuntime):
+    """It says at once what needs no record."""
+
+    def waits_for_commit(self, message: Message) -> bool:
+        return False
+
+
+def test_one_that_does_is_noticed() -> None:
+    assert answered_when_cut_off(Hasty) != [Error.NOT_CONTROLLER] * 2
+
+
 class AnswersAtOnce(ControllerRuntime):
     """What its own disk has it takes for committed."""
 
     def _is_committed(self, now: Millis) -> bool:
         if self.proposal_end is not None and self.controller is not None:
-            self._tell(Written(self.controller.offset, False), now)
+            for answer in self._tell(Written(self.controller.offset, False), now):
+                self._send(answer)
         return ControllerRuntime._is_committed(self, now)
 
 
