@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from isr_trace.scene import eventful
-from isr_trace.show import beat, heading
+from isr_trace.show import beat, ending, heading
 from isr_trace.trace import Trace
 
 HELP = (
@@ -45,6 +45,8 @@ class Walk:
     def go(self, answer: str) -> None:
         self.full, self.message = False, ""
         match answer:
+            case "" | "n" if self.at == self.last and self.trace.loop is not None:
+                self.at, self.message = min(self.trace.loop + 1, self.last), ending(self.trace).plain
             case "" | "n":
                 self._to(self.at + 1 if self.at < self.last else None, "this is the last beat")
             case "p":

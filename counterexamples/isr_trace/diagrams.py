@@ -1,7 +1,7 @@
 """Sequence diagrams of a trace as text for other programs: Mermaid and PlantUML.
 
 A step towards a peer is a message from who acts to that peer, any other is a note at who acts; what the step
-changed stands beside it.
+changed stands beside it. What happens for ever stands in a loop.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from isr_trace.replay import OUTSIDERS, actors_of, names_of
 from isr_trace.trace import Step, Trace, TraceError
 
 ENVIRONMENT = "environment"
+STAYS = "nothing happens any more"
 
 
 def mermaid(trace: Trace) -> str:
@@ -21,6 +22,7 @@ def mermaid(trace: Trace) -> str:
     lines = ["sequenceDiagram"]
     lines += [f"    participant {name}" for name in lanes(trace)]
     for i, step in enumerate(trace.steps, 1):
+        lines += ["    loop for ever"] if i - 1 == trace.loop else []
         what = _mermaid_text(f"T{i} {_label(trace, step)}")
         if step.peer:
             lines.append(f"    {step.actor}->>{step.peer}: {what}")
@@ -29,6 +31,10 @@ def mermaid(trace: Trace) -> str:
         changed = [_mermaid_text(str(c)) for c in changes(trace, i)]
         if changed:
             lines.append(f"    Note right of {step.actor or ENVIRONMENT}: {'<br/>'.join(changed)}")
+    if trace.loop is not None:
+        ends = dict.fromkeys((lanes(trace)[0], lanes(trace)[-1]))
+        stays = f"    Note over {','.join(ends)}: {STAYS}"
+        lines.append(stays if trace.loop == len(trace.steps) else "    end")
     return "\n".join(lines) + "\n"
 
 
@@ -37,6 +43,7 @@ def plantuml(trace: Trace) -> str:
     lines = ["@startuml"]
     lines += [f'participant "{name}"' for name in lanes(trace)]
     for i, step in enumerate(trace.steps, 1):
+        lines += ["loop for ever"] if i - 1 == trace.loop else []
         lane, what = f'"{step.actor or ENVIRONMENT}"', f"T{i} {_label(trace, step)}"
         if step.peer:
             lines.append(f'{lane} -> "{step.peer}": {what}')
@@ -45,6 +52,8 @@ def plantuml(trace: Trace) -> str:
         changed = [str(c) for c in changes(trace, i)]
         if changed:
             lines += [f"note right of {lane}", *(f"  {c}" for c in changed), "end note"]
+    if trace.loop is not None:
+        lines.append(f"note across: {STAYS}" if trace.loop == len(trace.steps) else "end")
     return "\n".join([*lines, "@enduml"]) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 import attrs
@@ -10,8 +10,9 @@ from rich.text import Text
 
 from isr_lang import Instance, Where, show
 from isr_lang.types import MapType, MaybeType, NumberType, SeqType, SortType, Type, position_in
+from isr_trace.lasso import Loop, checked_run, loop_of
 from isr_trace.reasons import Explainer, Reason
-from isr_trace.replay import DEADLOCK, TYPE_OK, Evaluator, Replay, Run, Tell, check_goal, goal, run_of, tell_nobody
+from isr_trace.replay import DEADLOCK, TYPE_OK, Evaluator, Replay, Run, Tell, check_goal, goal, tell_nobody
 from isr_trace.trace import Trace
 
 VALUES_ON_THE_LINE = 60
@@ -33,7 +34,10 @@ class StepRole:
 
 @attrs.frozen
 class Explanation:
-    """`reason` is about the last state, or for a property of steps the last step."""
+    """`reason` is about the last state, or for a property of steps the last step.
+
+    Where the trace goes round it is about the state `at` which its `loop` begins, and no step has a role.
+    """
 
     property_name: str
     verdict: str
@@ -42,27 +46,32 @@ class Explanation:
     at: int
     reason: Reason
     steps: tuple[StepRole, ...]
+    loop: Loop | None = None
 
 
 def explain(trace: Trace, evaluator: Evaluator) -> Explanation:
     """Explain the trace by running it again; TraceError when it does not decide its property."""
     replay = Replay(evaluator)
-    run = run_of(trace, replay)
-    check_goal(run, evaluator, trace.property_name)
+    run = checked_run(trace, replay)
+    loop = loop_of(trace, run, replay)
+    if loop is None:
+        check_goal(run, evaluator, trace.property_name)
+    at = len(run.moves) if loop is None else loop.start
     declaration = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
     return Explanation(
         trace.property_name,
         trace.verdict,
         declaration.doc if declaration is not None else trace.promise,
         declaration.where if declaration is not None else None,
-        len(run.moves),
-        _reason(run, evaluator, trace.property_name),
-        step_roles(trace, run, replay),
+        at,
+        _reason(run, evaluator, trace.property_name, at),
+        step_roles(trace, run, replay) if loop is None else (),
+        loop,
     )
 
 
-def _reason(run: Run, evaluator: Evaluator, name: str) -> Reason:
-    instance, last = evaluator.instance, run.states[-1]
+def _reason(run: Run, evaluator: Evaluator, name: str, at: int) -> Reason:
+    instance, last = evaluator.instance, run.states[at]
     if name == TYPE_OK:
         outliers = [
             (path, f"{value}, outside {low}..{high}")
@@ -143,13 +152,18 @@ def explanation_lines(explanation: Explanation) -> Iterator[Text]:
     e = explanation
     # The reason of a promise that something is not so begins with what is so, and that holds.
     fails = e.verdict in ("VIOLATED", "NOT-INDUCTIVE")
-    yield Text(f"{e.property_name} {'fails' if fails else 'holds'} after T{e.at}", style="bold")
+    when = f"after T{e.at}" if e.loop is None else f"from T{e.at} on, for ever"
+    yield Text(f"{e.property_name} {'fails' if fails else 'holds'} {when}", style="bold")
     for line in e.promise.splitlines():
         yield Text(f"  {line}")
     if e.where is not None:
         yield Text(f"  {e.where}", style="dim")
     yield Text()
     yield from reason_lines(e.reason, 1)
+    if e.loop is not None:
+        yield Text()
+        yield Text("Why that is fair", style="bold")
+        yield from (Text(f"  {line}") for line in loop_lines(e.loop))
     if not e.steps:
         return
     yield Text()
@@ -159,6 +173,24 @@ def explanation_lines(explanation: Explanation) -> Iterator[Text]:
         enables = f" T{', T'.join(map(str, s.enables))}" if s.role == "enabling" else ""
         style = "dim" if s.role == "removable" else ""
         yield Text(f"  {f'T{s.index}':<4} {s.text.ljust(width)}  {s.role}{enables}", style=style)
+
+
+def loop_lines(loop: Loop) -> Iterator[str]:
+    """What fairness asks for, and how the loop gives it."""
+    for what, actions in loop.fairness():
+        yield f"{what}: {', '.join(actions)}"
+    for step in loop.fair_steps:
+        yield (
+            f"{step.text}: {'possible for ever' if step.always else f'possible at {step_names(step.possible_at)}'}, "
+            + (f"taken at {step_names(step.taken_at)}" if step.taken_at else "never taken")
+        )
+    if not loop.fair_steps:
+        yield "None of them is possible in the loop."
+
+
+def step_names(steps: Iterable[int]) -> str:
+    """`T3, T4`."""
+    return ", ".join(f"T{i}" for i in steps)
 
 
 def reason_lines(reason: Reason, depth: int = 0, *, lines: bool = True) -> Iterator[Text]:

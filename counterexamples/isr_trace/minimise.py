@@ -45,6 +45,8 @@ def minimise(trace: Trace, evaluator: Evaluator, effort: int = EFFORT, tell: Tel
     """
     if trace.anywhere:
         raise TraceError("a counterexample to induction is one step from any state; there is nothing to leave out")
+    if trace.loop is not None:
+        raise TraceError("this behaviour goes round for ever, and only one that ends is made shorter")
     replay = Replay(evaluator)
     run = run_of(trace, replay)
     check_goal(run, evaluator, trace.property_name)

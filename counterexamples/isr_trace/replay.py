@@ -40,6 +40,7 @@ class Evaluator(Protocol):
     def initial_states(self) -> Sequence[tuple[Values, Values]]: ...
     def successors(self, state: Values, /) -> Iterator[tuple[int, Values, Values]]: ...
     def holds(self, p: Property, old: Values, new: Values | None = None, /) -> bool: ...
+    def leads(self, p: Property, /) -> tuple[Callable[[Values], bool], Callable[[Values], bool]]: ...
     def evaluate(self, node: Node, old: Values, new: Values | None = None, /) -> object: ...
     def in_range(self, state: Values, /) -> bool: ...
 
@@ -74,7 +75,7 @@ def goal(evaluator: Evaluator, name: str) -> Callable[[Values | None, Values], b
         why = "is not promised under these settings" if name in instance.off_properties else "does not exist"
         raise TraceError(f"the property {name} {why} in {instance.design.name}")
     if p.kind == "eventually":
-        raise TraceError(f"{name} is a liveness property; only traces that end can be replayed")
+        raise TraceError(f"{name} is a liveness property, and no last state decides that")
     seek = p.kind.startswith("sometimes")
     if p.kind in ("step", "sometimes-step"):
         return lambda before, state: (
@@ -185,13 +186,15 @@ def record(
     property_name: str = "",
     verdict: str = "",
     shortest: bool = False,
+    loop: int | None = None,
     without: Sequence[str] = (),
 ) -> Trace:
     """The trace of a behaviour given by names; TraceError when a step of it is impossible.
 
     `property_name` may be a property of the design, `type-ok`, `deadlock` or nothing (a sampled behaviour).
-    `shortest`: whoever found it searched breadth first, so no shorter one exists. `without`: the actions that
-    the evaluator's design lacks of those that the design of this name has.
+    `shortest`: whoever found it searched breadth first, so no shorter one exists, if it ends. `loop`: the state to
+    which the last one leads back. `without`: the actions that the evaluator's design lacks of those that the design
+    of this name has.
     """
     replay, moves = Replay(evaluator), tuple(Move(a, p) for a, p in steps)
     states = [replay.start(initial)]
@@ -202,8 +205,8 @@ def record(
         states.append(successor)
     run = Run(initial, moves, tuple(states))
     made = trace_of(run, evaluator.instance, property_name=property_name, verdict=verdict)
-    minimised = Minimisation(len(moves), len(moves), True) if shortest else None
-    return attrs.evolve(made, minimisation=minimised, without=tuple(without))
+    minimised = Minimisation(len(moves), len(moves), True) if shortest and loop is None else None
+    return attrs.evolve(made, minimisation=minimised, loop=loop, without=tuple(without))
 
 
 def record_step(

@@ -245,6 +245,8 @@ class _Telling:
     def headline(self) -> str:
         """What happens, with a subject."""
         name, design = self.trace.property_name, self.trace.design
+        if self.breaks is None and self.trace.loop is not None and name:
+            return f"{design} breaks {name}, and goes on so for ever"
         if self.breaks is None:
             return f"{design} at work" if design else ""
         now = self.views[self.breaks]

@@ -19,6 +19,7 @@ from isr_trace.diagrams import mermaid, plantuml
 from isr_trace.diff import changes
 from isr_trace.explain import StepRole, step_roles
 from isr_trace.itf import itf_text
+from isr_trace.lasso import checked_run
 from isr_trace.reasons import ReasonEntry
 from isr_trace.replay import (
     OUTSIDERS,
@@ -30,7 +31,6 @@ from isr_trace.replay import (
     actors_of,
     check_goal,
     names_of,
-    run_of,
     tell_nobody,
 )
 from isr_trace.scene import EVENTS, View
@@ -187,7 +187,7 @@ def document(
     `todo`: what to do about the promise that breaks, as a sentence, and commands, each with what it is for. `tell`: how
     far the work is.
     """
-    run = run_of(trace, Replay(model.evaluator)) if model is not None else None
+    run = checked_run(trace, Replay(model.evaluator)) if model is not None else None
     strip = Strip(model.evaluator) if model is not None else None
     diagrams = (mermaid(trace), plantuml(trace)) if 0 < len(trace.steps) <= DIAGRAMS_UP_TO else ("", "")
     actions, helpers = _sources(trace, model)
@@ -323,7 +323,8 @@ def _story(
     if run is not None and model is not None and role_list:
         parts = other["parts"] if other is not None else None
         cause = cause_of(trace, run, model.evaluator, model.roomier, role_list, parts)
-        mend = mending(trace, other) if other is not None else ""
+    if other is not None and (role_list or trace.loop is not None):
+        mend = mending(trace, other)
     narrative: Story = story(trace, cause, _promise(trace, model), mend)
     return StoryEntry(
         headline=narrative.headline,

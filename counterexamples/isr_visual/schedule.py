@@ -11,6 +11,7 @@ from isr_lang import FoldedAction, Node
 from isr_lang.nodes import literal
 from isr_trace.cases import option
 from isr_trace.codec import Json
+from isr_trace.lasso import put_off_there
 from isr_trace.reasons import Explainer, ReasonEntry, entry, substitute
 from isr_trace.replay import Evaluator, Move, Replay, Values
 from isr_trace.story import phrase
@@ -32,12 +33,14 @@ class Turn(TypedDict):
 
 class Counterfactual(TypedDict):
     """`label`: the design, and the settings in which it differs; `parts`: the first step after which the states differ,
-    or that is refused, None if there is none."""
+    or that is refused, None if there is none. `put_off`: of a trace that goes round, what would have to happen there.
+    """
 
     design: str
     label: str
     summary: str
     parts: int | None
+    put_off: str
     source: Source | None
     turns: list[Turn]
 
@@ -61,6 +64,7 @@ def counterfactual(trace: Trace, states: tuple[Values, ...], here: Evaluator, th
         label=_label(here, there),
         summary=there.instance.design.summary,
         parts=parts,
+        put_off=put_off_there(trace, there),
         source=source(parting_action.where) if parting_action is not None else None,
         turns=turns,
     )
@@ -70,15 +74,25 @@ TELLING = ("log", "high_watermark", "committed", "controller_leader", "controlle
 """Of the cells in which two designs differ, those that a reader knows from the picture, the best first."""
 
 
-def keeps_promise(alternative: Counterfactual, name: str) -> bool:
-    """Whether the other design keeps the promise under this schedule, and does something else than the trace."""
-    return alternative["parts"] is not None and not any(name in turn["broken"] for turn in alternative["turns"])
+def keeps_promise(alternative: Counterfactual, trace: Trace) -> bool:
+    """Whether the other design keeps the promise under this schedule, and does something else than the trace, or would
+    have to leave its loop."""
+    if trace.loop is not None:
+        return bool(alternative["put_off"])
+    return alternative["parts"] is not None and not breaks_promise(alternative, trace)
+
+
+def breaks_promise(alternative: Counterfactual, trace: Trace) -> bool:
+    """Whether the other design breaks the promise under this schedule."""
+    return any(trace.property_name in turn["broken"] for turn in alternative["turns"])
 
 
 def mending(trace: Trace, alternative: Counterfactual) -> str:
     """A sentence on what the other design does instead: the rule in words, then what it refuses or where it differs."""
     parts = alternative["parts"]
-    if parts is None or not trace.property_name:
+    if alternative["put_off"]:
+        return f"{alternative['label']} has to leave this loop: there {alternative['put_off']}."
+    if parts is None or not trace.property_name or trace.loop is not None:
         return ""
     broken = next((i for i, turn in enumerate(alternative["turns"]) if trace.property_name in turn["broken"]), None)
     rule = f": {alternative['summary'].rstrip('.')}" if alternative["design"] != trace.design else ""

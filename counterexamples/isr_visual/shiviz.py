@@ -18,9 +18,11 @@ Clock = dict[str, int]
 
 
 def shiviz(trace: Trace) -> str:
-    """The parser, an empty line, then two lines for each step; TraceError for a trace without steps."""
+    """The parser, an empty line, then two lines for each step; TraceError for a trace without steps or end."""
     if not trace.steps:
         raise TraceError("this trace has no steps for an event log")
+    if trace.loop is not None:
+        raise TraceError("this behaviour goes round for ever, and an event log ends")
     lines = [PARSER, ""]
     for step, clock in zip(trace.steps, clocks(trace), strict=True):
         lines += [f"{host(step.actor)} {json.dumps(clock)}", trace.step_text(step)]

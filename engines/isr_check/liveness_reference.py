@@ -6,14 +6,13 @@ It uses sets and dictionaries of states, Tarjan's algorithm, and the definition 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 
 import attrs
 import numpy as np
 
-from isr_check.engine import Finding, Path, Verdict
+from isr_check.engine import Finding, Verdict
 from isr_check.lasso import finding_for
-from isr_check.liveness import GOAL, STRONG, UNFAIR, WEAK, Labels, LassoSearch, Positions, Region, Stem
+from isr_check.liveness import GOAL, STRONG, UNFAIR, Labels, LassoSearch, Positions, Region, Stem
 from isr_check.reference import Evaluator, State
 from isr_lang import Instance, Property
 
@@ -175,31 +174,3 @@ def _least_path(graph: Graph, ends: dict[State, int], level: int) -> Stem:
         label, state = next((label, t) for label, t in graph.steps[state] if t in states)
         steps.append(label)
     return initial, tuple(graph.labels.action_instances[label] for label in steps), ends[state]
-
-
-def unfair_in(instance: Instance, p: Property, path: Path) -> list[str]:
-    """Why a lasso is no counterexample, by the definitions; empty if it is one."""
-    graph = Graph.of(instance, p)
-    state = dict(graph.evaluator.initial_states())[path.initial]
-    states = [state]
-    for action, parameters in path.steps:
-        label = graph.labels.action_instances.index((action, parameters))
-        states += [t for known, t in graph.steps[states[-1]] if known == label]
-    if len(states) != len(path.steps) + 1:
-        return ["a step is impossible"]
-    if path.loop is None or states[-1] != states[path.loop]:
-        return ["the loop does not close"]
-    trigger, goal = graph.evaluator.leads(p)
-    after = max((i for i, s in enumerate(states) if goal(s)), default=-1) + 1
-    if not any(map(trigger, states[after : path.loop + 1])):
-        return ["the goal is reached, or there is no trigger before it"]
-    loop = states[path.loop :]
-    complaints: list[str] = []
-    for label, demand in enumerate(graph.labels.fairness.tolist()):
-        enabled = [any(known == label for known, _ in graph.steps[s]) for s in loop]
-        taken = any((label, t) in graph.steps[s] for s, t in pairwise(loop))
-        if not taken and ((demand == WEAK and all(enabled)) or (demand == STRONG and any(enabled))):
-            action, parameters = graph.labels.action_instances[label]
-            often = "for ever" if demand == WEAK else "again and again"
-            complaints.append(f"{action}{parameters} is possible {often} and never taken")
-    return complaints

@@ -71,6 +71,8 @@ def design_named(name: str) -> Design:
 
 
 def unknown_design(name: str) -> str:
+    if name.endswith(".json"):
+        return f"'{name}' is no design but a file: insync show and insync explain read traces"
     hint = did_you_mean(name, designs()) or f"; the designs are {', '.join(designs())}"
     return f"there is no design '{name}'{hint} (--design-file brings others)"
 

@@ -22,7 +22,8 @@ from isr_trace.cases import CASES, load_cases
 from isr_trace.diff import changes
 from isr_trace.explain import explain, explanation_lines
 from isr_trace.itf import read_itf, write_itf
-from isr_trace.replay import Replay, record, run_of
+from isr_trace.lasso import checked_run
+from isr_trace.replay import Replay, record
 from isr_trace.scene import scene
 from isr_trace.show import beat, ending, heading
 from isr_trace.trace import FOREIGN, Trace, TraceError, require_version
@@ -71,10 +72,11 @@ def save(instance: Instance, findings: Iterable[Finding], folder: Path, *, short
             finding.path.steps,
             property_name=finding.name,
             verdict=finding.verdict.value,
-            shortest=shortest and finding.path.loop is None,
+            shortest=shortest,
+            loop=finding.path.loop,
             without=registry.left_out(design),
         )
-        write(attrs.evolve(trace, loop=finding.path.loop, unfair=unfair, strong=strong), file)
+        write(attrs.evolve(trace, unfair=unfair, strong=strong), file)
         trace_paths[finding.name] = file
     return trace_paths
 
@@ -127,10 +129,11 @@ def trace_file(word: str) -> Path:
 
 
 def check_behaviour(path: Path) -> Evaluator:
-    """The model at the bounds of a trace; InputError unless, run again, it does what the trace says, step by step."""
+    """The model at the bounds of a trace; InputError unless, run again, it does what the trace says, step by step, and
+    a loop of it is one that breaks its promise."""
     trace, evaluator = replayable(path)
     with saying_which(path):
-        run_of(trace, Replay(evaluator))
+        checked_run(trace, Replay(evaluator))
     return evaluator
 
 

@@ -24,6 +24,7 @@ def sentence(capsys: pytest.CaptureFixture[str]) -> str:
     [
         ("chekc careful", "there is no verb 'chekc'; did you mean 'check'?"),
         ("check carefull", "there is no design 'carefull'; did you mean 'careful'?"),
+        ("export a.itf.json", "'a.itf.json' is no design but a file: insync show and insync explain read traces"),
         ("check zzz", "there is no design 'zzz'; the designs are careful, hasty, empty"),
         ("check", "the following arguments are required: DESIGN"),
         (

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from tests.support.checkers import tlc
+from tests.support.lassos import unfair_in
 from tests.support.models import ewd840
 from tests.support.sample import sample
 from tests.support.strategies import numbered_model
@@ -15,7 +16,7 @@ from tests.support.strategies import numbered_model
 from isr_check import explorer, native
 from isr_check.engine import Finding, Limits, Path, Unsound, Verdict
 from isr_check.liveness import Labels, Region, fair_components, strong_components
-from isr_check.liveness_reference import Graph, lasso_search, tarjan, unfair_in
+from isr_check.liveness_reference import Graph, lasso_search, tarjan
 from isr_check.native import graph, space
 from isr_check.native.buffers import Table
 from isr_check.native.space import Space
@@ -391,10 +392,12 @@ def test_an_unfair_loop_is_seen() -> None:
     instance = Instance(LOCK, {})
     p = next(p for p in instance.properties if p.name == "held")
     starved = Path((), (("asks", (0,)),), loop=1)
-    assert unfair_in(instance, p, starved) == ["acquires(0,) is possible for ever and never taken"]
-    assert unfair_in(instance, p, Path((), (("asks", (0,)), ("blinks", ())), loop=1)) == ["the loop does not close"]
+    assert unfair_in(instance, p, starved) == ["acquires(c=c1) is possible for ever and never taken"]
+    assert unfair_in(instance, p, Path((), (("asks", (0,)), ("blinks", ())), loop=1)) == [
+        "the loop does not close: T2 is another state than T1"
+    ]
     assert unfair_in(instance, p, Path((), (("asks", (0,)), ("acquires", (0,))), loop=2)) == [
-        "the goal is reached, or there is no trigger before it"
+        "what was promised comes in the loop, at T2"
     ]
 
 

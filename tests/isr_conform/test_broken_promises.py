@@ -119,6 +119,12 @@ def test_a_trace_of_another_version_says_so() -> None:
     assert remark.startswith("the trace is of mine, as it is not known here")
 
 
+def test_a_trace_that_goes_round_is_driven_once_around() -> None:
+    file = tracefiles.trace_file("cut-off-leader-15489")
+    *_, remarks = conform.story(file, design_named("kafka-15489"), {})
+    assert remarks == ("the trace goes round for ever, and is driven once around",)
+
+
 def test_a_trace_of_another_program_has_no_steps_to_take(tmp_path: Path) -> None:
     foreign = cast("dict[str, object]", json.loads(OBSTACLE.read_text(encoding="utf-8")))
     foreign = {"vars": foreign["vars"], "states": foreign["states"]}

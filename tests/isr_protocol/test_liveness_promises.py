@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.support.lassos import unfair_in
 from tests.support.sample import sample
 
 from insync_cli.main import main
 from isr_check.engine import Limits, Verdict
-from isr_check.liveness_reference import unfair_in
 from isr_check.native import explore
 from isr_lang import Design, Instance, Step, action
 from isr_model import KIP_966

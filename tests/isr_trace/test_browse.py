@@ -2,6 +2,7 @@
 
 import io
 
+import attrs
 import pytest
 from rich.console import Console
 from tests.support.models import copied_log, thermostat
@@ -51,6 +52,17 @@ def test_an_answer_leads_there(answers: tuple[str, ...], at: int, said: str) -> 
     for answer in answers:
         walk.go(answer)
     assert (walk.at, walk.message) == (at, said)
+
+
+@pytest.mark.parametrize(
+    ("loop", "at", "said"), [(2, 3, "then T2 again, for ever"), (5, 5, "and so it stays for ever: T5 again and again")]
+)
+def test_after_the_last_beat_of_a_loop_comes_its_first(loop: int, at: int, said: str) -> None:
+    walk = Walk(attrs.evolve(violation(copied_log.UNCLEAN), loop=loop))
+    for answer in ("l", "n"):
+        walk.go(answer)
+    assert walk.at == at
+    assert walk.message.startswith(said)
 
 
 def test_an_unknown_answer_is_met_with_the_known_ones() -> None:

@@ -116,7 +116,10 @@ class Against {
   intro(other) {
     const { parts } = other;
     const summary = `${other.label}: ${other.summary.replace(/\.$/, "")}. `;
-    if (parts === null) return h("p", { class: "quiet" }, summary, "The same schedule goes the same way there.");
+    if (parts === null) {
+      const leaves = other.put_off ? ` But not for ever: ${other.put_off}.` : "";
+      return h("p", { class: "quiet" }, summary, `The same schedule goes the same way there.${leaves}`);
+    }
     const to = button(`T${parts}`, { class: "link", onclick: () => this.act.go(parts) });
     return h("p", { class: "quiet" }, summary, "The same schedule parts at ", to, ".");
   }

@@ -155,9 +155,11 @@ function control(trace, open) {
   const against = /** @type {Counterfactual} */ (about.against);
   const refused = against.turns.findIndex((turn) => turn.refused);
   const fails = about.property && against.turns.some((turn) => turn.broken.includes(about.property));
-  const differs = against.parts === null ? "It does the same." : `It differs from T${against.parts} on.`;
+  const same = against.put_off ? `It has to leave this loop: there ${against.put_off}.` : "It does the same.";
+  const differs = against.parts === null ? same : `It differs from T${against.parts} on.`;
   const parts = refused > 0 ? `It refuses T${refused}, ${words(trace.step(refused)?.action ?? "")}.` : differs;
-  const kept = fails ? " is broken there, too." : " is kept to the end.";
+  const keeps = about.loop === null ? " is kept to the end." : against.put_off ? " is kept there." : "";
+  const kept = fails ? " is broken there, too." : keeps;
   return h("article", { class: "thumb control" }, [
     h("h3", {}, button(`${against.label}: ${trace.title}`, { class: "open", onclick: open })),
     about.property ? h("p", { class: fails ? "broken" : "kept" }, h("code", {}, about.property), kept) : null,

@@ -54,6 +54,7 @@ type Counterfactual = {
   label: string;
   summary: string;
   parts: number | null;
+  put_off: string;
   source: Source | null;
   turns: Turn[];
 };

@@ -266,7 +266,8 @@ def story(
     known = {c.name for c in design.constants()}
     constants = {name: value for name, value in trace.constants.items() if name in known}
     schedule = Schedule(initial=trace.initial, steps=tuple((s.action, s.parameters) for s in trace.steps))
-    return schedule, {**constants, **overrides}, version_remark(trace)
+    around = ("the trace goes round for ever, and is driven once around",) if trace.loop is not None else ()
+    return schedule, {**constants, **overrides}, (*version_remark(trace), *around)
 
 
 def version_remark(trace: Trace) -> tuple[str, ...]:

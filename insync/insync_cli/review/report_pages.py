@@ -187,7 +187,7 @@ def page_of_cell(source: Path, trace: Trace, target: Path, others: Sequence[Cell
         settings = {n: other["constants"][n] for n in other["settings"]}
         document = pages.trace_document(source, trace, against=other["design"], settings=settings)
         against = document["against"]
-        if against is not None and keeps_promise(against, trace.property_name):
+        if against is not None and keeps_promise(against, trace):
             break
     else:
         document = pages.trace_document(source, trace)

@@ -33,6 +33,15 @@ class RoleLine(TypedDict):
     enables: list[int]
 
 
+class FairLine(TypedDict):
+    """A fair step that is possible in the loop, after which steps, and at which it is taken."""
+
+    step: str
+    strong: bool
+    possible: list[int]
+    taken: list[int]
+
+
 class CauseLine(TypedDict):
     """`step` took the guarantee away; after `too_late` nothing restores it; `first` breaks some promise first."""
 
@@ -42,7 +51,9 @@ class CauseLine(TypedDict):
 
 
 class ExplainReport(TypedDict):
-    """`at`: the step that breaks the promise, the symptom; `cause` is null for what breaks no promise."""
+    """`at`: the step that breaks the promise, the symptom, or from which on it is broken for ever; `cause` is null for
+    what breaks no promise, or for ever. `fair` is null where the trace ends.
+    """
 
     schema: str
     property: str
@@ -52,6 +63,7 @@ class ExplainReport(TypedDict):
     cause: CauseLine | None
     reason: ReasonEntry
     steps: list[RoleLine]
+    fair: list[FairLine] | None
 
 
 USAGE = Usage("explain", "The part of the property that fails, with its values.", EXAMPLE)
@@ -92,4 +104,10 @@ def report(explanation: Explanation, why: Cause | None) -> ExplainReport:
         cause=CauseLine(step=why.step, too_late=why.too_late, first=why.first) if why is not None else None,
         reason=entry(explanation.reason),
         steps=[RoleLine(step=s.index, text=s.text, role=s.role, enables=list(s.enables)) for s in explanation.steps],
+        fair=None
+        if explanation.loop is None
+        else [
+            FairLine(step=s.text, strong=s.is_strong, possible=list(s.possible_at), taken=list(s.taken_at))
+            for s in explanation.loop.fair_steps
+        ],
     )

@@ -16,11 +16,13 @@ from isr_check import reference
 from isr_trace.cases import command
 from isr_trace.replay import Evaluator, Replay, run_of
 from isr_trace.trace import Trace, TraceError
-from isr_visual.schedule import counterfactual, keeps_promise, mending
+from isr_visual.schedule import breaks_promise, counterfactual, keeps_promise, mending
 
 if TYPE_CHECKING:
     from isr_lang import Design, Value
 
+BREAKABLE = ("always", "step", "eventually")
+"""The kinds of promises that something may be done about."""
 NOTHING = "No safer setting and no other design that was tried keeps the promise under these steps."
 
 
@@ -38,17 +40,15 @@ class Remedy:
 def remedy(trace: Trace, evaluator: Evaluator, there: Evaluator | None) -> Remedy | None:
     """What to do about a promise that breaks in a trace, if `there` keeps it; None where none breaks."""
     promised = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
-    if promised is None or promised.kind not in ("always", "step") or trace.anywhere or trace.verdict != "VIOLATED":
+    if promised is None or promised.kind not in BREAKABLE or trace.anywhere or trace.verdict != "VIOLATED":
         return None
     states = run_of(trace, Replay(evaluator)).states
     comparison = (
         counterfactual(trace, states, evaluator, there) if there is not None and _promises(there, trace) else None
     )
-    if (
-        there is None
-        or comparison is None
-        or any(trace.property_name in turn["broken"] for turn in comparison["turns"])
-    ):
+    if trace.loop is not None and (comparison is None or not comparison["put_off"]):
+        return None
+    if there is None or comparison is None or breaks_promise(comparison, trace):
         return Remedy(NOTHING, ())
     constants, design = there.instance.constants, there.instance.design
     family = family_of(design)
@@ -94,14 +94,14 @@ def mender(trace: Trace, evaluator: Evaluator) -> reference.Evaluator | None:
     """Of a violation that nobody has written about: the nearest settings or design under which the same schedule keeps
     the promise; None if none of those tried does."""
     promised = next((p for p in evaluator.instance.properties if p.name == trace.property_name), None)
-    if promised is None or promised.kind not in ("always", "step") or trace.anywhere:
+    if promised is None or promised.kind not in BREAKABLE or trace.anywhere:
         return None
     states = run_of(trace, Replay(evaluator)).states
     for design, constants in _nearest(evaluator.instance.design, trace.constants):
         try:
             there = at(design, constants, trace.without)
             found = counterfactual(trace, states, evaluator, there)
-            if _promises(there, trace) and keeps_promise(found, trace.property_name):
+            if _promises(there, trace) and keeps_promise(found, trace):
                 return there
         except (TraceError, UsageError):
             continue  # it cannot be asked there
