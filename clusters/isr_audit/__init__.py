@@ -18,6 +18,6 @@ them), `properties` (as Java has them), `json_texts` and `deployments` (JSON, an
 told of the release and cannot all be so), `releases` (which design runs), `questions` (what is asked of it), `answers`
 (what the model says), `coarse` (of more replicas), `kinds` (what topics have in common), `changes` (other settings),
 `release_losses` (what the release itself loses), `audit` (rows of all these, worst first), `condition` (how it is now),
-`bugs` (what is known of the release), `advice` (a change as steps that can be followed), `report` (all of it as one
-record).
+`bugs` (what is known of the release), `voters` (what an empty disk of a controller is
+worth), `advice` (a change as steps that can be followed), `report` (all of it as one record).
 """

@@ -19,6 +19,7 @@ import attrs
 
 from isr_audit.cluster import ELR_FEATURE, METADATA_FEATURE, Cluster, Partition
 from isr_audit.releases import release_of_level
+from isr_audit.voters import KRAFT_FEATURE
 
 DEBUGGING_REPLICA: Final = -2
 LATEST: Final = -1
@@ -193,8 +194,9 @@ def _features(cluster: Cluster, admin: Admin) -> Cluster:
     features = admin.describe_features()
     feature_levels = {name: levels["finalized"][1] for name, levels in features.items() if "finalized" in levels}
     level_texts = {name: str(level) for name, level in feature_levels.items()}
-    if ELR_FEATURE in features:
-        level_texts.setdefault(ELR_FEATURE, "0")  # a feature that is off has no finalized level
+    for name in (ELR_FEATURE, KRAFT_FEATURE):
+        if name in features:
+            level_texts.setdefault(name, "0")  # a feature that is off has no finalized level
     if METADATA_FEATURE in feature_levels:
         level_texts[METADATA_FEATURE] = ".".join(map(str, release_of_level(feature_levels[METADATA_FEATURE])))
     return attrs.evolve(cluster, features={**cluster.features, **level_texts})

@@ -3,45 +3,20 @@ all disks are kept, they change nothing. Beyond that the answer is UNKNOWN: the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import attrs
 
 from isr_audit.cluster import Cluster
+from isr_audit.voters import DYNAMIC_DISK, STATIC_DISK, VOTERS, has_dynamic_voters, voters_of
 
-VOTERS: Final = "controller.quorum.voters"
-STATIC_DISK: Final = (
-    "a voter of a static quorum that comes back with an empty disk votes again, and nothing tells it from the one that "
-    "it was, so a committed change of the metadata may be forgotten (KAFKA-14077; "
-    "insync check kraft-controllers-static --property acked-survives shows it)"
-)
-DYNAMIC_DISK: Final = (
-    "a voter that comes back with an empty disk votes no more until it is added again (KIP-853), and the quorum is not "
-    "carried; format it with --no-initial-controllers, for --initial-controllers with the same directory id makes it "
-    "the voter that it was, and on 4.4.0 and 4.0.1 acknowledged records were lost with that (docs/kraft.md)"
-)
 NO_VOTERS: Final = f"who votes was not told; give a server.properties with {VOTERS}, or the quorum's status"
 UNTOLD_VOTERS: Final = (
     "who votes was not told, so the controllers are taken to be other processes than the brokers; "
     "kafka-metadata-quorum.sh describe --status tells it"
 )
-KRAFT_FEATURE: Final = "kraft.version"
 POWER: Final = "what a voter loses with its power is not carried; ask with kill"
-
-
-def voters_of(cluster: Cluster) -> frozenset[int] | None:
-    """The voters, by the settings of a static quorum or as the quorum told them; None where they were not told, or the
-    settings differ."""
-    texts = {s[VOTERS].replace(" ", "") for s in (*cluster.brokers.values(), cluster.defaults) if s.get(VOTERS)}
-    sets = {frozenset(int(v) for v in re.findall(r"(?:^|,)(\d{1,9})@", text, re.ASCII)) for text in texts}
-    return (next(iter(sets)) or None if len(sets) == 1 else None) if sets else cluster.voters
-
-
-def has_dynamic_voters(cluster: Cluster) -> bool:
-    """Whether voters are known by the directory ids of their disks, too (KIP-853)."""
-    return cluster.features.get(KRAFT_FEATURE, "0") != "0"
 
 
 @attrs.frozen
@@ -63,7 +38,7 @@ class Voters:
     @property
     def disk(self) -> str:
         """What of a destroyed disk is not carried."""
-        return DYNAMIC_DISK if self.dynamic else STATIC_DISK
+        return f"{DYNAMIC_DISK}; the quorum is not carried" if self.dynamic else STATIC_DISK
 
     @property
     def gap(self) -> str:

@@ -26,6 +26,9 @@ Topic: t\tPartitionCount: 1\tReplicationFactor: 3\tConfigs: min.insync.replicas=
 ELR = "Feature: eligible.leader.replicas.version\tFinalizedVersionLevel: 1\tEpoch: 1\n"
 
 
+VOTERS_KNOWN = "Feature: kraft.version\tFinalizedVersionLevel: {}\tEpoch: 1\n"
+
+
 @pytest.fixture
 def stored_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is not stored is an error: exploring takes as long as the machine is busy."""
@@ -305,3 +308,29 @@ def test_racks_are_told_by_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "If rack a is lost, " in said
     assert main([*asked, "--racks", str(racks), "--html", str(racks)]) == 64
     assert "is read, and would be replaced" in capsys.readouterr().err
+
+
+@pytest.mark.explores
+@pytest.mark.usefixtures("stored_only")
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (VOTERS_KNOWN.format(0), "votes again"),
+        (VOTERS_KNOWN.format(1), "format it with --no-initial-controllers"),
+        ("controller.quorum.voters=7@a:1,8@b:1,9@c:1\n", "votes again"),
+        (f"controller.quorum.voters=7@a:1\n{VOTERS_KNOWN.format(1)}", "format it with --no-initial-controllers"),
+        ("", ""),
+    ],
+)
+def test_what_an_empty_disk_of_a_controller_is_worth_is_told_by_how_voters_are_known(
+    told: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the details, for a ticket, on the page and as JSON; nothing where nobody told how."""
+    (tmp_path / "more.txt").write_text(told, encoding="utf-8")
+    forms = {name: tmp_path / f"audit.{name}" for name in ("json", "markdown", "html")}
+    options = [word for name, file in forms.items() for word in (f"--{name}", str(file))]
+    more = ["--describe", str(tmp_path / "more.txt")] if told else []
+    audit(tmp_path, HEALTHY + ELR, *more, "--details", *options)
+    written = [file.read_text("utf-8") for file in forms.values()]
+    for text in (*written, " ".join(capsys.readouterr().out.split())):
+        assert (says in text and "Controllers: " in text) if says else "Controllers: " not in text

@@ -16,7 +16,7 @@ from isr_audit.cluster import EVERY, Cluster, Contradiction, merge_clusters
 from isr_audit.deployments import Unreadable, setting_name
 from isr_audit.descriptions import read_description
 from isr_audit.releases import running
-from isr_drill.quorum import voters_of
+from isr_audit.voters import voters_of
 
 pytestmark = pytest.mark.long
 

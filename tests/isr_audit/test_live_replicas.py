@@ -154,6 +154,16 @@ def test_a_feature_that_is_off_may_have_no_level() -> None:
     assert (running(told(Off())).design, running(told(Off())).also) == ("kraft-3.5", ())
 
 
+@pytest.mark.parametrize(("levels", "level"), [({}, "0"), ({"finalized": (1, 1)}, "1")])
+def test_how_voters_are_known_is_told_by_a_feature(levels: dict[str, tuple[int, int]], level: str) -> None:
+    class Known(Standing):
+        def describe_features(self) -> Any:
+            return {**super().describe_features(), "kraft.version": {"supported": (0, 1), **levels}}
+
+    assert told(Known()).features["kraft.version"] == level
+    assert "kraft.version" not in told(Standing()).features
+
+
 def test_a_cluster_that_tells_nothing_of_it_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     from kafka import admin, errors  # type: ignore[import-untyped]
 

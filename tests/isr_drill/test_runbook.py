@@ -166,6 +166,7 @@ def test_a_voter_that_is_known_by_its_disk_votes_no_more_without_it() -> None:
     dynamic = attrs.evolve(AROUND, quorum=Voters(VOTERS, dynamic=True))
     (step,) = read_runbook("destroy 1", dynamic)
     assert "votes no more until it is added again" in step.gap
+    assert "format it with --no-initial-controllers" in step.gap
 
 
 def test_who_is_cut_off_is_healed_before_it_stops_or_starts() -> None:

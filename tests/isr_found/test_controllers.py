@@ -1,6 +1,7 @@
 """Faults of Kafka's quorum that lose no record: listed, refused politely, and shown on controllers."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,41 @@ def test_each_fault_has_a_page_with_its_commands() -> None:
         page = (JAVA_ROOT.parent / name / "README.md").read_text(encoding="utf-8")
         assert f"insync found {name} " in page
         assert f"insync found {name} --control" in page
+
+
+SECTIONS = (
+    "Steps",
+    "Expected",
+    "Actual",
+    "Root cause",
+    "Proposed change",
+    "What an operator can alert on",
+    "Likelihood",
+    "Not tried",
+)
+FIELDS = ("Type", "Priority", "Affects versions", "Features", "Components", "Environment", "Related")
+
+
+def releases_run(line: str) -> set[str]:
+    """The releases that a line names before it speaks of byte code."""
+    return set(re.findall(r"\d\.\d\.\d", line.partition(". In byte code")[0].partition(". 3.9 ")[0]))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_ticket_says_what_its_page_says_and_that_no_change_was_tried(name: str) -> None:
+    ticket, page = ((JAVA_ROOT.parent / name / f"{which}.md").read_text("utf-8") for which in ("TICKET", "README"))
+    lines = ticket.splitlines()
+    assert [line.removeprefix("## ") for line in lines if line.startswith("## ")] == list(SECTIONS)
+    assert [field for field in FIELDS if not any(line.startswith(f"| {field} | ") for line in lines)] == []
+    (affected,) = (line for line in lines if line.startswith("| Affects versions | "))
+    (told,) = (line for line in page.splitlines() if line.startswith("| affected | "))
+    assert releases_run(affected) == releases_run(told) != set()
+    assert "This was not tried." in ticket
+    assert "There is no" in ticket
+    assert "](" not in ticket, "a link into this repository leads nowhere in Apache's tracker"
+    assert "insync" not in ticket.lower()
+    listed = (JAVA_ROOT.parent / "README.md").read_text("utf-8")
+    assert re.search(rf"^\| [A-D]\. \[{name}\]\({name}/TICKET.md\) \| `insync found {name}` \|", listed, re.MULTILINE)
 
 
 def test_the_faults_are_listed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

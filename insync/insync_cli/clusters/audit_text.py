@@ -20,6 +20,7 @@ from isr_audit.condition import WORDS, Condition, Trouble
 from isr_audit.questions import CRASH, DISK, NOTHING, POWER
 from isr_audit.releases import Running
 from isr_audit.report import Audit
+from isr_audit.voters import empty_disk
 from isr_check.engine import Verdict
 from isr_trace.scene import View
 from isr_trace.story import story
@@ -69,6 +70,12 @@ def notes(audit: Audit) -> list[str]:
     if audit.cluster.partitions and not judges_racks(audit):
         said.append(NO_RACKS)
     return [*audit.runs.notes, *said]
+
+
+def controllers(audit: Audit) -> str:
+    """What a controller's disk is worth; "" where nobody told how controllers are known."""
+    said = empty_disk(audit.cluster)
+    return f"Controllers: {said}." if said else ""
 
 
 def judges_racks(audit: Audit) -> bool:
@@ -300,6 +307,9 @@ def show_details(out: Console, audit: Audit) -> None:
         for line in commands_without_loss(row):
             out.print(f"  $ {line}", style="dim", soft_wrap=True)
     terminal.print_lines(out, BUGS, bug_lines(audit))
+    if controllers(audit):
+        out.print()
+        terminal.print_wrapped(out, controllers(audit), 0)
     out.print(f"\n{LEGEND}", style="dim", soft_wrap=True)
 
 
@@ -461,6 +471,7 @@ def markdown(audit: Audit) -> str:
         if bug_texts
         else []
     )
+    lines += ["", controllers(audit)] if controllers(audit) else []
     lines += ["", LEGEND]
     return "\n".join([*lines, "", result_line(audit), ""])
 
@@ -532,6 +543,7 @@ def document(audit: Audit) -> dict[str, object]:
             for c in audit.now
         ],
         "not_judged": NOT_JUDGED,
+        "controllers": controllers(audit),
         "rows": [row_entry(row) for row in audit.rows],
         "plans": [
             {

@@ -11,8 +11,9 @@ from insync_cli import terminal
 from insync_cli.exits import Exit
 from insync_cli.omissions import omissions_text
 from insync_cli.terminal import count
+from isr_audit.voters import voters_of
 from isr_drill.drill import STOPPED, Drill, Mend, PartitionDrill, Records, Service
-from isr_drill.quorum import LEAVES, UNTOLD_VOTERS, voters_of
+from isr_drill.quorum import LEAVES, UNTOLD_VOTERS
 from isr_drill.runbook import ENDS_ABRUPTLY, START
 from isr_drill.story import story
 
