@@ -9,7 +9,8 @@ before a step, and T the state after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any, cast
 
@@ -143,6 +144,12 @@ class _Writer:
         self.bound: dict[Any, str] = {}
         self.in_definition = False
 
+    def copy(self) -> _Writer:
+        """One that has written the same, and does not say so to this one when it writes more."""
+        other = _Writer(self.instance)
+        other.functions, other.lines, other.bound = dict(self.functions), [*self.lines], dict(self.bound)
+        return other
+
     def expression(self, node: Node) -> str:
         fields: dict[str, Any] = {}
         op = node.op
@@ -272,6 +279,41 @@ def _position_type(node: Node) -> Scalar | None:
     return None
 
 
+@attrs.frozen
+class _Program:
+    """An instance as Python: its source, what that defines by name, and the writer that knows what it has written."""
+
+    source: str
+    writer: _Writer
+    space: Mapping[str, Any]
+    guard_base: list[int]
+    guards: int
+
+
+@lru_cache(maxsize=4)
+def _program(instance: Instance) -> _Program:
+    """The instance's program; a command has several evaluators of one instance."""
+    writer = _Writer(instance)
+    body: list[str] = []
+    guard_base: list[int] = []
+    guards = 0
+    for i, action in enumerate(instance.actions):
+        guard_base.append(guards)
+        body += writer.action(f"action_{i}", action, guards)
+        guards += len(action.guards)
+    body += writer.action("initial", instance.initial, 0)
+    for i, p in enumerate(instance.properties):
+        body += [f"def property_{i}(S, T=None):", f"    return {writer.expression(p.condition)}", ""]
+        if p.trigger is not None:
+            body += [f"def trigger_{i}(S, T=None):", f"    return {writer.expression(p.trigger)}", ""]
+    in_range = " and ".join(writer.in_range(v.type, f"S[{i}]") or "True" for i, v in enumerate(instance.variables))
+    body += ["def in_range(S):", f"    return {in_range or True}", ""]
+    source = "\n".join(writer.lines + body)
+    space: dict[str, Any] = dict(HELPERS)
+    exec(compile(source, f"<{instance.design.name}>", "exec"), space)
+    return _Program(source, writer, space, guard_base, guards)
+
+
 class Evaluator:
     """Executable form of an instance: initial states, successors, truth of properties.
 
@@ -281,26 +323,11 @@ class Evaluator:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        writer = _Writer(instance)
-        body: list[str] = []
-        self.guard_base: list[int] = []
-        guards = 0
-        for i, action in enumerate(instance.actions):
-            self.guard_base.append(guards)
-            body += writer.action(f"action_{i}", action, guards)
-            guards += len(action.guards)
-        body += writer.action("initial", instance.initial, 0)
-        for i, p in enumerate(instance.properties):
-            body += [f"def property_{i}(S, T=None):", f"    return {writer.expression(p.condition)}", ""]
-            if p.trigger is not None:
-                body += [f"def trigger_{i}(S, T=None):", f"    return {writer.expression(p.trigger)}", ""]
-        in_range = " and ".join(writer.in_range(v.type, f"S[{i}]") or "True" for i, v in enumerate(instance.variables))
-        body += ["def in_range(S):", f"    return {in_range or True}", ""]
-        self.source = "\n".join(writer.lines + body)
-        self._writer = writer
-        self._space: dict[str, Any] = dict(HELPERS)
-        exec(compile(self.source, f"<{instance.design.name}>", "exec"), self._space)
-        self.false = [0] * guards
+        program = _program(instance)
+        self.source, self.guard_base = program.source, program.guard_base
+        self._writer = program.writer.copy()
+        self._space: dict[str, Any] = dict(program.space)
+        self.false = [0] * program.guards
         self.actions: list[Callable[[State, list[int]], list[tuple[Parameters, State]]]] = [
             self._space[f"action_{i}"] for i in range(len(instance.actions))
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from isr_check.family import Family
@@ -12,25 +12,34 @@ UNKNOWN = Family()
 """The family of a design that no model claims, such as one in a file of somebody's own with a state of its own."""
 
 
-def families() -> tuple[Family, ...]:
-    from controller_protocol.controllers import CONTROLLERS
+def families() -> Iterator[Family]:
+    """Every family, each imported when somebody has come so far; a state extends only that of the last one."""
     from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
+
+    yield IN_SYNC_REPLICAS
     from kraft_protocol.quorum import QUORUM
 
-    return IN_SYNC_REPLICAS, QUORUM, CONTROLLERS, UNKNOWN
+    yield QUORUM
+    from controller_protocol.controllers import CONTROLLERS
+
+    yield CONTROLLERS
+    yield UNKNOWN
 
 
 def family_of(design: Design) -> Family:
-    """The family of the nearest state that this design's state extends."""
-    by_state = {family.state: family for family in families()}
-    return next(by_state[state] for state in design.state.__mro__ if state in by_state)
+    """The family whose state this design's state extends."""
+    return next(family for family in families() if family.state in design.state.__mro__)
 
 
 class _Tables(Mapping[str, Design]):
-    """Several tables as one: those of the first stand first, and no table is read that need not be."""
+    """A table of every family as one: that of the first stands first, and none is read that need not be."""
 
-    def __init__(self, *tables: Mapping[str, Design]) -> None:
-        self.tables = tables
+    def __init__(self, table: Callable[[Family], Mapping[str, Design]]) -> None:
+        self.table = table
+
+    @property
+    def tables(self) -> Iterator[Mapping[str, Design]]:
+        return map(self.table, families())
 
     def __getitem__(self, name: str) -> Design:
         return next((table for table in self.tables if name in table), dict[str, Design]())[name]
@@ -47,9 +56,9 @@ class _Tables(Mapping[str, Design]):
 
 def designs_of_all() -> Mapping[str, Design]:
     """The designs of every family by name."""
-    return _Tables(*(family.designs() for family in families()))
+    return _Tables(lambda family: family.designs())
 
 
 def planted_bugs_of_all() -> Mapping[str, Design]:
     """The designs of every family that have a planted bug, by name."""
-    return _Tables(*(family.planted_bugs() for family in families()))
+    return _Tables(lambda family: family.planted_bugs())

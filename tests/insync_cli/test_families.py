@@ -3,8 +3,11 @@
 Without these, what is known of Kafka's replication would be said of a design that has nothing to do with it.
 """
 
+import importlib.metadata
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +21,7 @@ from insync_cli.exits import UsageError
 from insync_cli.families import UNKNOWN, family_of
 from insync_cli.main import main
 from insync_cli.registry import design_named, designs
+from insync_cli.version import version
 from isr_check.engine import Engine, Exploration, Limits, Verdict
 from isr_check.family import Family, Lines, ProofPlan, Slack, Worth
 from isr_check.room_search import find_room
@@ -271,3 +275,26 @@ def test_what_drives_our_broker_refuses_a_design_of_another_model(
     """There is no replica in it, so that nothing may be read off its bounds before that is asked."""
     assert main([verb, "kraft"]) == 65
     assert "the cores are compared with" in capsys.readouterr().err
+
+
+OTHERS = """
+import sys
+from insync_cli.families import family_of
+from insync_cli.registry import design_named
+family_of(design_named(sys.argv[1]))
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"kraft_protocol", "controller_protocol"}))
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("design", "imported"), [("kip-966", []), ("kraft", ["kraft_protocol"])], ids=["partition", "quorum"]
+)
+def test_no_family_is_imported_that_comes_after_that_of_the_design(design: str, imported: list[str]) -> None:
+    """Else every check of a partition would begin with the models of the quorum and of controllers."""
+    command = [sys.executable, "-c", OTHERS, design]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(imported)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert version() == importlib.metadata.version("insync")
