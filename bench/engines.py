@@ -1,9 +1,10 @@
 """The engines side by side, and TLC on our own export where TLA2TOOLS_JAR names its jar.
 
-    python bench/engines.py [--workers 1,2,4,8,16] [engines] [shared] [compressed] [walks] [reduced] [larger] [proof]
+    python bench/engines.py [--workers 1,2,4,8,16] [PART]...
 
 All parts, or those named, are measured and go to docs/measurements/engines.md, each between its markers, and `engines`
-as a picture beside it. Without --workers, numbers of workers are doubled up to that of the processors.
+as a picture beside it. `--help` lists them. Without --workers, numbers of workers are doubled up to that of the
+processors.
 Each measurement is a process of its own: its processor time and its peak memory are what the system says of it
 at its end.
 """
@@ -60,6 +61,8 @@ LARGEST = "kip-966 --isr-changes 4 --epochs 2"
 STATE_BYTES = 14
 """What memory may hold of each state where they are to be compressed."""
 SMALL = "kip-966 --replicas 2 --isr-changes 3"
+EVERYDAY = (SMALL, "kip-966 --replicas 2")
+"""What somebody asks in passing."""
 TINY = "kip-966 --replicas 2 --epochs 0 --crashes 0"
 """What a process holds that explores next to nothing."""
 ENOUGH = 1_000_000
@@ -183,20 +186,23 @@ def tlc(model: str, jar: str, folder: Path) -> Row:
     return Row(model, f"TLC, 2 workers{ended_early}", distinct, distinct, distinct / rate, result)
 
 
-def to_verdict(folder: Path, cache: Path) -> list[str]:
-    """From the prompt to the verdict on a model with some 10,000 states."""
-    cold = list[ProcessEnd]()
-    for run in range(RUNS):
-        cold.append(check(SMALL, "", folder, folder / f"cold-{run}")[0])
-    check(SMALL, "", folder, cache)
-    warm = [check(SMALL, "", folder, cache)[0] for _ in range(RUNS)]
-    states = check(SMALL, "", folder, cache)[1]["distinct"]
-    lines = [f"`insync check {SMALL}` ({states:,} states), {RUNS} runs each, in seconds:", ""]
-    lines += ["| machine code | best | median | processor time, best |", "|---|---|---|---|"]
-    for name, runs in (("cold cache", cold), ("warm", warm)):
-        walls = [r.wall for r in runs]
-        lines.append(f"| {name} | {min(walls):.2f} | {median(walls):.2f} | {min(r.cpu for r in runs):.2f} |")
-    return lines
+def everyday(folder: Path, cache: Path, _: Sequence[int]) -> list[str]:
+    """From the prompt to what is printed: the verdicts on small models, and the help."""
+    head = ["`insync`", "states", "machine code", "best", "median", "processor time, best"]
+    lines = [f"{RUNS} runs each, in seconds:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model in EVERYDAY:
+        cold = [check(model, "", folder, folder / f"cold-{run}")[0] for run in range(RUNS)]
+        states = check(model, "", folder, cache)[1]["distinct"]
+        warm = [check(model, "", folder, cache)[0] for _ in range(RUNS)]
+        lines += [prompt_line(f"check {model}", f"{states:,}", "cold cache", cold)]
+        lines += [prompt_line(f"check {model}", f"{states:,}", "warm", warm)]
+    return [*lines, prompt_line("--help", "-", "-", [process([INSYNC, "--help"], folder) for _ in range(RUNS)])]
+
+
+def prompt_line(command: str, states: str, machine_code: str, runs: Sequence[ProcessEnd]) -> str:
+    walls = [r.wall for r in runs]
+    times = [f"{seconds:.2f}" for seconds in (min(walls), median(walls), min(r.cpu for r in runs))]
+    return f"| {' | '.join([f'`{command}`', states, machine_code, *times])} |"
 
 
 def natives(workers: Sequence[int]) -> dict[str, str]:
@@ -431,7 +437,7 @@ def engines(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
     rows.append(oracle.line(None))
     bars.append((oracle.model, oracle.engine, oracle.rate))
     print(plot(bars, PLOT))
-    return [table(rows), "", *to_verdict(folder, cache), "", *more]
+    return [table(rows), "", *more]
 
 
 def table(rows: Sequence[str]) -> str:
@@ -475,6 +481,7 @@ def numbers(words: str) -> list[int]:
 
 PARTS = {
     "engines": engines,
+    "everyday": everyday,
     "shared": shared,
     "compressed": compressed,
     "walks": walks,
