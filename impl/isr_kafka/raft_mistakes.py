@@ -17,6 +17,7 @@ THREE_VOTERS: Final[Mapping[str, int]] = {"voters": 3, "epochs": 2, "log": 2, "w
 """By walks: with two voters a follower hears of nobody but its leader, and no two logs part."""
 CHANGE: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 2}
 SNAPSHOT: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 3, "snapshots": 1}
+RESTART: Final[Mapping[str, int]] = {"voters": 2, "epochs": 1, "log": 1, "writes": 0, "restarts": 1}
 JOINER: Final[Mapping[str, int]] = {"voters": 3, "epochs": 1, "log": 2, "joiners": 1}
 """By walks."""
 TRUNCATION: Final[Mapping[str, int]] = {"voters": 3, "epochs": 2, "log": 3}
@@ -123,5 +124,20 @@ MISTAKES: Final = (
         SNAPSHOT,
     ),
 )
+VOTE_NOT_SAVED: Final = _mistake(
+    "vote-not-saved",
+    "FileQuorumStateStore.writeElectionState",
+    "nothing",
+    "a voter does not write for whom it voted, nor its epoch, and has forgotten both when it starts again",
+    RESTART,
+)
+LOG_NOT_TRUNCATED: Final = _mistake(
+    "log-not-truncated",
+    "internals.KafkaRaftLog.truncateTo",
+    "nothing",
+    "the files of a follower keep records that its leader does not have",
+    THREE_VOTERS,
+)
+"""As the one before, in a class that only the adapter on files has."""
 BY_WALKS: Final = (THREE_VOTERS, JOINER, TRUNCATION)
 """Bounds along which not every edge is driven."""

@@ -1,9 +1,10 @@
 """Kafka's classes as a system under test: the command that speaks the protocol of docs/conform.md.
 
 The Java is `apache_kafka/` beside this package. A part of Kafka has a folder of sources that is written for the newest
-release: `src/main` for the replication of a partition, `src/raft` for the quorum, and that with `src/controllers` for
-the controllers on it. `src/main-4.1` has those of its files that are otherwise for 4.1 and all before it
-(`isr_kafka.compile`). `src/conform` is the protocol, which all have.
+release: `src/main` for the replication of a partition, `src/raft` for the quorum, that with `src/raft-on-files`
+for the same on Kafka's own files, and that with `src/controllers` for the controllers on it. `src/main-4.1` has those
+of its files that are otherwise for 4.1 and all before it (`isr_kafka.compile`). `src/conform` is the protocol, which
+all have.
 """
 
 from __future__ import annotations
@@ -96,6 +97,19 @@ QUORUM: Final = Part(
     page="docs/kraft-classes.md",
     earlier=(EarlierDesign("3.9", "kraft-3.9", "it has no pre-votes"),),
 )
+QUORUM_ON_FILES: Final = Part(
+    "kafka-raft-files",
+    ("raft", "raft-on-files"),
+    "insync.raft.MainOnFiles",
+    "kraft",
+    _releases_from("4.3.0"),
+    known_raft_differences.explain_in,
+    page="docs/kraft-classes.md",
+    unlike=(
+        ("dynamic", "dynamic", "its adapter has no voters with directory ids on files"),
+        ("snapshots", "snapshots", "its adapter takes no snapshots on files"),
+    ),
+)
 CONTROLLERS: Final = Part(
     "kafka-controllers",
     ("raft", "controllers"),
@@ -105,7 +119,7 @@ CONTROLLERS: Final = Part(
     page="docs/kraft-classes.md",
     unlike=(("dynamic", "dynamic", "its adapter has no voters with directory ids"),),
 )
-PARTS: Final = {part.word: part for part in (PARTITION, QUORUM, CONTROLLERS)}
+PARTS: Final = {part.word: part for part in (PARTITION, QUORUM, QUORUM_ON_FILES, CONTROLLERS)}
 """The parts of Kafka by the word that names them on the command line."""
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from isr_kafka import Unavailable
-from isr_kafka.system import CONTROLLERS, DRIVEN_RELEASES, QUORUM, Kafka
+from isr_kafka.system import CONTROLLERS, DRIVEN_RELEASES, QUORUM, QUORUM_ON_FILES, Kafka
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,12 @@ def each(request: pytest.FixtureRequest) -> Kafka:
 def newest_raft() -> Kafka:
     """The quorum of the newest release, fetched and built."""
     return driven(Kafka(part=QUORUM))
+
+
+@pytest.fixture(scope="session")
+def newest_raft_on_files() -> Kafka:
+    """The same on Kafka's own files."""
+    return driven(Kafka(part=QUORUM_ON_FILES))
 
 
 @pytest.fixture(scope="session", params=QUORUM.releases)

@@ -12,12 +12,21 @@ from insync_cli.exits import Exit
 from insync_cli.main import main
 from insync_cli.registry import design_named
 from isr_conform.conformance import conform
-from isr_conform.conformance_result import ConformanceResult, Limits, nothing_known
+from isr_conform.conformance_result import ConformanceResult, Limits, Schedule, nothing_known
 from isr_conform.control import agrees_there
 from isr_conform.sut_client import ProcessClient
 from isr_kafka.mistakes import Mistake, plant
-from isr_kafka.raft_mistakes import BY_WALKS, MISTAKES, THREE_VOTERS, TWO, TWO_EPOCHS
-from isr_kafka.system import QUORUM, Kafka
+from isr_kafka.raft_mistakes import (
+    BY_WALKS,
+    LOG_NOT_TRUNCATED,
+    MISTAKES,
+    RESTART,
+    THREE_VOTERS,
+    TWO,
+    TWO_EPOCHS,
+    VOTE_NOT_SAVED,
+)
+from isr_kafka.system import QUORUM, QUORUM_ON_FILES, Kafka
 from isr_lang import Instance
 
 pytestmark = [pytest.mark.kafka]
@@ -79,6 +88,49 @@ def test_each_mistake_in_kafkas_raft_is_found_where_kafka_agrees(
 
 
 @pytest.mark.slow
+def test_every_edge_with_a_restart_on_files(newest_raft_on_files: Kafka) -> None:
+    """Of a restart the adapter in memory has only what we wrote; here Kafka reads what Kafka wrote."""
+    done = driven(newest_raft_on_files, RESTART)
+    agrees(done)
+    assert done.name == f"KafkaRaftClient of Apache Kafka {newest_raft_on_files.release}, on files"
+
+
+@pytest.mark.slow
+def test_a_vote_that_is_not_saved_is_found_where_kafka_agrees(newest_raft_on_files: Kafka, tmp_path: Path) -> None:
+    is_found(VOTE_NOT_SAVED, newest_raft_on_files, tmp_path, None)
+
+
+@pytest.mark.slow
+def test_files_that_are_not_truncated_are_found_where_kafka_agrees(newest_raft_on_files: Kafka, tmp_path: Path) -> None:
+    """Who led in epoch 1 follows the leader of epoch 2, which has not its record."""
+    steps = [
+        ("voter_stands", 1, None),
+        ("voter_answers_pre_vote", 2, 1),
+        ("prospective_counts", 1, 2),
+        ("voter_answers_vote", 2, 1),
+        ("candidate_counts", 1, 2),
+        ("voter_stands", 2, None),
+        ("voter_answers_pre_vote", 3, 2),
+        ("prospective_counts", 2, 3),
+        ("voter_answers_vote", 3, 2),
+        ("candidate_counts", 2, 3),
+        ("voter_answers_begin", 1, 2),
+        ("leader_answers_fetch", 2, 1),
+        ("follower_takes_fetch", 1, 2),
+    ]
+    given = tuple((action, {"r": r - 1} | ({} if q is None else {"q": q - 1})) for action, r, q in steps)
+    limits = Limits(schedule=Schedule(initial={}, steps=given))
+    instance = Instance(design_named("kraft"), dict(THREE_VOTERS))
+    control = conform(instance, newest_raft_on_files.command(), limits, patience=300.0)
+    agrees_with_all = control.conforms and control.steps == len(steps) and not control.skipped_steps
+    assert agrees_with_all, control
+    wrong = newest_raft_on_files.command(before=[plant(newest_raft_on_files, LOG_NOT_TRUNCATED, tmp_path)])
+    (difference,) = conform(instance, wrong, limits, patience=300.0).differences
+    assert difference.action == "follower_takes_fetch"
+    assert difference.places[0][0] == "log[v1]"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [{}, {"restarts": 1}, {"lost_disks": 1}], ids=["none", "restart", "lost disk"])
 def test_every_edge_of_two_epochs(faults: Mapping[str, int], newest_raft: Kafka) -> None:
     agrees(driven(newest_raft, {**TWO_EPOCHS, **faults}))
@@ -104,6 +156,19 @@ def test_the_quorum_is_driven_in_every_pinned_release() -> None:
     assert QUORUM.releases[0] == "4.4.0"
     assert QUORUM.releases[-1] == "3.9.1"
     assert len(QUORUM.releases) == 13
+
+
+@pytest.mark.parametrize(("design", "more"), [("kraft-853", []), ("kraft", ["--snapshots", "1"])])
+def test_no_voters_in_the_log_and_no_snapshots_on_files(
+    design: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """These would be driven on a disk in memory, as if they were on files."""
+    assert main(["conform", design, "--sut", "kafka-raft-files", *more]) == Exit.USAGE
+    assert "on files" in capsys.readouterr().err
+
+
+def test_on_files_the_releases_that_have_kafkas_log_in_java_are_driven() -> None:
+    assert QUORUM_ON_FILES.releases == ("4.4.0", "4.3.1", "4.3.0")
 
 
 @pytest.mark.slow

@@ -53,7 +53,8 @@ class Options:
     world: options.TodaysWorld = group(options.TodaysWorld)
     sut: str = required_option(
         "COMMAND",
-        "starts the system under test, which speaks JSON lines; or kafka, kafka=4.4.0, kafka-raft, kafka-controllers",
+        "starts the system under test, which speaks JSON lines; or kafka, kafka=4.4.0, kafka-raft, kafka-raft-files, "
+        "kafka-controllers",
         str,
     )
     kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)

@@ -44,6 +44,7 @@ public final class Copier {
     "org.apache.logging.",
     "com.fasterxml.",
     "insync.raft.ClientMetrics",
+    "insync.raft.Folder",
     "org.apache.kafka.common.metrics.",
     "org.apache.kafka.common.config.",
     "org.apache.kafka.common.message.",

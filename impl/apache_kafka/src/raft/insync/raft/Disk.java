@@ -6,10 +6,11 @@ import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.raft.ElectionState;
+import org.apache.kafka.raft.QuorumStateStore;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 
 /** What outlives a voter's process: its log with its snapshots, and the quorum-state file. */
-public final class Disk {
+public class Disk {
   /** What the first half of the directory id of a first disk is. Kafka reserves the least ones. */
   private static final long FIRST = 7;
 
@@ -45,6 +46,19 @@ public final class Disk {
   /** The next disk of a voter that has lost this one, empty. */
   public Disk next() {
     return new Disk(number + 1, batchesPerRead);
+  }
+
+  /** From now on other worlds have this disk, too, until one of them writes. */
+  void share() {}
+
+  /** The log that a process opens on it. */
+  public org.apache.kafka.raft.RaftLog log() {
+    return new HeapLog(this);
+  }
+
+  /** The quorum-state file that a process opens on it. */
+  public QuorumStateStore store() {
+    return new QuorumFile(this);
   }
 
   /**

@@ -11,7 +11,7 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 import org.apache.kafka.raft.HeldClient;
 
 /** KafkaRaftClients behind the protocol of docs/conform.md. */
-public final class Main implements SystemUnderTest<World> {
+public class Main implements SystemUnderTest<World> {
   private final Steps steps = new Steps();
   private JsonNode constants;
 
@@ -36,7 +36,12 @@ public final class Main implements SystemUnderTest<World> {
 
   @Override
   public World reset(JsonNode state) {
-    return new World(bound("voters"), constants.get("dynamic").asBoolean());
+    return new World(bound("voters"), constants.get("dynamic").asBoolean(), this::firstDisk);
+  }
+
+  /** The disk of a voter before anything has happened. */
+  Disk firstDisk(int voter) {
+    return new Disk(0, 1);
   }
 
   @Override

@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.function.IntFunction;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.raft.HeldClient;
 import org.apache.kafka.raft.HeldRequest;
@@ -29,6 +30,7 @@ final class World {
     private Copier.Mould<Voter> mould;
 
     private Place(Voter voter) {
+      voter.disk.share();
       this.voter = voter;
       row = Snapshot.row(voter);
     }
@@ -61,6 +63,7 @@ final class World {
   /** Whether the log has the voters, or the configuration of each process. */
   private final boolean dynamic;
 
+  private final IntFunction<Disk> firstDisks;
   private final Place[] places;
 
   /** By who asked, and whom. */
@@ -70,8 +73,9 @@ final class World {
   private final Map<Integer, Voter> drafts = new HashMap<>();
 
   /** Voters 1 to {@code voters} with empty disks; {@code dynamic}: they are in the log. */
-  World(int voters, boolean dynamic) {
+  World(int voters, boolean dynamic, IntFunction<Disk> firstDisks) {
     this.dynamic = dynamic;
+    this.firstDisks = firstDisks;
     places = new Place[voters + 1];
     answers = new Answer[voters + 1][voters + 1];
     format();
@@ -80,6 +84,7 @@ final class World {
 
   private World(World of) {
     dynamic = of.dynamic;
+    firstDisks = of.firstDisks;
     joiners.addAll(of.joiners);
     committedVoters = of.committedVoters;
     snapshotEnds.putAll(of.snapshotEnds);
@@ -145,7 +150,7 @@ final class World {
   /** Each node has a first disk, and all but those that join later know who the voters are. */
   private void format() {
     for (int v = 1; v <= voters(); v++) {
-      Disk disk = new Disk(0, 1);
+      Disk disk = firstDisks.apply(v);
       if (dynamic && !joiners.contains(v)) {
         Map<Integer, Uuid> first = new HashMap<>();
         for (int q = 1; q <= voters(); q++) {

@@ -2,8 +2,6 @@ package org.apache.kafka.raft;
 
 import insync.raft.ClientMetrics;
 import insync.raft.Disk;
-import insync.raft.HeapLog;
-import insync.raft.QuorumFile;
 import insync.raft.StillTime;
 import java.net.InetSocketAddress;
 import java.util.Collection;
@@ -39,7 +37,7 @@ final class ThisRelease {
         serde,
         channel,
         queue,
-        new HeapLog(disk),
+        disk.log(),
         parts.memory(),
         parts.time(),
         parts.expiration(),
@@ -60,7 +58,7 @@ final class ThisRelease {
       Map<Integer, InetSocketAddress> voters,
       Disk disk,
       ClientMetrics metrics) {
-    client.initialize(voters, new QuorumFile(disk), metrics.registry(), ignored -> {});
+    client.initialize(voters, disk.store(), metrics.registry(), ignored -> {});
   }
 
   /** A request arrives; the answer comes when it comes. */
