@@ -79,7 +79,8 @@ class VoterServer:
 
     def log(self, line: str) -> None:
         """A line for people, on stderr."""
-        print(f"{time.strftime('%H:%M:%S')} voter {self.quorum.me}: {line}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # nobody reads any more
+            print(f"{time.strftime('%H:%M:%S')} voter {self.quorum.me}: {line}", file=sys.stderr, flush=True)
 
     # Life
 

@@ -5,9 +5,11 @@ Without these a voter could run in simulated time alone, or keep in its process'
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -118,6 +120,35 @@ def test_a_leader_that_is_stopped_in_order_is_followed_by_another(quorum: Static
     assert quorum.stop(first.leader, signal.SIGTERM) == 0
     second = quorum.awaits_status(lambda status: status.epoch > first.epoch)
     assert second.leader != first.leader
+
+
+STARTS_THREE = """
+import pathlib, sys, time
+from tests.support.quorums import StaticQuorum
+quorum = StaticQuorum.of(pathlib.Path(sys.argv[1]), [1, 2, 3])
+quorum.start_all()
+print(*(started.process.pid for started in quorum.running.values()), flush=True)
+time.sleep(60)
+"""
+
+
+def test_voters_end_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
+    """What they say then nobody reads any more, and that must not keep them."""
+    command = [sys.executable, "-c", STARTS_THREE, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    starter = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert starter.stdout is not None
+    voters = [int(number) for number in starter.stdout.readline().split()]
+    assert len(voters) == 3
+    starter.kill()
+    starter.wait(30)
+    starter.stdout.close()
+    end = time.monotonic() + 30
+    while any(
+        Path(f"/proc/{n}").exists() and "Z" not in Path(f"/proc/{n}/stat").read_text().split()[2] for n in voters
+    ):
+        assert time.monotonic() < end, "they run on, left alone"
+        time.sleep(0.05)
 
 
 def refusal(quorum: StaticQuorum, *arguments: str) -> str:
