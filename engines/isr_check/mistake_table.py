@@ -1,8 +1,8 @@
 """Known mistakes of a family: designs that break a promise within some bounds, and which of them other bounds notice.
 
-A question notices a mistake where its bounds are no smaller, for then they have the same behaviour. A mistake that
-needs a fault, or another setting, says nothing where that is not asked for. A promise of which no mistake is noticed,
-though some are known, says too little, whatever it takes to notice one.
+A question notices a mistake where its bounds are no smaller, for then they have the same behaviour. Elsewhere nobody
+knows that it does. A mistake that needs a fault, or another setting, says nothing where that is not asked for. A
+promise of which no mistake is noticed, though some are known, says too little, whatever it takes to notice one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Mistake:
 
     The design named as `control` has the same bounds, but for `control_bounds`, and keeps the promise for as many
     steps. Of a promise of what comes to pass they are the steps to the loop and around it. `is_shortest`: no fewer
-    steps break it.
+    steps break it. `least`: the least bounds that are enough, each by itself, where those are others.
     """
 
     design: str
@@ -34,6 +34,11 @@ class Mistake:
     control: str
     control_bounds: Mapping[str, Value] = attrs.field(factory=dict[str, Value])
     is_shortest: bool = True
+    least: tuple[Mapping[str, Value], ...] = ()
+
+    def least_bounds(self) -> tuple[Mapping[str, Value], ...]:
+        """The least bounds that are enough, each by itself."""
+        return self.least or (self.bounds,)
 
 
 def is_setting(value: Value) -> bool:
@@ -59,25 +64,27 @@ class MistakeTable:
 
     def says_something(self, mistake: Mistake, constants: Mapping[str, Value]) -> bool:
         """Whether the faults and settings that the mistake needs are asked for."""
-        return all(
-            name in constants and (not is_setting(value) or constants[name] == value)
-            for name, value in mistake.bounds.items()
-        ) and all(
-            _size(mistake.bounds, name) <= max(most, _size(constants, name))
-            for name, most in {**dict.fromkeys(self.faults, 0), **self.most_unasked}.items()
+        faults = {**dict.fromkeys(self.faults, 0), **self.most_unasked}
+        return any(
+            all(n in constants and (not is_setting(v) or constants[n] == v) for n, v in bounds.items())
+            and all(_size(bounds, n) <= max(most, _size(constants, n)) for n, most in faults.items())
+            for bounds in mistake.least_bounds()
         )
 
     def is_usual(self, mistake: Mistake) -> bool:
         """Whether usual bounds are enough for it."""
-        return all(_size(mistake.bounds, name) <= most for name, most in self.usual.items())
+        return any(
+            all(_size(bounds, name) <= most for name, most in self.usual.items()) for bounds in mistake.least_bounds()
+        )
 
     def is_noticed(self, mistake: Mistake, constants: Mapping[str, Value]) -> bool:
-        """Whether these constants have the behaviour in which it breaks the promise."""
-        return all(
-            constants[name] == value
-            if is_setting(value) or name in self.exact
-            else _size(mistake.bounds, name) <= _size(constants, name)
-            for name, value in mistake.bounds.items()
+        """Whether these constants are known to have a behaviour in which it breaks the promise."""
+        return any(
+            all(
+                constants.get(n) == v if is_setting(v) or n in self.exact else _size(bounds, n) <= _size(constants, n)
+                for n, v in bounds.items()
+            )
+            for bounds in mistake.least_bounds()
         )
 
     def notice(self, constants: Mapping[str, Value], promises: Collection[str], *, is_own: bool = False) -> Notice:
@@ -109,11 +116,12 @@ class MistakeTable:
 
         Where some need other exact bounds than others, all that need the least of these.
         """
+        needed = [m.least_bounds()[0] for m in mistakes]
         for name in self.exact:
-            least = min((_size(m.bounds, name) for m in mistakes if name in m.bounds), default=0)
-            mistakes = [m for m in mistakes if _size(m.bounds, name) in (0, least)]
-        names = dict.fromkeys(n for m in mistakes for n, value in m.bounds.items() if not is_setting(value))
-        most = {name: max(_size(m.bounds, name) for m in mistakes) for name in names}
+            least = min((_size(b, name) for b in needed if name in b), default=0)
+            needed = [b for b in needed if _size(b, name) in (0, least)]
+        names = dict.fromkeys(n for b in needed for n, value in b.items() if not is_setting(value))
+        most = {name: max(_size(b, name) for b in needed) for name in names}
         bounds = {n: v if n in self.exact else max(v, _size(constants, n)) for n, v in most.items()}
         return {n: value for n, value in bounds.items() if value != constants[n]}
 

@@ -101,14 +101,15 @@ def notice_sentence(line: NoticeLine, design: str = "") -> str:
     whole = "the whole " if line["base"] == design else ""
     where = [f"in {whole}{line['base']}"] if line["base"] else []
     where += [f"at {options_of(line['settings'])}"] if line["settings"] else []
-    who = f"{' '.join(where)}, where mistakes were tried, these bounds would notice" if where else "these bounds notice"
+    tried = f"{' '.join(where)}, where mistakes were tried, " if where else ""
+    enough = options_of(line["enough"])
     if not line["unnoticed"] and not line["beyond"]:
-        text = f"{who} all {total} known mistakes"
+        text = f"{tried}these bounds {'would ' if where else ''}notice all {total} known mistakes"
     elif hits == total:
-        enough = options_of(line["enough"])
-        text = f"{who} {hits} of {total} known mistakes, not each by every promise that can; {enough} would"
+        known = f"{tried}these bounds are known to notice {hits} of {total} mistakes"
+        text = f"{known}, not each by every promise that can; {enough} would"
     else:
-        text = f"{who} {hits} of {total} known mistakes; {options_of(line['enough'])} would notice all"
+        text = f"{tried}these bounds are known to notice {hits} of {total} mistakes; {enough} would notice all"
     return "; ".join(filter(None, (text, no_mistake)))
 
 

@@ -23,6 +23,7 @@ Bounds = Mapping[str, Value]
 
 TERM: Bounds = {"voters": 3, "metadata_log": 3, "isr_changes": 1}
 """A change of the metadata, and a second controller that is elected."""
+SHORT_TERM: Bounds = {**TERM, "metadata_log": 2}
 CRASH: Bounds = {**TERM, "crashes": 1}
 SESSION: Bounds = {"voters": 2, "sessions_lost": 1, "metadata_log": 4, "isr_changes": 2}
 """A living broker is fenced, and two controllers."""
@@ -32,15 +33,25 @@ RETURN: Bounds = {"voters": 3, "crashes": 1, "metadata_log": 6, "isr_changes": 2
 """A broker crashes, and is in sync again."""
 ALONE: Bounds = {"voters": 3, "terms": 2, "metadata_log": 2}
 """Two elections, from an empty log."""
+TWICE: Bounds = {**ALONE, "metadata_log": 1}
+ONCE: Bounds = {**TWICE, "terms": 1}
+"""One election, and as much is enough for whoever votes again."""
 BEHIND = "kraft-controllers-elect-behind"
 QUORUM = "kraft-controllers"
 
 OF_PARTITION = (
-    Mistake(BEHIND, "leaders-have-committed", 4, TERM, QUORUM),
-    Mistake(BEHIND, "leader-knows-what-is-committed", 7, TERM, QUORUM),
+    Mistake(BEHIND, "leaders-have-committed", 4, TERM, QUORUM, least=(SHORT_TERM,)),
+    Mistake(BEHIND, "leader-knows-what-is-committed", 7, TERM, QUORUM, least=(SHORT_TERM,)),
     Mistake(BEHIND, "quorum-only-grows", 10, TERM, QUORUM),
     Mistake(BEHIND, "acked-survives", 14, TERM, QUORUM),
-    Mistake("kraft-controllers-vote-again", "one-leader-a-term", 2, TERM, QUORUM),
+    Mistake(
+        "kraft-controllers-vote-again",
+        "one-leader-a-term",
+        2,
+        TERM,
+        QUORUM,
+        least=({"voters": 3, "metadata_log": 1},),
+    ),
     *(
         Mistake("kraft-controllers-ask-back", promise, steps, RETURN, QUORUM)
         for promise, steps in (
@@ -59,26 +70,40 @@ OF_PARTITION = (
         {"dynamic": True},
     ),
     Mistake("kafka-14154", "no-leader-is-stuck", 10, TERM, QUORUM),
-    Mistake("kafka-18138", "stopped-brokers-have-sessions", 5, CRASH, "kraft-sessions"),
+    Mistake(
+        "kafka-18138",
+        "stopped-brokers-have-sessions",
+        5,
+        CRASH,
+        "kraft-sessions",
+        least=({"voters": 3, "metadata_log": 2, "crashes": 1},),
+    ),
     Mistake("kafka-19130", "fenced-brokers-may-register", 6, CRASH, "kraft-sessions"),
     Mistake("kafka-13959", "living-brokers-are-unfenced", 6, SESSION, "kraft-busy-log"),
 )
 OF_QUORUM = (
     *(
-        Mistake(f"abstract-quorum-{name}", promise, steps, ALONE, "abstract-quorum")
-        for name, promise, steps in (
-            ("elects-behind", "leaders-have-committed", 5),
-            ("elects-behind", "leader-knows-what-is-committed", 8),
-            ("elects-behind", "quorum-only-grows", 9),
-            ("votes-again", "one-leader-a-term", 2),
-            ("votes-again", "one-vote-a-term", 2),
-            ("votes-again", "quorum-logs-match", 7),
+        Mistake(f"abstract-quorum-{name}", promise, steps, ALONE, "abstract-quorum", least=least)
+        for name, promise, steps, least in (
+            ("elects-behind", "leaders-have-committed", 5, (TWICE,)),
+            ("elects-behind", "leader-knows-what-is-committed", 8, (TWICE,)),
+            ("elects-behind", "quorum-only-grows", 9, (ALONE,)),
+            ("votes-again", "one-leader-a-term", 2, (ONCE,)),
+            ("votes-again", "one-vote-a-term", 2, ({**ONCE, "voters": 2}, ONCE)),
+            ("votes-again", "quorum-logs-match", 7, (ALONE,)),
         )
     ),
-    Mistake("kafka-13104", "leaders-have-not-given-up", 5, TERMS, "kraft-renouncing"),
-    Mistake("kafka-15345", "decisions-follow-a-commit", 3, TERMS, "kraft-activation"),
+    Mistake("kafka-13104", "leaders-have-not-given-up", 5, TERMS, "kraft-renouncing", least=(ONCE,)),
+    Mistake(
+        "kafka-15345",
+        "decisions-follow-a-commit",
+        3,
+        TERMS,
+        "kraft-activation",
+        least=({**ONCE, "metadata_log": 2},),
+    ),
     Mistake("kafka-20839", "metadata-begin-with-the-bootstrap", 13, TERMS, "kraft-activation"),
-    Mistake("kafka-17608", "deposed-find-a-snapshot", 8, TERMS, "kraft-activation"),
+    Mistake("kafka-17608", "deposed-find-a-snapshot", 8, TERMS, "kraft-activation", least=(ALONE,)),
 )
 MISTAKES = (*OF_PARTITION, *OF_QUORUM)
 """One table for verdicts, tests and docs/kraft.md: those with a partition, and those of the quorum alone."""

@@ -18,7 +18,7 @@ from controller_protocol.controllers import CONTROLLERS
 from controller_protocol.decisions import DECISIONS, decision_of_quorum
 from controller_protocol.designs.activation import ACTIVATION
 from controller_protocol.designs.dropped_rules import any_log_covers, votes_again
-from controller_protocol.notice import MISTAKES, notice, table_for
+from controller_protocol.notice import ALONE, MISTAKES, notice, table_for
 from controller_protocol.promises import PROMISES
 from controller_protocol.room import FAULTS, milestones_of
 from isr_check import native
@@ -106,6 +106,29 @@ def test_the_control_keeps_the_promise_for_as_many_steps(mistake: Mistake) -> No
     control = explored(DESIGNS[mistake.control], bounds, (mistake.promise,), mistake.steps)
     assert control.finding(mistake.promise).verdict is not Verdict.VIOLATED
     assert control.complete or control.depth >= mistake.steps
+
+
+SHORTER = [m for m in MISTAKES if m.least or m.bounds == ALONE]
+SMALLEST: Bounds = {"terms": 1, "metadata_log": 1, "isr_changes": 0}
+
+
+def within(m: Mistake, bounds: Bounds) -> Exploration:
+    """The mistake within these bounds, and the least of what they do not name."""
+    least = {n: v for n, v in SMALLEST.items() if n in {c.name for c in DESIGNS[m.design].constants()}}
+    return explored(DESIGNS[m.design], {**bounds_of(m), **least, **bounds}, (m.promise,))
+
+
+@pytest.mark.parametrize("mistake", SHORTER, ids=lambda m: f"{m.design} {m.promise}")
+def test_a_mistake_breaks_its_promise_within_its_least_bounds_and_not_below(mistake: Mistake) -> None:
+    for bounds in mistake.least_bounds():
+        assert within(mistake, bounds).finding(mistake.promise).verdict is Verdict.VIOLATED
+        for name in sorted(bounds.keys() & SMALLEST.keys()):
+            size = bounds[name]
+            assert isinstance(size, int)
+            if size > 1:
+                smaller = within(mistake, {**bounds, name: size - 1})
+                assert smaller.complete
+                assert smaller.finding(mistake.promise).verdict is not Verdict.VIOLATED
 
 
 @pytest.mark.slow
@@ -207,7 +230,8 @@ OWN: Bounds = dict(KRAFT_CONTROLLERS.defaults)
     ("bounds", "promise", "small"),
     [
         (SMALL, "leaders-have-committed", False),
-        ({**SMALL, "metadata_log": 2}, "leaders-have-committed", True),
+        ({**SMALL, "metadata_log": 2}, "leaders-have-committed", False),
+        ({**SMALL, "metadata_log": 1}, "leaders-have-committed", True),
         (SMALL, "no-divergence", True),
         ({**SMALL, "metadata_log": 2}, "acked-survives", True),
         (OWN, "no-divergence", False),

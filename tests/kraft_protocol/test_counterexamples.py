@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import attrs
 import pytest
@@ -18,6 +19,7 @@ from isr_check.engine import Exploration, Limits, Progress, Verdict
 from isr_check.mistake_table import Mistake
 from isr_check.reference import Evaluator
 from isr_lang import Design, Instance, Value
+from isr_trace.itf import read_itf
 from isr_trace.replay import Move, Replay, goal
 from kraft_protocol.by_name import DESIGNS
 from kraft_protocol.notice import ELECTS, MISTAKES, TABLE
@@ -243,6 +245,109 @@ def test_a_lost_disk_loses_what_was_committed(promise: str, steps: Steps) -> Non
     assert breaks_promise(DESIGNS["kafka-14077"], promise, steps, LOSS) is True
 
 
+# Within the least bounds
+
+SMALLEST: Bounds = {"epochs": 1, "log": 1, "writes": 0}
+CASES_FOLDER = Path(__file__).parents[2] / "counterexamples" / "quorum_cases"
+ANY_FETCH: Steps = (
+    ("voter_stands", 0),
+    *election(0, 1),
+    ("voter_stands", 1),
+    *election(1, 2),
+    ("leader_appends", 1),
+    ("voter_answers_begin", 0, 1),
+    *next_fetch(1, 0),
+)
+"""A leader has one record that nobody else has, and fetches behind it from the next one, which has two of its own."""
+
+
+VOTE_LOST: Steps = (
+    ("voter_stands", 0),
+    ("voter_stands", 2),
+    ("voter_answers_pre_vote", 1, 0),
+    ("prospective_counts", 0, 1),
+    ("voter_answers_pre_vote", 1, 2),
+    ("prospective_counts", 2, 1),
+    ("voter_answers_vote", 1, 0),
+    ("candidate_counts", 0, 1),
+    ("voter_crashes", 1),
+    ("voter_starts", 1),
+    ("voter_answers_vote", 1, 2),
+    ("candidate_counts", 2, 1),
+)
+"""A voter votes, starts again without that, and votes for another."""
+
+
+def steps_of(folder: str) -> Steps:
+    """The stored trace of a case, as steps."""
+    trace = read_itf(CASES_FOLDER / folder / "trace.itf.json")
+    return tuple((s.action, *cast("tuple[int, ...]", tuple(s.parameters.values()))) for s in trace.steps)
+
+
+WALKED: Mapping[str, Steps | str] = {
+    **{b.design: b.steps for b in BEHAVIOURS},
+    "kraft-any-fetch": ANY_FETCH,
+    "kraft-vote-not-flushed": VOTE_LOST,
+    "kraft-end-clears-fetch": "resigned-leader-20895",
+    "kafka-14077": "emptied-disk-14077",
+    "kafka-16530": "uncounted-leader-16530",
+    "kafka-16531": "unheard-leader-16531",
+    "kafka-17426": "zero-directory-17426",
+    "kafka-19850": "removed-voter-joins-19850",
+    "kafka-20895": "resigned-leader-20895",
+}
+"""A behaviour of each, or the case that has it."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "mistake", [pytest.param(m, id=f"{m.design} {m.promise}") for m in MISTAKES if m.design in WALKED]
+)
+def test_a_behaviour_breaks_the_promise_within_the_least_bounds(mistake: Mistake) -> None:
+    walked = WALKED[mistake.design]
+    steps = steps_of(walked) if isinstance(walked, str) else walked
+    bounds = {**SMALLEST, **dict.fromkeys(TABLE.faults, 0), **mistake.least_bounds()[0]}
+    assert breaks_promise(DESIGNS[mistake.design], mistake.promise, steps, bounds) is True
+
+
+TWO_VOTERS = [m for m in MISTAKES if m.least and m.design in ("kraft-votes-again", "kafka-10527", "kafka-10533")]
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("mistake", TWO_VOTERS, ids=lambda m: m.design)
+def test_two_voters_break_the_promise_within_the_least_bounds_and_not_below(mistake: Mistake) -> None:
+    for bounds in mistake.least_bounds():
+        whole = {**SMALLEST, **dict.fromkeys(TABLE.faults, 0), **bounds}
+        if whole["voters"] != 2:
+            continue
+        design = DESIGNS[mistake.design]
+        assert explored_to(design, mistake.promise, whole, 30).finding(mistake.promise).verdict is Verdict.VIOLATED
+        for name in (*SMALLEST, *TABLE.faults):
+            size, least = whole[name], SMALLEST.get(name, 0)
+            assert isinstance(size, int)
+            assert isinstance(least, int)
+            if size > least:
+                smaller = native.explore(
+                    Instance(design, {**whole, name: size - 1}), (mistake.promise,), Limits(), lambda _: None
+                )
+                assert smaller.complete
+                assert smaller.finding(mistake.promise).verdict is not Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.design} {m.promise}")
+def test_below_its_least_bounds_a_mistake_does_not_count_as_noticed(mistake: Mistake) -> None:
+    design = DESIGNS[mistake.design]
+    for bounds in mistake.least_bounds():
+        whole = Instance(design, {**SMALLEST, **dict.fromkeys(TABLE.faults, 0), **bounds}).constants
+        assert TABLE.is_noticed(mistake, whole)
+        for name, size in bounds.items():
+            if isinstance(size, int) and not isinstance(size, bool):
+                assert (
+                    not TABLE.is_noticed(mistake, {**whole, name: size - 1, "voters": bounds["voters"]})
+                    or name == "voters"
+                )
+
+
 # All of them
 
 PAGE = Path(__file__).parents[2] / "docs" / "kraft.md"
@@ -318,5 +423,5 @@ def test_three_voters_lose_what_was_not_flushed(survivors: int, is_broken: bool 
         ("voter_stands", 2),
         *election(2, 1),
     )
-    bounds = {**defaults("kafka-10533"), "voters": 3}
+    bounds = {**defaults("kafka-10533"), "voters": 3, "log": 1, "writes": 0}
     assert breaks_promise(DESIGNS["kafka-10533"], "leaders-complete", steps, bounds) is is_broken

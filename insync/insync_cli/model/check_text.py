@@ -174,7 +174,7 @@ def too_small(name: str, run: Run) -> str:
     if not mistakes or not has_room:
         return "not violated, but these bounds leave no room for the faults"
     more = f", and {len(mistakes) - 3} more" if len(mistakes) > 3 else ""
-    return f"not violated, but within these bounds neither by: {', '.join(mistakes[:3])}{more}"
+    return f"not violated, but within these bounds not known to be by: {', '.join(mistakes[:3])}{more}"
 
 
 def too_small_parts(names: Sequence[str], run: Run, family: Family) -> list[str]:
@@ -187,7 +187,7 @@ def too_small_parts(names: Sequence[str], run: Run, family: Family) -> list[str]
     elif others and notice:
         missing = [name for name in others if name in notice["unnoticed"]]
         small = [name for name in others if name not in notice["unnoticed"]]
-        parts += [f"{', '.join(missing)} would miss known mistakes within these bounds"] if missing else []
+        parts += [f"{', '.join(missing)} may miss known mistakes within these bounds"] if missing else []
         parts += [base_sentence(small, notice)] if small else []
     return parts
 
