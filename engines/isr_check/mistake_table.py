@@ -116,12 +116,12 @@ class MistakeTable:
 
         Where some need other exact bounds than others, all that need the least of these.
         """
-        needed = [m.least_bounds()[0] for m in mistakes]
+        bounds_of_each = [m.least_bounds()[0] for m in mistakes]
         for name in self.exact:
-            least = min((_size(b, name) for b in needed if name in b), default=0)
-            needed = [b for b in needed if _size(b, name) in (0, least)]
-        names = dict.fromkeys(n for b in needed for n, value in b.items() if not is_setting(value))
-        most = {name: max(_size(b, name) for b in needed) for name in names}
+            least = min((_size(b, name) for b in bounds_of_each if name in b), default=0)
+            bounds_of_each = [b for b in bounds_of_each if _size(b, name) in (0, least)]
+        names = dict.fromkeys(n for b in bounds_of_each for n, value in b.items() if not is_setting(value))
+        most = {name: max(_size(b, name) for b in bounds_of_each) for name in names}
         bounds = {n: v if n in self.exact else max(v, _size(constants, n)) for n, v in most.items()}
         return {n: value for n, value in bounds.items() if value != constants[n]}
 

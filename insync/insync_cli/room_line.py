@@ -101,15 +101,15 @@ def notice_sentence(line: NoticeLine, design: str = "") -> str:
     whole = "the whole " if line["base"] == design else ""
     where = [f"in {whole}{line['base']}"] if line["base"] else []
     where += [f"at {options_of(line['settings'])}"] if line["settings"] else []
-    tried = f"{' '.join(where)}, where mistakes were tried, " if where else ""
+    place = f"{' '.join(where)}, where mistakes were tried, " if where else ""
     enough = options_of(line["enough"])
     if not line["unnoticed"] and not line["beyond"]:
-        text = f"{tried}these bounds {'would ' if where else ''}notice all {total} known mistakes"
+        text = f"{place}these bounds {'would ' if where else ''}notice all {total} known mistakes"
     elif hits == total:
-        known = f"{tried}these bounds are known to notice {hits} of {total} mistakes"
-        text = f"{known}, not each by every promise that can; {enough} would"
+        start = f"{place}these bounds are known to notice {hits} of {total} mistakes"
+        text = f"{start}, not each by every promise that can; {enough} would"
     else:
-        text = f"{tried}these bounds are known to notice {hits} of {total} mistakes; {enough} would notice all"
+        text = f"{place}these bounds are known to notice {hits} of {total} mistakes; {enough} would notice all"
     return "; ".join(filter(None, (text, no_mistake)))
 
 

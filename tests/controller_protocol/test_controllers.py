@@ -250,6 +250,22 @@ def test_bounds_notice_the_mistakes_that_they_have_room_for(bounds: Bounds, prom
     assert not notice(KRAFT_CONTROLLERS, whole, [promise]).unnoticed_by_promise
 
 
+@pytest.mark.parametrize(
+    ("bounds", "promise"),
+    [
+        ({"metadata_log": 1}, "one-leader-a-term"),
+        ({"metadata_log": 1}, "leaders-have-committed"),
+        ({"metadata_log": 1}, "leader-knows-what-is-committed"),
+        ({"voters": 2, "terms": 1, "metadata_log": 1}, "one-vote-a-term"),
+    ],
+)
+def test_a_mistake_of_the_quorum_is_not_said_to_be_missed_where_it_shows(bounds: Bounds, promise: str) -> None:
+    design = DESIGNS["abstract-quorum"]
+    answer = notice(design, Instance(design, bounds).constants, [promise])
+    assert answer.noticed_mistakes
+    assert not answer.unnoticed_by_promise
+
+
 TABLE = of_partition.tables()["kip-966"]
 TRIED: Bounds = {**SMALL, "min_insync": TABLE.settings["min_insync"]}
 FEW = ("isr-not-counted leaders-complete", "shrinks-itself leader-in-isr")

@@ -284,7 +284,7 @@ def steps_of(folder: str) -> Steps:
     return tuple((s.action, *cast("tuple[int, ...]", tuple(s.parameters.values()))) for s in trace.steps)
 
 
-WALKED: Mapping[str, Steps | str] = {
+WALKS: Mapping[str, Steps | str] = {
     **{b.design: b.steps for b in BEHAVIOURS},
     "kraft-any-fetch": ANY_FETCH,
     "kraft-vote-not-flushed": VOTE_LOST,
@@ -301,11 +301,11 @@ WALKED: Mapping[str, Steps | str] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "mistake", [pytest.param(m, id=f"{m.design} {m.promise}") for m in MISTAKES if m.design in WALKED]
+    "mistake", [pytest.param(m, id=f"{m.design} {m.promise}") for m in MISTAKES if m.design in WALKS]
 )
 def test_a_behaviour_breaks_the_promise_within_the_least_bounds(mistake: Mistake) -> None:
-    walked = WALKED[mistake.design]
-    steps = steps_of(walked) if isinstance(walked, str) else walked
+    walk = WALKS[mistake.design]
+    steps = steps_of(walk) if isinstance(walk, str) else walk
     bounds = {**SMALLEST, **dict.fromkeys(TABLE.faults, 0), **mistake.least_bounds()[0]}
     assert breaks_promise(DESIGNS[mistake.design], mistake.promise, steps, bounds) is True
 
@@ -346,6 +346,12 @@ def test_below_its_least_bounds_a_mistake_does_not_count_as_noticed(mistake: Mis
                     not TABLE.is_noticed(mistake, {**whole, name: size - 1, "voters": bounds["voters"]})
                     or name == "voters"
                 )
+
+
+def test_a_leader_that_is_cut_off_is_noticed_among_three_voters_in_one_epoch() -> None:
+    (mistake,) = (m for m in MISTAKES if m.design == "kafka-15489")
+    assert TABLE.is_noticed(mistake, Instance(DESIGNS["kafka-15489"], {"voters": 3, "epochs": 1}).constants)
+    assert not TABLE.is_noticed(mistake, Instance(DESIGNS["kafka-15489"], {"voters": 2, "epochs": 1}).constants)
 
 
 # All of them
