@@ -136,6 +136,7 @@ def test_a_promise_takes_its_own_conjuncts_only() -> None:
     ("options", "promise"),
     [
         ("--voters any", "one-vote-a-term"),
+        (f"--voters any {DIRECTORY_IDS}", "one-vote-a-term"),
         pytest.param("--voters any", "one-leader-a-term", marks=pytest.mark.slow),
         pytest.param(f"--voters any {DIRECTORY_IDS}", "one-leader-a-term", marks=pytest.mark.slow),
     ],
