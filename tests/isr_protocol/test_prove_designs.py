@@ -197,6 +197,34 @@ def test_of_any_number_of_replicas_the_proof_of_a_broken_design_fails_at_the_cul
     assert "every obligation that was asked is proved" in capsys.readouterr().out
 
 
+LOOSE = """
+from isr_protocol.designs.operations_within_envelope import CONDITIONS, few_down_of_least
+from isr_protocol.designs.releases import KAFKA_4_4_MENDED
+
+others = {{name: condition for name, condition in CONDITIONS.items() if name != "{action}"}}
+LOOSE = KAFKA_4_4_MENDED.extending(**others).replacing(
+    "loose", "no condition on one action", because="it is left out.", few_down=few_down_of_least
+)
+"""
+ENVELOPE = "spec/isr_protocol/designs/operations_within_envelope.py"
+UNCLEAN = f"--min-insync any --spares any {OPERATED} --lossy-crashes any --disks-replaced 2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["broker_crashes", "controller_cancels_reassignment", "controller_sets_minimum"])
+def test_of_any_number_of_replicas_and_empty_disks_an_action_without_its_condition_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], action: str
+) -> None:
+    file = tmp_path / "loose.py"
+    file.write_text(LOOSE.format(action=action))
+    words = f"--replicas any {UNCLEAN} --only somebody-may-be-elected --action {action} --look 0 --workers 1 --quiet"
+    rest = [*words.split(), "--seconds", "20", "--out", str(tmp_path)]
+    assert main(["prove", "loose", "--design-file", str(file), *rest]) == 14
+    assert f"somebody-may-be-elected / {action}" in capsys.readouterr().out
+    assert main(["prove", "kafka-4.4-mended-within-envelope", "--design-file", ENVELOPE, *rest]) == 20
+    assert "every obligation that was asked is proved" in capsys.readouterr().out
+
+
 def test_every_design_with_a_known_bug_has_its_row() -> None:
     broken = {name for name, design in DESIGNS.items() if design.expected}
     assert broken == {design for design, *_ in FAILS_AT}
