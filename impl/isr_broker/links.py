@@ -170,7 +170,7 @@ class ControllerChannel(Channel[Parcel]):
     if that one has said so.
     """
 
-    says: ControllerConversation
+    says: ControllerConversation  # pyright: ignore[reportIncompatibleVariableOverride]  # never set again
     places: ControllerPlaces
     seek: Callable[[Address, Address | None], None]
     _writer: asyncio.StreamWriter | None = None

@@ -210,9 +210,13 @@ def test_another_reader_of_kafkas_records_sees_the_same(decisions: list[list[Met
     assert {number: (b.fenced, b.leaving) for number, b in reader.brokers.items()} == brokers
 
 
+def no_words(_: PartitionMetadata) -> list[int]:
+    return []
+
+
 def test_a_change_that_says_less_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A form that loses something is not taken: the next one is, or none."""
-    monkeypatch.setattr("isr_broker.wire.controller_records._last_known", lambda partition: [])
+    monkeypatch.setattr("isr_broker.wire.controller_records._last_known", no_words)
     _, image = said([FIRST])
     known = attrs.evolve(FIRST, last_known_leader=1, partition_epoch=1)
     with pytest.raises(BadRecord, match="no record of Kafka's says"):

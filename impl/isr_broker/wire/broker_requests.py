@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias, cast
 
 import attrs
@@ -111,7 +111,7 @@ class BrokerRequests:
                 self._alters(request, now, reply)
 
     def _refusal_answer(self, error: Error) -> Answer:
-        tags = leader_tags(self.leader_address()) if self.leader_address is not None else {}
+        tags: Mapping[int, bytes] = {} if self.leader_address is None else leader_tags(self.leader_address())
         return {"error_code": error.value, "is_fenced": True, HEADER_TAGS: tags}
 
     def _once(self, reply: Reply) -> Reply:

@@ -62,6 +62,7 @@ _TOPIC, _BROKER = 2, 4
 """Of what a setting is (ConfigResource.Type). That of the broker with an empty name is the cluster's."""
 _NOBODY: Final = -1
 _SAME_LEADER: Final = -2
+_NO_CONFIGS: Map[str, str] = Map()
 _DEFAULTS: Final = Settings()
 
 
@@ -179,7 +180,7 @@ def _rows_of_topic(image: LogImage, partition: PartitionMetadata) -> list[Row]:
     """What has to be said of a topic before this partition of it has this form."""
     topic, own = partition.partition.topic, dict(partition.configs)
     rows: list[Row] = []
-    known = image.configs.get(topic, Map())
+    known = image.configs.get(topic, _NO_CONFIGS)
     if image.names.get(partition.topic_id) != topic:
         rows.append(("Topic", {"name": topic, "topic_id": uuid_of(partition.topic_id)}))
     for name in sorted({*own, *known}):
@@ -203,7 +204,7 @@ def _with_config(image: LogImage, values: Fields) -> LogImage:
     kind, resource, name = values.number("resource_type"), values.text("resource_name"), values.text("name")
     value = values.text("value") if values.has("value") else None
     if kind == _TOPIC:
-        changed = _with(image.configs.get(resource, Map()), name, value)
+        changed = _with(image.configs.get(resource, _NO_CONFIGS), name, value)
         return attrs.evolve(image, configs=image.configs.set(resource, changed))
     if kind == _BROKER and not resource:
         return attrs.evolve(image, cluster_configs=_with(image.cluster_configs, name, value))
@@ -297,7 +298,7 @@ def _partition(image: LogImage, values: Fields) -> PartitionMetadata:
 
 
 def _with_settings(image: LogImage, partition: PartitionMetadata) -> PartitionMetadata:
-    own = image.configs.get(partition.partition.topic, Map())
+    own = image.configs.get(partition.partition.topic, _NO_CONFIGS)
     effective = {**image.cluster_configs, **own}
     return attrs.evolve(
         partition,

@@ -178,7 +178,7 @@ def _say(line: str) -> None:
 
 def _announce(processes: System, output: Output) -> None:
     pids = {broker: process.process.pid for broker, process in processes.running.items()}
-    controllers = processes.controllers if isinstance(processes, Processes) else {}
+    controllers: Mapping[int, tuple[str, int]] = processes.controllers if isinstance(processes, Processes) else {}
     for number, (host, port) in controllers.items():
         print(f"controller {number}: {host}:{port}, process {pids[number]}")
     for broker, port in processes.ports.items():
