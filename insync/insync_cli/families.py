@@ -13,7 +13,7 @@ UNKNOWN = Family()
 
 
 def families() -> Iterator[Family]:
-    """Every family, each imported when somebody has come so far; a state extends only that of the last one."""
+    """Every family, each imported when somebody has come so far."""
     from isr_protocol.in_sync_replicas import IN_SYNC_REPLICAS
 
     yield IN_SYNC_REPLICAS
@@ -27,8 +27,21 @@ def families() -> Iterator[Family]:
 
 
 def family_of(design: Design) -> Family:
-    """The family whose state this design's state extends."""
-    return next(family for family in families() if family.state in design.state.__mro__)
+    """The family of the nearest state that this design's state extends.
+
+    Of a state all of whose nearer ones are of the same package, no family after its own is imported.
+    """
+    ancestry, candidates = design.state.__mro__, list[Family]()
+    for family in families():
+        if family.state in ancestry:
+            candidates.append(family)
+            if {_package(s) for s in ancestry[: ancestry.index(family.state)]} <= {_package(family.state)}:
+                break
+    return min(candidates, key=lambda family: ancestry.index(family.state))
+
+
+def _package(state: type) -> str:
+    return state.__module__.partition(".")[0]
 
 
 class _Tables(Mapping[str, Design]):
