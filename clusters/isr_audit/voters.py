@@ -24,8 +24,7 @@ DYNAMIC_DISK: Final = (
 def voters_of(cluster: Cluster) -> frozenset[int] | None:
     """The voters, by the settings of a static quorum or as the quorum told them; None where they were not told, or the
     settings differ."""
-    texts = {s[VOTERS].replace(" ", "") for s in (*cluster.brokers.values(), cluster.defaults) if s.get(VOTERS)}
-    sets = {frozenset(int(v) for v in re.findall(r"(?:^|,)(\d{1,9})@", text, re.ASCII)) for text in texts}
+    sets = {frozenset(int(v) for v in re.findall(r"(?:^|,)(\d{1,9})@", t, re.ASCII)) for t in _static_voters(cluster)}
     return (next(iter(sets)) or None if len(sets) == 1 else None) if sets else cluster.voters
 
 
@@ -38,5 +37,9 @@ def empty_disk(cluster: Cluster) -> str:
     """What comes of a controller's disk that is lost; "" where nobody told how voters are known."""
     if has_dynamic_voters(cluster):
         return DYNAMIC_DISK
-    by_settings = any(s.get(VOTERS) for s in (*cluster.brokers.values(), cluster.defaults))
-    return STATIC_DISK if KRAFT_FEATURE in cluster.features or by_settings else ""
+    return STATIC_DISK if KRAFT_FEATURE in cluster.features or _static_voters(cluster) else ""
+
+
+def _static_voters(cluster: Cluster) -> set[str]:
+    """What the settings of brokers say of who votes."""
+    return {s[VOTERS].replace(" ", "") for s in (*cluster.brokers.values(), cluster.defaults) if s.get(VOTERS)}

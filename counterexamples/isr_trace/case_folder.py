@@ -14,7 +14,7 @@ from isr_trace.cases import CASES, Case, Corpus, FixedBy, option
 from isr_trace.diff import changes
 from isr_trace.explain import Explanation, explain, reason_lines, step_names
 from isr_trace.itf import itf_text, write_text
-from isr_trace.lasso import Loop, put_off_there
+from isr_trace.lasso import FairStep, Loop, put_off_there
 from isr_trace.minimise import minimise
 from isr_trace.replay import Evaluator
 from isr_trace.scene import legend, scene
@@ -59,12 +59,12 @@ def tell(
             f"the trace about {trace.property_name} on {trace.design}{without(trace.without)}"
         )
     minimal = minimise(trace, evaluator) if trace.loop is None else trace
-    put_off = put_off_there(trace, mend) if mend is not None else ""
+    put_off = put_off_there(trace, mend) if mend is not None else None
     return case_files(case, minimal, explain(minimal, evaluator), corpus, put_off)
 
 
 def case_files(
-    case: Case, trace: Trace, explanation: Explanation, corpus: str = CASES, put_off: str = ""
+    case: Case, trace: Trace, explanation: Explanation, corpus: str = CASES, put_off: FairStep | None = None
 ) -> dict[str, str]:
     """The files of the folder from a trace that is minimal already; `put_off`: what ends its loop in the mend."""
     return {"README.md": _readme(case, trace, explanation, corpus, put_off), TRACE_FILE: itf_text(trace)}
@@ -128,7 +128,7 @@ def _step_count(trace: Trace) -> str:
     return f"{trace.loop}, then {steps - trace.loop or 'none'} for ever"
 
 
-def _readme(case: Case, trace: Trace, explanation: Explanation, corpus: str, put_off: str) -> str:
+def _readme(case: Case, trace: Trace, explanation: Explanation, corpus: str, put_off: FairStep | None) -> str:
     tracker_text = f" ({', '.join(case.tracker)})" if case.tracker else ""
     because = plain_text(reason_lines(explanation.reason, lines=False))
     sections: list[tuple[str, list[str]]] = [
@@ -230,15 +230,14 @@ def _reproduce(case: Case, corpus: str) -> Iterator[str]:
     yield from _block(f"{case.command}\ninsync show {corpus}/{case.name}/{TRACE_FILE}", "sh")
 
 
-def _fix(case: Case, put_off: str) -> Iterator[str]:
+def _fix(case: Case, put_off: FairStep | None) -> Iterator[str]:
     if case.fixed_by is None:
         yield "Nothing: this is what the setting means, and it is shown so that nobody expects otherwise."
         return
     yield case.fix
     yield ""
-    if put_off:
-        step, _, how = put_off.partition(") ")
-        yield f"The same loop is not fair there: `{step})` {how}."
+    if put_off is not None:
+        yield f"The same loop is not fair there: `{put_off.text}` {put_off.delay}."
         yield ""
     if case.fixed_by.to_depth:
         design = f"`{case.fixed_by.design}`"
@@ -249,7 +248,7 @@ def _fix(case: Case, put_off: str) -> Iterator[str]:
     yield f"At the same bounds `{case.fixed_by.design}` keeps the property:"
     yield ""
     yield from _block(case.fixed_command, "sh")
-    if put_off:
+    if put_off is not None:
         return
     yield ""
     yield "The bounds are the smallest that show the bug. They may leave no room for an election, a rejoin and a commit"

@@ -14,8 +14,6 @@ from isr_lang import Instance, Property, show
 from isr_trace.replay import Evaluator, Move, Replay, Run, run_of
 from isr_trace.trace import Step, Trace, TraceError
 
-NEVER_TAKEN = "and never taken"
-
 
 @attrs.frozen
 class FairStep:
@@ -37,8 +35,12 @@ class FairStep:
         return not self.taken_at and (self.is_strong or self.always)
 
     @property
-    def how_often(self) -> str:
-        return "for ever" if self.always else "again and again"
+    def delay(self) -> str:
+        """How it is put off."""
+        return f"is possible {'for ever' if self.always else 'again and again'} and never taken"
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.delay}"
 
 
 @attrs.frozen
@@ -121,19 +123,27 @@ def objections(run: Run, loop: int | None, p: Property, replay: Replay) -> tuple
     """Why a behaviour breaks no promise about what comes to pass; nothing if it does."""
     if loop is None:
         return ("it ends",)
+    if why := whatever_is_fair(run, loop, p, replay):
+        return (why,)
+    return tuple(map(str, put_off(run, loop, p, replay)))
+
+
+def put_off(run: Run, loop: int, p: Property, replay: Replay) -> Iterator[FairStep]:
+    """The fair steps that a fair behaviour would take, and this loop does not."""
+    return (step for step in fair_steps(run, loop, p, replay) if step.is_put_off)
+
+
+def whatever_is_fair(run: Run, loop: int, p: Property, replay: Replay) -> str:
+    """Why a behaviour breaks no promise about what comes to pass, whichever steps are fair; "" if that is not so."""
     if run.states[-1] != run.states[loop]:
-        return (f"the loop does not close: T{len(run.moves)} is another state than T{loop}",)
+        return f"the loop does not close: T{len(run.moves)} is another state than T{loop}"
     trigger, goal = replay.evaluator.leads(p)
     reached = [i for i, state in enumerate(run.states) if goal(state)]
     if reached and reached[-1] >= loop:
-        return (f"what was promised comes in the loop, at T{reached[-1]}",)
+        return f"what was promised comes in the loop, at T{reached[-1]}"
     if not any(map(trigger, run.states[reached[-1] + 1 if reached else 0 :])):
-        return ("nothing calls for what was promised, or it came after that",)
-    return tuple(
-        f"{step.text} is possible {step.how_often} {NEVER_TAKEN}"
-        for step in fair_steps(run, loop, p, replay)
-        if step.is_put_off
-    )
+        return "nothing calls for what was promised, or it came after that"
+    return ""
 
 
 def check_lasso(trace: Trace, run: Run, replay: Replay) -> None:
@@ -145,19 +155,19 @@ def check_lasso(trace: Trace, run: Run, replay: Replay) -> None:
         raise TraceError(f"the loop does not close: T{len(run.moves)} is another state than T{trace.loop}")
 
 
-def put_off_there(trace: Trace, there: Evaluator) -> str:
-    """The first fair step of another design that is put off in this loop; nothing where the loop is not one of its
+def put_off_there(trace: Trace, there: Evaluator) -> FairStep | None:
+    """The first fair step of another design that is put off in this loop; None where the loop is not one of its
     behaviours, or is fair there, too."""
     p, replay = promise_of(there, trace.property_name), Replay(there)
     if p is None or trace.loop is None:
-        return ""
+        return None
     try:
         run = replay.exact(tuple(trace.initial.values()), map(move_of, trace.steps))
     except TraceError:
-        return ""
-    if run is None or run.states[-1] != run.states[trace.loop]:
-        return ""
-    return next((why for why in objections(run, trace.loop, p, replay) if why.endswith(NEVER_TAKEN)), "")
+        return None
+    if run is None or whatever_is_fair(run, trace.loop, p, replay):
+        return None
+    return next(put_off(run, trace.loop, p, replay), None)
 
 
 def move_of(step: Step) -> Move:

@@ -59,12 +59,13 @@ def counterfactual(trace: Trace, states: tuple[Values, ...], here: Evaluator, th
     parts = next((i for i, t in enumerate(turns) if t["refused"] is not None or t["apart"]), None)
     action = trace.steps[parts - 1].action if parts else ""
     parting_action = next((a.action for a in there.instance.actions if a.name == action), None)
+    put_off = put_off_there(trace, there)
     return Counterfactual(
         design=there.instance.design.name,
         label=_label(here, there),
         summary=there.instance.design.summary,
         parts=parts,
-        put_off=put_off_there(trace, there),
+        put_off="" if put_off is None else str(put_off),
         source=source(parting_action.where) if parting_action is not None else None,
         turns=turns,
     )

@@ -14,8 +14,9 @@ SECTION = re.compile(r"^(?:\*\*(?P<bold>.+?)\*\*|#{2,} (?P<heading>.+))$", re.MU
 LINK = re.compile(r"\]\(([^)\s#]+)")
 START: Entry = {"Start": [{"insync": INDEX}, {"All pages by question": GUIDE.as_posix()}]}
 NAMED_BY_FOLDER = ("found", "counterexamples")
-CORPORA = (("found",), ("counterexamples", "cases"), ("counterexamples", "quorum_cases"))
 """Their pages have long titles, and their folders short names, which the command line takes, too."""
+CORPORA = (("found",), ("counterexamples", "cases"), ("counterexamples", "quorum_cases"))
+"""Folders of such pages, whose own page has a short title."""
 
 
 class UnlistedPages(Exception):

@@ -47,7 +47,7 @@ from isr_broker.core.voter import handle
 from isr_broker.core.voter_state import QuorumLeader, Signal, VoterStep
 from isr_broker.environment import Address
 from isr_broker.runtime import note_line
-from isr_broker.settings import MAX_LONG, Settings
+from isr_broker.settings import Settings
 from isr_broker.voter_runtime import Reply, VoterRuntime
 from isr_broker.wire import protocol
 from isr_broker.wire.broker_requests import SERVED_APIS, BrokerRequests
@@ -129,9 +129,10 @@ class ControllerRuntime(VoterRuntime):
 
     def deadline(self) -> Millis:
         """When `tick` is to be called at the latest."""
-        waits = self.controller is None or self.proposal_end is not None
-        own = MAX_LONG if waits or self.controller is None else controllers.deadline(self.controller)
-        return min(VoterRuntime.deadline(self), own)
+        of_voter = VoterRuntime.deadline(self)
+        if self.controller is None or self.proposal_end is not None:
+            return of_voter
+        return min(of_voter, controllers.deadline(self.controller))
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now."""
@@ -167,9 +168,9 @@ class ControllerRuntime(VoterRuntime):
         if leads and self.controller is None and self.voter.high_watermark is not None:
             self._claims(now)
             return True
-        if self.controller is None or self.proposal_end is not None:
-            return self.proposal_end is not None and self._is_committed(now)
-        return self._decides(now)
+        if self.controller is None:
+            return False
+        return self._decides(now) if self.proposal_end is None else self._confirms(now)
 
     def _replays(self) -> None:
         """More of the log is committed. Of a leader that is so once a record of its own epoch is."""
@@ -191,8 +192,8 @@ class ControllerRuntime(VoterRuntime):
         self.outside.log(f"no longer the active controller of epoch {self.active_epoch}")
         self.requests.resigns()
 
-    def _is_committed(self, now: Millis) -> bool:
-        """Whether what was proposed is committed: then it may be told."""
+    def _confirms(self, now: Millis) -> bool:
+        """What was proposed is told once it is committed; False if it is not yet."""
         assert self.controller is not None
         if self.proposal_end is None or self.proposal_end > (self.voter.high_watermark or 0):
             return False

@@ -13,7 +13,7 @@ from isr_broker.core.message_json import Parcel
 from isr_broker.core.messages import Admin, BrokerId, FetchMetadata, Message
 from isr_broker.core.stamps import bare
 from isr_broker.environment import Address
-from isr_broker.links import Channel, Link, clock
+from isr_broker.links import Channel, Link, clock, parcels_in
 from isr_broker.settings import Settings
 from isr_broker.storage.quorum_disk import QuorumDisk
 from isr_broker.voter_runtime import VoterRuntime
@@ -50,10 +50,7 @@ class ControllerServer(VoterServer):
         """What brokers ask in frames of their own: news of the metadata, and what admins want."""
         if not message_json.is_peer(frame):
             return False
-        try:
-            parcels = message_json.decode(frame, self.quorum.cluster)
-        except message_json.BadMessage as error:
-            raise BadFrame(str(error)) from error
+        parcels = parcels_in(frame, self.quorum.cluster)
         if not all(is_for_controller(parcel) for parcel in parcels):
             raise BadFrame("a message that is for no controller")
         runtime = self.runtime

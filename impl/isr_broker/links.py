@@ -28,6 +28,14 @@ def clock() -> Millis:
     return time.monotonic_ns() // 1_000_000
 
 
+def parcels_in(frame: bytes, cluster: str) -> list[Parcel]:
+    """The messages of a frame of our own; BadFrame if it has anything else, or is of another cluster."""
+    try:
+        return message_json.decode(frame, cluster)
+    except message_json.BadMessage as error:
+        raise BadFrame(str(error)) from error
+
+
 def _over(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
     """The other broker has gone, as far as this process has been told: what is sent now is lost."""
     return reader.at_eof() or writer.is_closing()

@@ -31,7 +31,7 @@ from isr_broker.core.stamps import Stamped, bare
 from isr_broker.core.topics import Topics, random_topic_id
 from isr_broker.environment import Address
 from isr_broker.flow import OF_A_CONNECTION, OF_TLS, Flow, Holder
-from isr_broker.links import IN_FLIGHT, Channel, ControllerChannel, Link, clock
+from isr_broker.links import IN_FLIGHT, Channel, ControllerChannel, Link, clock, parcels_in
 from isr_broker.listener_names import SSL, Listener
 from isr_broker.listeners import (
     admits,
@@ -455,12 +455,7 @@ class Server:
             bytes_left -= len(piece)
         frame = b"".join(pieces)
         pieces.clear()
-        if not is_peer:
-            return protocol.parse(frame)
-        try:
-            return message_json.decode(frame, self.cluster)
-        except message_json.BadMessage as error:
-            raise BadFrame(str(error)) from error
+        return parcels_in(frame, self.cluster) if is_peer else protocol.parse(frame)
 
     async def _take(
         self, listener: Listener, content: Content, size: int, replies: Replies, holder: Holder, room: asyncio.Event

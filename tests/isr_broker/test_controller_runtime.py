@@ -302,11 +302,11 @@ def test_one_that_does_is_noticed() -> None:
 class AnswersAtOnce(ControllerRuntime):
     """What its own disk has it takes for committed."""
 
-    def _is_committed(self, now: Millis) -> bool:
+    def _confirms(self, now: Millis) -> bool:
         if self.proposal_end is not None and self.controller is not None:
             for answer in self._tell(Written(self.controller.offset, False), now):
                 self._send(answer)
-        return ControllerRuntime._is_committed(self, now)
+        return ControllerRuntime._confirms(self, now)
 
 
 class BeginsAnew(ControllerRuntime):

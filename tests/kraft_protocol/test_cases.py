@@ -170,7 +170,7 @@ def test_a_stored_loop_closes_without_what_was_promised_and_its_mend_would_leave
     assert promise is not None
     _, goal = evaluator.leads(promise)
     assert not any(map(goal, run.states[trace.loop :]))
-    assert put_off_there(trace, mend_of(case)).endswith(" is possible for ever and never taken")
+    assert str(put_off_there(trace, mend_of(case))).endswith(" is possible for ever and never taken")
     assert not put_off_there(trace, evaluator)
 
 
@@ -239,7 +239,7 @@ def test_every_form_of_a_loop_has_its_loop_or_is_refused(
     ) in explained
     assert said(f"show {ticket} --html {tmp_path / 'page.html'}")
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert put_off_there(stored(case), mend_of(case)) in page
+    assert str(put_off_there(stored(case), mend_of(case))) in page
 
 
 def test_a_report_is_shown_by_its_ticket(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ from isr_broker.wire.admin_refusals import (
     refused_extensions,
 )
 from isr_broker.wire.auto_creation import AutoCreation
-from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.protocol import Answer, Fields, Request, number_of
 from isr_broker.wire.turns import Gate, Turns, Work
 
 LEADER_NOT_AVAILABLE: Final = 5
@@ -154,7 +154,7 @@ class AdminRequests:
         return {
             "error_code": 0 if p.leader is not None else LEADER_NOT_AVAILABLE,
             "partition_index": p.partition.partition,
-            "leader_id": -1 if p.leader is None else p.leader,
+            "leader_id": number_of(p.leader),
             "leader_epoch": p.leader_epoch,
             "replica_nodes": p.replicas,
             "isr_nodes": sorted(p.isr),

@@ -41,7 +41,7 @@ from isr_broker.wire.controller_channels import (
 from isr_broker.wire.encoder import Answer
 from isr_broker.wire.metadata_records import BadRecord, decode, encode
 from isr_broker.wire.metadata_records import MetadataRecord as KafkaRecord
-from isr_broker.wire.protocol import Fields
+from isr_broker.wire.protocol import NOBODY, Fields, number_of
 
 Row: TypeAlias = tuple[str, Answer]
 """A record of Kafka's: the name of its type, and its fields."""
@@ -60,7 +60,6 @@ _VERSIONS: Final = {
 """In which version each type is written: with the ELR, and with directories."""
 _TOPIC, _BROKER = 2, 4
 """Of what a setting is (ConfigResource.Type). That of the broker with an empty name is the cluster's."""
-_NOBODY: Final = -1
 _SAME_LEADER: Final = -2
 _NO_CONFIGS: Map[str, str] = Map()
 _DEFAULTS: Final = Settings()
@@ -243,7 +242,7 @@ def _partition_fields(partition: PartitionMetadata) -> Answer:
         "isr": sorted(partition.isr),
         "removing_replicas": partition.removing_replicas,
         "adding_replicas": partition.adding_replicas,
-        "leader": _number_of(partition.leader),
+        "leader": number_of(partition.leader),
         "leader_epoch": partition.leader_epoch,
         "partition_epoch": partition.partition_epoch,
         "eligible_leader_replicas": sorted(partition.elr) or None,
@@ -255,7 +254,7 @@ def _partition_change(old: PartitionMetadata, new: PartitionMetadata) -> Answer:
     """What differs. A leader that is named begins an epoch."""
     fields: dict[str, object] = {"partition_id": new.partition.partition, "topic_id": uuid_of(new.topic_id)}
     if (old.leader, old.leader_epoch) != (new.leader, new.leader_epoch):
-        fields["leader"] = _number_of(new.leader)
+        fields["leader"] = number_of(new.leader)
     lists = {
         "isr": (sorted(old.isr), sorted(new.isr)),
         "replicas": (old.replicas, new.replicas),
@@ -267,12 +266,8 @@ def _partition_change(old: PartitionMetadata, new: PartitionMetadata) -> Answer:
     return {**fields, **{name: after for name, (before, after) in lists.items() if before != after}}
 
 
-def _number_of(leader: BrokerId | None) -> int:
-    return _NOBODY if leader is None else leader
-
-
 def _leader(number: int) -> BrokerId | None:
-    return None if number == _NOBODY else number
+    return None if number == NOBODY else number
 
 
 def _last_known(partition: PartitionMetadata) -> list[BrokerId]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from isr_broker.core.messages import BrokerId, Error, TopicPartition
 from isr_broker.core.node import Node
-from isr_broker.wire.protocol import Answer
+from isr_broker.wire.protocol import Answer, number_of
 
 PRODUCE_ERRORS: Final = frozenset({Error.NOT_LEADER_OR_FOLLOWER.value})
 FETCH_ERRORS: Final = frozenset({Error.NOT_LEADER_OR_FOLLOWER.value, Error.FENCED_LEADER_EPOCH.value})
@@ -23,7 +23,7 @@ def leader_hint(node: Node, tp: TopicPartition) -> Answer:
     known = (replica.metadata if replica is not None else None) or metadata
     if known is None:
         return {"leader_id": -1, "leader_epoch": -1}
-    return {"leader_id": -1 if known.leader is None else known.leader, "leader_epoch": known.leader_epoch}
+    return {"leader_id": number_of(known.leader), "leader_epoch": known.leader_epoch}
 
 
 def endpoints(node: Node, leaders: Iterable[BrokerId]) -> list[Answer]:

@@ -109,6 +109,15 @@ ERROR_NAMES: Final = {int(error.value): error.name.upper() for error in ErrorCod
 """Kafka's names of errors, by their codes."""
 
 
+NOBODY: Final = -1
+"""What Kafka's fields have where they name no node."""
+
+
+def number_of(node: int | None) -> int:
+    """A node's number as a field has it."""
+    return NOBODY if node is None else node
+
+
 @attrs.frozen
 class Fields:
     """An entity of a request, read by field names; a field that this version does not have is the default."""

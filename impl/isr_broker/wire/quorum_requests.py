@@ -29,7 +29,7 @@ from isr_broker.core.voter import FETCH_BYTES
 from isr_broker.environment import Address
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
-from isr_broker.wire.protocol import Answer, Fields, Request
+from isr_broker.wire.protocol import NOBODY, Answer, Fields, Request, number_of
 
 TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = bytes(15) + b"\1"
@@ -58,7 +58,6 @@ FETCH_WAIT: Final[Millis] = 500
 """How long a fetch waits at the leader for records (KafkaRaftClient.MAX_FETCH_WAIT_MS)."""
 CONTROLLERS: Final = 2
 """What DescribeCluster asks about and tells of (EndpointType)."""
-_NOBODY: Final = -1
 _UNKNOWN: Final = -1
 _NOT_TOLD: Final = 2**63 - 1
 """The high watermark of a fetch whose sender does not say what it knows (KIP-1166)."""
@@ -213,7 +212,7 @@ def is_for(quorum: Quorum, request: Request) -> bool:
     voter = request.body.number("voter_id")
     partition = _partition(request.body, fetches=False) or Fields({})
     directory = partition.data("voter_directory_id") or bytes(16)
-    return voter == _NOBODY or (voter == quorum.me and directory in (bytes(16), quorum.directory))
+    return voter == NOBODY or (voter == quorum.me and directory in (bytes(16), quorum.directory))
 
 
 def _partition(body: Fields, fetches: bool) -> Fields | None:
@@ -267,7 +266,7 @@ def _successors(partition: Fields) -> tuple[VoterId, ...]:
 
 def answer_to(quorum: Quorum, response: QuorumResponse) -> Answer:
     """The fields of an answer, in any version."""
-    leader = _number_of(response.leader)
+    leader = number_of(response.leader)
     common: Answer = {"partition_index": 0, "error_code": response.error.value}
     endpoints = [{"node_id": leader, "host": host, "port": port} for host, port in _places(quorum, leader)]
     if isinstance(response, QuorumFetchResponse):
@@ -313,10 +312,6 @@ def response_of(key: int, body: Fields) -> QuorumResponse:
         vote_granted = partition.number("vote_granted", 0) == 1
         return VoteResponse(error=error_here, epoch=epoch, leader=leader, vote_granted=vote_granted)
     return QuorumEpochResponse(error=error_here, epoch=epoch, leader=leader)
-
-
-def _number_of(voter: VoterId | None) -> int:
-    return _NOBODY if voter is None else voter
 
 
 def _voter(number: int) -> VoterId | None:
@@ -367,7 +362,7 @@ def description(
     quorum: Quorum, response: QuorumResponse, watermark: Offset | None, voters: Sequence[ReplicaProgress]
 ) -> Answer:
     """The answer to DescribeQuorum: of a leader with the voters, of anybody else with the error and the leader."""
-    leader = _number_of(response.leader)
+    leader = number_of(response.leader)
     rows = [
         {
             "replica_id": each.voter,
@@ -398,7 +393,7 @@ def cast_of(quorum: Quorum, leader: VoterId | None) -> Answer:
         "error_message": None,
         "endpoint_type": CONTROLLERS,
         "cluster_id": quorum.cluster,
-        "controller_id": _number_of(leader),
+        "controller_id": number_of(leader),
         "brokers": [
             {"broker_id": voter, "host": host, "port": port, "rack": None}
             for voter, (host, port) in sorted(quorum.places.items())

@@ -74,7 +74,7 @@ def _overview(audit: Audit, links: dict[str, str], whose: Sequence[Outlook] | No
         f'<p class="result">{escape(audit_short.decision(audit))}</p>',
         f'<p class="quiet">{escape(audit_text.about(audit))}</p>',
         _summary(audit.rows),
-        *([f"<p>{escape(audit_text.controllers(audit))}</p>"] if audit_text.controllers(audit) else []),
+        *([f"<p>{escape(said)}</p>"] if (said := audit_text.controllers(audit)) else []),
         f'<p class="quiet">{escape(audit_text.LEGEND)} Not judged: {audit_text.NOT_JUDGED}.</p>',
         "<h2>Now</h2>",
         items(audit_text.now_lines(audit)),

@@ -307,9 +307,9 @@ def show_details(out: Console, audit: Audit) -> None:
         for line in commands_without_loss(row):
             out.print(f"  $ {line}", style="dim", soft_wrap=True)
     terminal.print_lines(out, BUGS, bug_lines(audit))
-    if controllers(audit):
+    if said := controllers(audit):
         out.print()
-        terminal.print_wrapped(out, controllers(audit), 0)
+        terminal.print_wrapped(out, said, 0)
     out.print(f"\n{LEGEND}", style="dim", soft_wrap=True)
 
 
@@ -471,7 +471,7 @@ def markdown(audit: Audit) -> str:
         if bug_texts
         else []
     )
-    lines += ["", controllers(audit)] if controllers(audit) else []
+    lines += ["", said] if (said := controllers(audit)) else []
     lines += ["", LEGEND]
     return "\n".join([*lines, "", result_line(audit), ""])
 
