@@ -18,10 +18,12 @@ from kio.static.protocol import Entity
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import FIXED_SIZE_TYPES, Cursor, Field, entity, shape
 from isr_broker.wire.encoder import writer
+from isr_broker.wire.kafka_brokers import ASKED_VERSIONS
+from isr_broker.wire.protocol import FETCH, SERVED_VERSIONS
 
 SCHEMAS = [
     (schema, key, version)
-    for key, (low, high) in protocol.SERVED_VERSIONS.items()
+    for key, (low, high) in {**SERVED_VERSIONS, **ASKED_VERSIONS, FETCH: SERVED_VERSIONS[FETCH]}.items()
     for version in range(low, high + 1)
     for schema in (load_request_schema(key, version), load_response_schema(key, version))
 ]
