@@ -12,6 +12,7 @@ Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and 
   `broker_requests` (of brokers to the controller), `epoch_requests`, `offset_requests`. What is long is served in
   `turns`.
 - What voters of the metadata quorum ask each other: `quorum_requests`, `quorum_channel` (one conversation).
+- What brokers of Apache Kafka ask controllers: `kafka_brokers`.
 - What a broker asks: `fetcher` (of a leader), `controller_channels` (of the controller).
 """
 
