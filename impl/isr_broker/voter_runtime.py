@@ -25,10 +25,12 @@ from isr_broker.core.voter_state import (
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
+    AppendVoters,
     EndProcess,
     Propose,
     QuorumFollower,
     QuorumLeader,
+    RefuseChange,
     RequestArrived,
     RequestExpired,
     Resigned,
@@ -41,6 +43,7 @@ from isr_broker.core.voter_state import (
     Voter,
     VoterEffect,
     VoterStep,
+    fixed_voters,
     part_name,
 )
 from isr_broker.quorum_settings import QuorumSettings
@@ -147,7 +150,7 @@ class VoterRuntime:
         self.channels = {q: QuorumChannel(self.quorum, q) for q in others}
         if any(map(kraft_version, (self.files.log.contents(), *self.files.snapshots()))):
             raise DamagedQuorum("the log or a snapshot has voters that change (kraft.version 1), as no voter here has")
-        step = started(self.quorum.me, self.files.voters, self.files.quorum, self.files.log.view)
+        step = started(self.quorum.me, None, fixed_voters(self.files.voters), self.files.quorum, self.files.log.view)
         self.voter = step.voter
         self._sets_timer(now)
         self._performs(step, now)
@@ -336,13 +339,15 @@ class VoterRuntime:
         match effect:
             case SaveQuorumState(state):
                 self.files.save(state)
-            case AppendLeaderChange(epoch=epoch, offset=offset, granting=granting):
+            case AppendLeaderChange(epoch=epoch, offset=offset, voters=voters, granting=granting):
                 wall = self.outside.wall()
-                self.files.append(leader_change(self.quorum.me, self.files.voters, granting, epoch, offset, wall))
+                self.files.append(leader_change(self.quorum.me, voters, granting, epoch, offset, wall))
                 self.appended_at = now
             case AppendQuorumLog(records):
                 self.files.append(records)
                 self.appended_at = now
+            case AppendVoters() | RefuseChange():
+                raise AssertionError("nobody has asked for other voters")
             case TruncateQuorumLog(end):
                 self.files.truncate(end)
             case SendRequest(to=to):

@@ -1,5 +1,7 @@
 """The voter's core as a system under test: `insync conform kraft --sut "python -m isr_conform.voter_sut"`.
 
+The same for `kraft-853`, where voters change.
+
 The voters of a quorum, their disks, and what is on its way between them. A step of the model is one input of one core,
 and what it asks for is done within that step: the disk first, then messages. Which answer is lost, and which timer runs
 out, is the driver's choice.
@@ -16,6 +18,7 @@ from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import Error
 from isr_broker.core.quorum_messages import (
     BeginQuorumEpochRequest,
+    DirectoryId,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
     QuorumFetchRequest,
@@ -25,20 +28,28 @@ from isr_broker.core.quorum_messages import (
     VoteRequest,
     VoteResponse,
     VoterId,
+    VoterNode,
+    VoterSet,
 )
 from isr_broker.core.record_batch import batches, new_batch, stamped
 from isr_broker.core.voter import handle, started
 from isr_broker.core.voter_state import (
+    AddVoter,
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
+    AppendVoters,
+    ChangeVoters,
     EndProcess,
     Failure,
+    LeaderFound,
     Nominee,
     Propose,
     QuorumFollower,
     QuorumLeader,
     QuorumState,
+    RefuseChange,
+    RemoveVoter,
     RequestArrived,
     ResponseArrived,
     SaveQuorumState,
@@ -46,10 +57,13 @@ from isr_broker.core.voter_state import (
     SendResponse,
     Signal,
     TruncateQuorumLog,
+    UpdateVoter,
     Voter,
     VoterEffect,
     VoterInput,
+    VoterSets,
     VoterStep,
+    fixed_voters,
     part_name,
 )
 from isr_conform.kit import Adapter, Refused, Step, run
@@ -87,17 +101,39 @@ VARIABLES: Final = (
     *("follower_end", "request", "answer", "answer_epoch", "answer_leader", "answer_record", "answer_last_epoch"),
     *("answer_end", "answer_watermark", "writes", "restarts", "lost_disks", "leaders", "committed"),
 )
-"""All of the model, but that which says whether something was out of its range."""
+"""All of the model with fixed voters, but that which says whether something was out of its range."""
+
+CHANGING: Final = (
+    "directory",
+    "vote_directory",
+    "voters_at",
+    "follower_directory",
+    "answer_voters",
+    "joiners",
+    "changes",
+)
+"""What it has beside that where voters change, and `awaited_end` where they do."""
 
 NO_RECORD: Final = new_batch(b"")
+WITH_VOTERS: Final = new_batch(b"", 3)
+"""A LeaderChange with the version of the log and its first voters. In the model it is one record, the first one."""
 
 
 @attrs.frozen
 class Disk:
-    """What a voter keeps when its process ends: its quorum-state, and the batches of its log."""
+    """What a voter keeps when its process ends: its quorum-state, the batches of its log, and which voters they have.
 
+    `directory`: its id, None where that does not count.
+    """
+
+    sets: VoterSets
+    directory: DirectoryId | None = None
     quorum: QuorumState = attrs.field(factory=QuorumState)
     log: tuple[bytes, ...] = ()
+
+    def position(self, offset: int | None) -> int | None:
+        """Which record of the model this offset is; a first batch with voters is one."""
+        return offset if offset is None or self.directory is None else max(0, offset - 2)
 
     def view(self) -> LogView:
         """The log as a core knows it."""
@@ -116,12 +152,16 @@ class Quorum:
     disks: dict[VoterId, Disk]
     requests: dict[Pair, RequestArrived] = attrs.field(factory=dict[Pair, RequestArrived])
     answers: dict[Pair, ResponseArrived] = attrs.field(factory=dict[Pair, ResponseArrived])
+    joiners: frozenset[VoterId] = frozenset()
+    changes: int = 0
     writes: int = 0
     restarts: int = 0
     lost_disks: int = 0
     leaders: dict[int, frozenset[VoterId]] = attrs.field(factory=dict[int, frozenset[VoterId]])
     committed: tuple[int, ...] = ()
+    committed_sets: tuple[tuple[int, VoterSet], ...] = ()
     failure: Failure | None = None
+    refusal: Error | None = None
 
     def __deepcopy__(self, _: object) -> Quorum:
         """The values in it are shared, for they never change."""
@@ -133,6 +173,7 @@ class Quorum:
             answers=dict(self.answers),
             leaders=dict(self.leaders),
             failure=None,
+            refusal=None,
         )
 
     def running(self, r: VoterId) -> Voter:
@@ -149,6 +190,7 @@ class Quorum:
     def take(self, r: VoterId, step: VoterStep) -> None:
         """A voter after a step, with the effects of that."""
         self.voters[r] = step.voter
+        self.disks[r] = attrs.evolve(self.disks[r], sets=step.voter.sets)
         for effect in step.effects:
             self._perform(r, effect)
         self._drop_what_nobody_awaits()
@@ -160,24 +202,34 @@ class Quorum:
             case SaveQuorumState(quorum):
                 self.disks[r] = attrs.evolve(disk, quorum=quorum)
             case AppendLeaderChange(epoch=epoch, offset=offset):
+                batch = NO_RECORD if effect.first_voters is None else WITH_VOTERS
+                self.disks[r] = attrs.evolve(disk, log=(*disk.log, stamped(batch, offset, epoch)))
+            case AppendVoters(epoch=epoch, offset=offset):
                 self.disks[r] = attrs.evolve(disk, log=(*disk.log, stamped(NO_RECORD, offset, epoch)))
+            case RefuseChange(error):
+                self.refusal = error
             case AppendQuorumLog(records):
                 self.disks[r] = attrs.evolve(disk, log=(*disk.log, records))
             case TruncateQuorumLog(end):
-                self.disks[r] = attrs.evolve(disk, log=disk.log[:end])
+                self.disks[r] = attrs.evolve(disk, log=disk.log[: disk.position(end)])
             case SendRequest(to=to, number=number, request=request):
                 self.requests[r, to] = RequestArrived(sender=r, number=number, request=request)
                 self.answers.pop((r, to), None)
             case SendResponse(to=to, number=number, response=response):
                 self._answer(r, to, number, response)
             case AnswerQuorumFetch(to=to, number=number, response=response, slice=read):
-                self._answer(r, to, number, attrs.evolve(response, records=b"".join(disk.log[read.offset :][:1])))
+                self._note_committed(r, response.high_watermark)
+                at = disk.position(read.offset)
+                records = b"".join(disk.log[at:][:1])
+                ends = [batch.next_offset for batch in batches(records)]
+                sets = tuple(s for s in disk.sets.records if ends and read.offset <= s[0] < ends[-1])
+                self._answer(r, to, number, attrs.evolve(response, records=records, voters=sets))
             case EndProcess(failure):
                 self.failure = failure
 
     def _answer(self, r: VoterId, to: VoterId, number: int, response: QuorumResponse) -> None:
         """An answer is on its way. One that says only that a leader was heard arrives at once, and changes nothing."""
-        self.requests.pop((to, r))
+        self.requests.pop((to, r), None)
         answer = ResponseArrived(sender=r, number=number, response=response)
         if isinstance(response, QuorumEpochResponse) and response.error is Error.NONE:
             self.take(to, handle(self.running(to), answer))
@@ -198,8 +250,15 @@ class Quorum:
         if voter is None or not isinstance(voter.part, QuorumLeader):
             return
         self.leaders[voter.epoch] = self.leaders.get(voter.epoch, frozenset()) | {r}
-        if (voter.high_watermark or 0) > len(self.committed):
-            self.committed = tuple(self.disks[r].epochs()[: voter.high_watermark])
+        self._note_committed(r, voter.high_watermark)
+
+    def _note_committed(self, r: VoterId, watermark: int | None) -> None:
+        disk, before = self.disks[r], len(self.committed)
+        end = disk.position(watermark) or 0
+        if end > before:
+            self.committed = tuple(disk.epochs()[:end])
+            new = ((disk.position(o) or 0, voters) for o, voters in disk.sets.records)
+            self.committed_sets = (*self.committed_sets, *((o, voters) for o, voters in new if before <= o < end))
 
     def end_process(self, r: VoterId) -> None:
         """A process ends, with all that it asked; its answers to others are on their way still."""
@@ -212,27 +271,47 @@ class Quorum:
         if self.voters[r] is not None:
             raise Refused("its process runs")
         disk = self.disks[r]
-        self.take(r, started(r, frozenset(self.voters), disk.quorum, disk.view()))
+        self.take(r, started(r, disk.directory, disk.sets, disk.quorum, disk.view()))
+
+    def all_running(self) -> Quorum:
+        """Every process runs, and has done nothing so far."""
+        self.voters = {r: Voter(me=r, directory=disk.directory, sets=disk.sets) for r, disk in self.disks.items()}
+        return self
+
+
+def new_disks(voters: Iterable[VoterId], joiners: frozenset[VoterId] = frozenset()) -> dict[VoterId, Disk]:
+    """Disks with the first directory id of each node, formatted with the voters that are no joiners, or without any."""
+    voters, first = tuple(voters), bytes(1)
+    of_voters = VoterSets(VoterSet({q: VoterNode(first) for q in voters if q not in joiners}))
+    return {r: Disk(VoterSets(VoterSet()) if r in joiners else of_voters, first) for r in voters}
 
 
 class VoterSut(Adapter[Quorum]):
-    """A fixed quorum of the voter's cores."""
+    """A quorum of the voter's cores."""
 
     name = "the voter's core"
     variables = VARIABLES
 
     def refusal(self) -> str | None:
-        """Voters that change, and snapshots, it does not have."""
-        if self.design != "kraft":
-            return f"the voter's core is compared with kraft, not with {self.design}"
-        wanted = [name for name in ("dynamic", "snapshots") if self.constants.get(name) not in (0, False, "off", None)]
-        return f"the voter's core has nothing of --{wanted[0]}" if wanted else None
+        """Snapshots it does not have."""
+        if self.design not in ("kraft", "kraft-853"):
+            return f"the voter's core is compared with kraft and kraft-853, not with {self.design}"
+        if self.is_dynamic:
+            later = ("awaited_end",) if self.constants.get("changes") else ()
+            self.variables = (*VARIABLES, *CHANGING, "committed_voters", *later)
+        return "the voter's core has nothing of --snapshots" if self.constants.get("snapshots") else None
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Voters have directory ids, and change."""
+        return self.constants.get("dynamic") in (True, "on", 1)
 
     def reset(self, state: Mapping[str, object]) -> Quorum:
         """Every voter runs with an empty disk."""
         ids = [voter_id(name) for name in cast("dict[str, object]", state["epoch"])]
-        voters = {r: started(r, frozenset(ids), QuorumState(), LogView()).voter for r in ids}
-        return Quorum(dict(voters), {r: Disk() for r in ids})
+        return Quorum(
+            dict.fromkeys(ids), new_disks(ids) if self.is_dynamic else {r: Disk(fixed_voters(ids)) for r in ids}
+        ).all_running()
 
     def step(self, world: Quorum, action: str, parameters: Mapping[str, object]) -> None:
         """One input of the core of `r`."""
@@ -240,10 +319,12 @@ class VoterSut(Adapter[Quorum]):
         r = ids.pop("r")
         other = next(iter(ids.values()), r)
         if action in TIMERS:
-            told, roles = TIMERS[action]
+            signal, roles = TIMERS[action]
             if part_name(world.running(r)) not in roles:
                 raise Refused(f"it is {part_name(world.running(r))}")
-            world.tell(r, told)
+            if action == "voter_stands" and not world.running(r).votes:
+                raise Refused("it is no voter")
+            world.tell(r, signal)
         elif action in ARRIVALS:
             world.tell(r, request_at(world, r, other, (ARRIVALS[action][1],)))
         elif action in ANSWERS:
@@ -256,10 +337,10 @@ class VoterSut(Adapter[Quorum]):
         self._check_bounds(world)
 
     def _check_bounds(self, world: Quorum) -> None:
-        limits = {
-            name: cast("int", self.constants[name]) for name in ("epochs", "log", "writes", "restarts", "lost_disks")
-        }
+        names = ("epochs", "log", "writes", "restarts", "lost_disks", "changes", "joiners")
+        limits = {name: cast("int", self.constants[name]) for name in names}
         counts = {"writes": world.writes, "restarts": world.restarts, "lost_disks": world.lost_disks}
+        counts |= {"changes": world.changes, "joiners": len(world.joiners)}
         counts["epochs"] = max(disk.quorum.epoch for disk in world.disks.values())
         counts["log"] = max(len(disk.log) for disk in world.disks.values())
         beyond = [name for name, count in counts.items() if count > limits[name]]
@@ -272,16 +353,17 @@ class VoterSut(Adapter[Quorum]):
             for action in (*TIMERS, *(name for name in FURTHER if name not in BETWEEN_TWO)):
                 yield action, {"r": voter_name(r)}
             for q in world.voters:
-                if q != r:
-                    for action in (*ARRIVALS, *ANSWERS, *BETWEEN_TWO):
-                        yield action, {"r": voter_name(r), other_parameter(action): voter_name(q)}
+                for action in (*ARRIVALS, *ANSWERS, *BETWEEN_TWO) if q != r else ("leader_removes_voter",):
+                    yield action, {"r": voter_name(r), other_parameter(action): voter_name(q)}
 
     def snapshot(self, world: Quorum) -> Mapping[str, object]:
         """All variables of the model, but that which says whether something was out of its range."""
         epochs = cast("int", self.constants["epochs"])
+        longest = cast("int", self.constants["log"])
         return {
             **of_voters(world),
             **of_messages(world),
+            **(of_changes(world, longest) if self.is_dynamic else {}),
             "writes": world.writes,
             "restarts": world.restarts,
             "lost_disks": world.lost_disks,
@@ -349,10 +431,62 @@ def crash(world: Quorum, r: VoterId, other: VoterId) -> None:
 
 
 def lose_disk(world: Quorum, r: VoterId, other: VoterId) -> None:
-    """A process ends, and its disk is gone."""
+    """A process ends, and its disk is gone. The next one has another directory id, and was formatted without voters."""
     world.end_process(r)
-    world.disks[r] = Disk()
+    directory = world.disks[r].directory
+    if directory is None:
+        world.disks[r] = Disk(fixed_voters(world.voters))
+    else:
+        world.disks[r] = Disk(VoterSets(VoterSet()), bytes([directory[0] + 1]))
     world.lost_disks += 1
+
+
+def format_without_voters(world: Quorum, r: VoterId, other: VoterId) -> None:
+    """Before anything else a node is formatted so that it is no voter at first."""
+    is_new = all(disk == new_disks(world.voters, world.joiners)[q] for q, disk in world.disks.items())
+    has_begun = any(v is None or part_name(v) != "unattached" for v in world.voters.values())
+    joiners = world.joiners | {r}
+    if not is_new or has_begun or r in world.joiners or len(joiners) == len(world.voters):
+        raise Refused("it is too late")
+    if world.disks[r].directory is None:
+        raise Refused("voters do not change")
+    world.joiners, world.disks = joiners, new_disks(world.voters, joiners)
+    world.all_running()
+
+
+def add(world: Quorum, r: VoterId, v: VoterId) -> None:
+    """A leader adds a node, which has to answer first."""
+    world.running(v)
+    change(world, r, AddVoter(v, VoterNode(world.disks[v].directory)))
+
+
+def remove(world: Quorum, r: VoterId, v: VoterId) -> None:
+    """A leader removes a voter, which may be itself."""
+    node = world.running(r).sets.last.get(v)
+    if node is None:
+        raise Refused("it is no voter")
+    change(world, r, RemoveVoter(v, node.directory))
+
+
+def update(world: Quorum, r: VoterId, v: VoterId) -> None:
+    """A leader notes where a voter listens, which is not seen here."""
+    change(world, r, UpdateVoter(v, VoterNode(world.disks[v].directory)))
+
+
+def change(world: Quorum, r: VoterId, changes: ChangeVoters) -> None:
+    """A leader is told to change the voters; Refused if it refuses."""
+    world.tell(r, changes)
+    if world.refusal is not None:
+        raise Refused(world.refusal.name)
+    world.changes += 1
+
+
+def find(world: Quorum, r: VoterId, q: VoterId) -> None:
+    """An observer asks another node, and hears at once."""
+    before, quorum = world.running(r), world.running(q).quorum
+    world.tell(r, LeaderFound(quorum.epoch, quorum.leader))
+    if world.running(r) == before:
+        raise Refused("that is no news, or it is no observer")
 
 
 def start(world: Quorum, r: VoterId, other: VoterId) -> None:
@@ -385,15 +519,26 @@ FURTHER: Final[dict[str, Callable[[Quorum, VoterId, VoterId], None]]] = {
     "voter_starts": start,
     "voter_fails_at_answer": fail_at_answer,
     "voter_fails_at_request": fail_at_request,
+    "node_is_formatted_without_voters": format_without_voters,
+    "leader_adds_voter": add,
+    "leader_removes_voter": remove,
+    "leader_updates_voter": update,
+    "observer_finds_leader": find,
 }
-BETWEEN_TWO: Final = ("voter_fails_at_answer", "voter_fails_at_request")
+BETWEEN_TWO: Final = {
+    "voter_fails_at_answer": "q",
+    "voter_fails_at_request": "leader",
+    "leader_adds_voter": "v",
+    "leader_removes_voter": "v",
+    "leader_updates_voter": "v",
+    "observer_finds_leader": "q",
+}
+"""The further actions that two voters have a part in, and what the model calls the second."""
 
 
 def other_parameter(action: str) -> str:
     """What the model calls the second voter of an action."""
-    if action in ARRIVALS:
-        return ARRIVALS[action][0]
-    return "leader" if action == "voter_fails_at_request" else "q"
+    return ARRIVALS[action][0] if action in ARRIVALS else BETWEEN_TWO.get(action, "q")
 
 
 def of_voters(world: Quorum) -> dict[str, object]:
@@ -409,7 +554,9 @@ def of_voters(world: Quorum) -> dict[str, object]:
 
     def ends(voter: Voter) -> dict[str, object]:
         part = voter.part
-        return {voter_name(q): part.ends.get(q) if isinstance(part, QuorumLeader) else None for q in world.voters}
+        here = world.disks[voter.me]
+        of_leader = part.ends if isinstance(part, QuorumLeader) else {}
+        return {voter_name(q): here.position(of_leader.get(q)) for q in world.voters}
 
     has_fetched = [r for r, v in alive.items() if isinstance(v.part, QuorumFollower) and v.part.has_fetched]
     return {
@@ -419,7 +566,7 @@ def of_voters(world: Quorum) -> dict[str, object]:
         "log": {name: disk.epochs() for name, disk in disks.items()},
         "alive": names(alive),
         "role": of_alive(part_name, "unattached"),
-        "high_watermark": of_alive(lambda v: v.high_watermark, None),
+        "high_watermark": of_alive(lambda v: world.disks[v.me].position(v.high_watermark), None),
         "has_fetched": names(has_fetched),
         "granting": of_nominee(lambda part: part.granting),
         "rejecting": of_nominee(lambda part: part.rejecting),
@@ -450,6 +597,8 @@ def of_messages(world: Quorum) -> dict[str, object]:
 
         return of_pairs(of_pair)
 
+    position = next(iter(world.disks.values())).position
+
     def of_fetches(value: Callable[[QuorumFetchResponse], object], otherwise: object) -> dict[str, object]:
         return of_answers(lambda a: value(a) if isinstance(a, QuorumFetchResponse) else otherwise, otherwise)
 
@@ -460,8 +609,56 @@ def of_messages(world: Quorum) -> dict[str, object]:
         "answer_leader": of_answers(lambda a: maybe_name(a.leader), None),
         "answer_record": of_fetches(lambda a: next((b.leader_epoch for b in batches(a.records)), None), None),
         "answer_last_epoch": of_fetches(lambda a: a.diverging.epoch if a.diverging is not None else 0, 0),
-        "answer_end": of_fetches(lambda a: a.diverging.end if a.diverging is not None else 0, 0),
-        "answer_watermark": of_fetches(lambda a: a.high_watermark, None),
+        "answer_end": of_fetches(lambda a: position(a.diverging.end) if a.diverging is not None else 0, 0),
+        "answer_watermark": of_fetches(lambda a: position(a.high_watermark), None),
+    }
+
+
+def number_of(directory: DirectoryId | None) -> int:
+    """The directory id in the model."""
+    return 0 if directory is None else directory[0]
+
+
+def of_changes(world: Quorum, log: int) -> dict[str, object]:
+    """The variables of voters that change, each by its name; `log` is how long a log may get."""
+    everybody = sorted(world.voters)
+
+    def of_set(voters: VoterSet) -> dict[str, object]:
+        return {voter_name(q): number_of(voters[q].directory) if q in voters else None for q in everybody}
+
+    def of_log(sets: Iterable[tuple[int, VoterSet]]) -> dict[str, object]:
+        found = dict(sets)
+        return {str(o): of_set(found.get(o, VoterSet())) for o in range(log + 1)}
+
+    def sets_of(disk: Disk) -> dict[str, object]:
+        return of_log((disk.position(o) or 0, voters) for o, voters in disk.sets.records)
+
+    def of_leader(r: VoterId, value: Callable[[QuorumLeader, VoterId], object], otherwise: object) -> dict[str, object]:
+        voter = world.voters[r]
+        part = voter.part if voter is not None else None
+        return {voter_name(q): value(part, q) if isinstance(part, QuorumLeader) else otherwise for q in everybody}
+
+    def answer_voters(r: VoterId, q: VoterId) -> dict[str, object]:
+        answer = world.answers.get((r, q))
+        sets = answer.response.voters if answer is not None and isinstance(answer.response, QuorumFetchResponse) else ()
+        return of_set(sets[0][1] if sets else VoterSet())
+
+    disks = {voter_name(r): disk for r, disk in world.disks.items()}
+    position = next(iter(world.disks.values())).position
+    return {
+        "directory": {name: number_of(disk.directory) for name, disk in disks.items()},
+        "vote_directory": {name: number_of(disk.quorum.vote_directory) for name, disk in disks.items()},
+        "voters_at": {name: sets_of(disk) for name, disk in disks.items()},
+        "follower_directory": {
+            voter_name(r): of_leader(r, lambda part, q: number_of(part.directories.get(q)), 0) for r in everybody
+        },
+        "awaited_end": {
+            voter_name(r): of_leader(r, lambda part, q: position(part.catch_up_ends.get(q)), None) for r in everybody
+        },
+        "answer_voters": {voter_name(r): {voter_name(q): answer_voters(r, q) for q in everybody} for r in everybody},
+        "joiners": names(world.joiners),
+        "changes": world.changes,
+        "committed_voters": of_log(world.committed_sets),
     }
 
 

@@ -28,6 +28,7 @@ from isr_broker.core.voter_state import (
     TruncateQuorumLog,
     Voter,
     VoterEffect,
+    fixed_voters,
 )
 
 THREE = frozenset({1, 2, 3})
@@ -41,7 +42,7 @@ def log_of(*epochs: int) -> LogView:
 
 def follower(*epochs: int, watermark: int | None = None) -> Voter:
     """Voter 1, which follows voter 2 in epoch 4 and waits for the answer to its fetch."""
-    voter = started(1, THREE, QuorumState(epoch=4, leader=2), log_of(*epochs)).voter
+    voter = started(1, None, fixed_voters(THREE), QuorumState(epoch=4, leader=2), log_of(*epochs)).voter
     assert isinstance(voter.part, QuorumFollower)
     return attrs.evolve(voter, high_watermark=watermark)
 
@@ -49,7 +50,12 @@ def follower(*epochs: int, watermark: int | None = None) -> Voter:
 def leader(*epochs: int) -> Voter:
     """Voter 1, which leads epoch 4, and has this log."""
     quorum = QuorumState(epoch=4, leader=1)
-    return Voter(me=1, voters=THREE, quorum=quorum, log=log_of(*epochs), part=QuorumLeader())
+    return Voter(me=1, sets=fixed_voters(THREE), quorum=quorum, log=log_of(*epochs), part=QuorumLeader())
+
+
+def heard(end: int, catch_up_ends: int) -> QuorumLeader:
+    """What a leader knows after voter 2 has fetched here, and has not caught up yet."""
+    return QuorumLeader(ends=Map({2: end}), directories=Map({2: None}), catch_up_ends=Map({2: catch_up_ends}))
 
 
 def after_answer(
@@ -104,7 +110,7 @@ def test_only_a_log_that_the_leader_has_is_acknowledged() -> None:
     _, answer = after_fetch(leader(1, 4), last_epoch=1, log_end=2)
     assert answer.diverging == EpochEnd(1, 1)
     moved, answer = after_fetch(leader(1, 1, 4), last_epoch=1, log_end=2)
-    assert (moved.part, answer.diverging) == (QuorumLeader(ends=Map({2: 2})), None)
+    assert (moved.part, answer.diverging) == (heard(2, catch_up_ends=3), None)
 
 
 def test_a_leader_commits_what_a_majority_has_and_nothing_of_an_earlier_epoch_alone() -> None:
@@ -125,12 +131,12 @@ def test_who_does_not_lead_the_epoch_answers_a_fetch_with_what_it_knows() -> Non
 
 def test_a_vote_is_on_disk_before_anybody_hears_of_it() -> None:
     """(2) So is an epoch, and a leader's record is in its log before it says that it leads."""
-    voter = started(1, THREE, QuorumState(), LogView()).voter
+    voter = started(1, None, fixed_voters(THREE), QuorumState(), LogView()).voter
     vote = VoteRequest(epoch=3, nominee=2, last_epoch=0, log_end=0, pre_vote=False)
     effects = handle(voter, RequestArrived(sender=2, number=1, request=vote)).effects
     assert effects[-2] == SaveQuorumState(QuorumState(epoch=3, vote=2))
     assert isinstance(effects[-1], SendResponse)
-    candidate = started(1, THREE, QuorumState(epoch=3, vote=1), LogView()).voter
+    candidate = started(1, None, fixed_voters(THREE), QuorumState(epoch=3, vote=1), LogView()).voter
     granted = VoteResponse(epoch=3, leader=None, vote_granted=True)
     wins = ResponseArrived(sender=2, number=candidate.requests[2].number, response=granted)
     kinds = [type(effect).__name__ for effect in handle(candidate, wins).effects]
@@ -138,7 +144,7 @@ def test_a_vote_is_on_disk_before_anybody_hears_of_it() -> None:
 
 
 def test_an_answer_to_a_request_that_was_given_up_changes_nothing() -> None:
-    voter = handle(started(1, THREE, QuorumState(), LogView()).voter, Signal.TIMER).voter
+    voter = handle(started(1, None, fixed_voters(THREE), QuorumState(), LogView()).voter, Signal.TIMER).voter
     opened = voter.requests[2]
     again = handle(voter, RequestExpired(2))
     assert again.voter.requests[2] == OpenRequest(opened.number + 2, opened.request)

@@ -9,18 +9,33 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import attrs
+from immutables import Map
 
 from isr_broker.core.messages import EpochEnd, Error, LeaderEpoch, Offset
 
 VoterId: TypeAlias = int
 """The `node.id` of a controller. With a static quorum it is all that a voter is (kraft.version 0)."""
 
+DirectoryId: TypeAlias = bytes
+"""The `directory.id` of a disk, 16 bytes. Where it is None, any disk of the node will do (kraft.version 0)."""
+
+
+@attrs.frozen
+class VoterNode:
+    """One voter of a set: its disk, and where it listens, each with the listener's name (VoterSet.VoterNode)."""
+
+    directory: DirectoryId | None = None
+    endpoints: tuple[tuple[str, str, int], ...] = ()
+
+
+VoterSet: TypeAlias = Map[VoterId, VoterNode]
+
 
 @attrs.frozen(kw_only=True)
 class VoteRequest:
     """May I lead this epoch? A pre-vote asks whether I could lead the next one (VoteRequest, `PreVote` from version 2).
 
-    `last_epoch` and `log_end` say how far the log of the nominee reaches.
+    `last_epoch` and `log_end` say how far the log of the nominee reaches, `voter_directory` which disk is asked.
     """
 
     epoch: LeaderEpoch
@@ -28,6 +43,8 @@ class VoteRequest:
     last_epoch: LeaderEpoch
     log_end: Offset
     pre_vote: bool
+    nominee_directory: DirectoryId | None = None
+    voter_directory: DirectoryId | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +74,7 @@ class QuorumFetchRequest:
     replica: VoterId
     last_epoch: LeaderEpoch
     log_end: Offset
+    directory: DirectoryId | None = None
 
 
 QuorumRequest: TypeAlias = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | QuorumFetchRequest
@@ -87,6 +105,7 @@ class QuorumFetchResponse:
 
     - `records`: filled by the driver of the leader, which has the log, as the effect `AnswerQuorumFetch` asks.
     - `diverging`: set where the logs part, and then there are no records.
+    - `voters`: the voter sets of these records, each with the offset of its record.
     """
 
     error: Error = Error.NONE
@@ -95,6 +114,7 @@ class QuorumFetchResponse:
     high_watermark: Offset | None = None
     diverging: EpochEnd | None = None
     records: bytes = b""
+    voters: tuple[tuple[Offset, VoterSet], ...] = ()
 
 
 QuorumResponse: TypeAlias = VoteResponse | QuorumEpochResponse | QuorumFetchResponse

@@ -1,7 +1,7 @@
 """One voter of the metadata quorum: `started`, and `handle(voter, input)`; KRaft as values (KIP-595, KIP-996).
 
-One input is one action of the model `kraft`. The voters are fixed; the log has no snapshots. Time is its driver's: it
-says when a timer has run out, and that a request is lost.
+One input is one action of the model `kraft`, or of `kraft-853` where voters change. The log has no snapshots. Time is
+its driver's: it says when a timer has run out, and that a request is lost.
 
 Kafka: KafkaRaftClient, QuorumState, and the classes below EpochState. The numbers in brackets are rules of
 `kraft_model`.
@@ -17,9 +17,10 @@ from immutables import Map
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.log_view import LogView
-from isr_broker.core.messages import Error, LeaderEpoch, Offset
+from isr_broker.core.messages import EpochEnd, Error, LeaderEpoch, Offset
 from isr_broker.core.quorum_messages import (
     BeginQuorumEpochRequest,
+    DirectoryId,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
     QuorumFetchRequest,
@@ -29,14 +30,20 @@ from isr_broker.core.quorum_messages import (
     VoteRequest,
     VoteResponse,
     VoterId,
+    VoterNode,
+    VoterSet,
 )
 from isr_broker.core.record_batch import batches, stamped
 from isr_broker.core.voter_state import (
+    AddVoter,
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
+    AppendVoters,
+    ChangeVoters,
     EndProcess,
     Failure,
+    LeaderFound,
     Nominee,
     OpenRequest,
     Part,
@@ -44,6 +51,8 @@ from isr_broker.core.voter_state import (
     QuorumFollower,
     QuorumLeader,
     QuorumState,
+    RefuseChange,
+    RemoveVoter,
     RequestArrived,
     RequestExpired,
     Resigned,
@@ -54,28 +63,36 @@ from isr_broker.core.voter_state import (
     Signal,
     TruncateQuorumLog,
     Unattached,
+    UpdateVoter,
     Voter,
     VoterEffect,
     VoterInput,
+    VoterSets,
     VoterStep,
+    names,
 )
 
 FETCH_BYTES: Final = 8 * 1024 * 1024
 """controller.quorum.fetch.max.bytes has this default; at least one batch is sent, however large."""
 
-RequestMaker: TypeAlias = Callable[[Voter], QuorumRequest]
+RequestMaker: TypeAlias = Callable[[Voter, VoterId], QuorumRequest]
 
 
-def started(me: VoterId, voters: frozenset[VoterId], quorum: QuorumState, log: LogView) -> VoterStep:
+def started(
+    me: VoterId, directory: DirectoryId | None, sets: VoterSets, quorum: QuorumState, log: LogView
+) -> VoterStep:
     """A process starts with what is on its disk: who stood for election still stands, who followed still follows.
 
-    (7) Who led its epoch has resigned. Model: voter_starts. QuorumState.initialize.
+    (7) Who led its epoch has resigned. An only voter leads at once, and who followed somebody that is not among the
+    voters does not know where that is. Model: voter_starts. QuorumState.initialize.
     """
-    voter = Voter(me=me, voters=voters, quorum=quorum, log=log)
+    voter = Voter(me=me, directory=directory, sets=sets, quorum=quorum, log=log)
+    if voter.is_alone:
+        return _leads_alone(voter, voter.epoch + 1)
     if quorum.leader == me:
         return _resigns(voter)
     if quorum.leader is not None:
-        return _follows(voter, quorum.epoch, quorum.leader)
+        return _follows(voter, quorum.epoch, quorum.leader) if quorum.leader in voter.voters else VoterStep(voter)
     return _stands(voter, quorum.epoch) if quorum.vote == me else VoterStep(voter)
 
 
@@ -95,6 +112,10 @@ def handle(voter: Voter, voter_input: VoterInput) -> VoterStep:
         case RequestExpired(to):
             lost = voter.requests.get(to)
             return _asks(voter, {to: lost.request}) if lost is not None else VoterStep(voter)
+        case LeaderFound(epoch, leader):
+            return _finds(voter, epoch, leader)
+        case AddVoter() | RemoveVoter() | UpdateVoter():
+            return _changes(voter, voter_input)
 
 
 def _timer(voter: Voter) -> VoterStep:
@@ -105,12 +126,18 @@ def _timer(voter: Voter) -> VoterStep:
     match voter.part:
         case Nominee(pre_vote=True):
             return _back(voter, _asks_for_pre_votes)
-        case Resigned():
+        case Resigned() if voter.is_alone:
+            return _leads_alone(voter, voter.epoch + 2)
+        case Resigned() if voter.votes:
             return _asks_for_pre_votes(_in_epoch(voter, voter.epoch + 1), voter.quorum)
+        case Resigned():
+            return _unattached(voter, voter.epoch + 1)
         case QuorumLeader():
             return _resigns(voter)
+        case _ if voter.is_alone:
+            return _leads_alone(voter, voter.epoch + 1)
         case _:
-            return _asks_for_pre_votes(voter)
+            return _asks_for_pre_votes(voter) if voter.votes else VoterStep(voter)
 
 
 # Transitions (QuorumState)
@@ -143,13 +170,13 @@ def _enters(
     `before`: its quorum-state as it is on disk, if `voter` has a new one; `first`: what else is for the disk.
     """
     entered = attrs.evolve(voter, part=part, requests=Map())
-    step = _asks(entered, {} if make_request is None else {q: make_request(entered) for q in whom})
+    step = _asks(entered, {} if make_request is None else {q: make_request(entered, q) for q in whom})
     saves = () if before is None or before == voter.quorum else (SaveQuorumState(voter.quorum),)
     return VoterStep(step.voter, (*saves, *first, *step.effects))
 
 
-def _in_epoch(voter: Voter, epoch: LeaderEpoch, vote: VoterId | None = None, leader: VoterId | None = None) -> Voter:
-    return attrs.evolve(voter, quorum=QuorumState(epoch=epoch, vote=vote, leader=leader))
+def _in_epoch(voter: Voter, epoch: LeaderEpoch, leader: VoterId | None = None) -> Voter:
+    return attrs.evolve(voter, quorum=QuorumState(epoch=epoch, leader=leader))
 
 
 def _unattached(voter: Voter, epoch: LeaderEpoch) -> VoterStep:
@@ -159,8 +186,8 @@ def _unattached(voter: Voter, epoch: LeaderEpoch) -> VoterStep:
 
 def _follows(voter: Voter, epoch: LeaderEpoch, leader: VoterId) -> VoterStep:
     """It fetches from the leader. Within an epoch its vote stays."""
-    vote = voter.quorum.vote if epoch == voter.epoch else None
-    follower = _in_epoch(voter, epoch, vote, leader)
+    before = voter.quorum if epoch == voter.epoch else QuorumState(epoch=epoch)
+    follower = attrs.evolve(voter, quorum=attrs.evolve(before, leader=leader))
     return _enters(follower, QuorumFollower(), _fetch, (leader,), before=voter.quorum)
 
 
@@ -173,17 +200,33 @@ def _asks_for_pre_votes(voter: Voter, before: QuorumState | None = None) -> Vote
 def _stands(voter: Voter, epoch: LeaderEpoch) -> VoterStep:
     """It votes for itself, and asks the others to (transitionToCandidate)."""
     part = Nominee(pre_vote=False, granting=frozenset({voter.me}))
-    return _enters(_in_epoch(voter, epoch, vote=voter.me), part, _vote_request, _others(voter), voter.quorum)
+    quorum = QuorumState(epoch=epoch, vote=voter.me, vote_directory=voter.directory)
+    return _enters(attrs.evolve(voter, quorum=quorum), part, _vote_request, _others(voter), voter.quorum)
 
 
-def _leads(voter: Voter, granting: frozenset[VoterId]) -> VoterStep:
-    """(8) It appends its LeaderChange, and knows no watermark until it has committed that (onBecomeLeader)."""
-    end, epoch = voter.log.end, voter.epoch
-    leader = attrs.evolve(
-        _in_epoch(voter, epoch, leader=voter.me), high_watermark=None, log=_with_epoch(voter.log, epoch, end + 1)
+def _leads(voter: Voter, epoch: LeaderEpoch, granting: frozenset[VoterId]) -> VoterStep:
+    """(8) It appends its LeaderChange, and knows no watermark until it has committed that (onBecomeLeader).
+
+    The voters with which its disk was formatted come with that, where the log has none. Who is alone has committed
+    them at once. appendStartOfEpochControlRecords.
+    """
+    sets, dynamic = voter.sets, voter.directory is not None
+    first_voters = sets.first if dynamic and not sets.records else None
+    appends = AppendLeaderChange(
+        epoch=epoch, offset=voter.log.end, voters=sets.last, granting=granting, first_voters=first_voters
     )
-    appends = (AppendLeaderChange(epoch=epoch, offset=end, granting=granting),)
-    return _enters(leader, QuorumLeader(), _begin, _others(voter), voter.quorum, appends)
+    leader = attrs.evolve(
+        _in_epoch(voter, epoch, leader=voter.me),
+        high_watermark=appends.end if voter.is_alone else None,
+        log=_with_epoch(voter.log, epoch, appends.end),
+        sets=sets if first_voters is None else sets.appended(((appends.end - 1, first_voters),)),
+    )
+    return _enters(leader, QuorumLeader(), _begin, _others(voter), voter.quorum, (appends,))
+
+
+def _leads_alone(voter: Voter, epoch: LeaderEpoch) -> VoterStep:
+    """An only voter has all votes."""
+    return _leads(voter, epoch, frozenset({voter.me}))
 
 
 def _resigns(voter: Voter) -> VoterStep:
@@ -213,7 +256,7 @@ def _with_epoch(log: LogView, epoch: LeaderEpoch, end: Offset) -> LogView:
 # Requests that a voter sends
 
 
-def _vote_request(voter: Voter) -> VoteRequest:
+def _vote_request(voter: Voter, to: VoterId) -> VoteRequest:
     assert isinstance(voter.part, Nominee)
     return VoteRequest(
         epoch=voter.epoch,
@@ -221,19 +264,27 @@ def _vote_request(voter: Voter) -> VoteRequest:
         last_epoch=voter.last_epoch,
         log_end=voter.log.end,
         pre_vote=voter.part.pre_vote,
+        nominee_directory=voter.directory,
+        voter_directory=voter.sets.last[to].directory,
     )
 
 
-def _begin(voter: Voter) -> BeginQuorumEpochRequest:
+def _begin(voter: Voter, to: VoterId) -> BeginQuorumEpochRequest:
     return BeginQuorumEpochRequest(epoch=voter.epoch, leader=voter.me)
 
 
-def _end(voter: Voter) -> EndQuorumEpochRequest:
+def _end(voter: Voter, to: VoterId) -> EndQuorumEpochRequest:
     return EndQuorumEpochRequest(epoch=voter.epoch, leader=voter.me)
 
 
-def _fetch(voter: Voter) -> QuorumFetchRequest:
-    return QuorumFetchRequest(epoch=voter.epoch, replica=voter.me, last_epoch=voter.last_epoch, log_end=voter.log.end)
+def _fetch(voter: Voter, to: VoterId) -> QuorumFetchRequest:
+    return QuorumFetchRequest(
+        epoch=voter.epoch,
+        replica=voter.me,
+        last_epoch=voter.last_epoch,
+        log_end=voter.log.end,
+        directory=voter.directory,
+    )
 
 
 # A request arrives
@@ -259,6 +310,11 @@ def up_to_date(voter: Voter, request: VoteRequest) -> bool:
     return (voter.last_epoch, voter.log.end) <= (request.last_epoch, request.log_end)
 
 
+def is_asked(voter: Voter, request: VoteRequest) -> bool:
+    """(10) The nominee asks the disk that this voter has, and no former one of its node (isValidVoterKey)."""
+    return request.voter_directory == voter.directory
+
+
 def grants_pre_vote(voter: Voter, request: VoteRequest) -> bool:
     """(6) Neither a leader grants a pre-vote, nor a follower that has fetched from its leader."""
     content = isinstance(voter.part, QuorumLeader) or (
@@ -275,7 +331,7 @@ def grants_vote(voter: Voter, request: VoteRequest) -> bool:
     if not isinstance(voter.part, Unattached) and not (isinstance(voter.part, Nominee) and voter.part.pre_vote):
         return False
     if voter.quorum.vote is not None or voter.quorum.leader is not None:
-        return voter.quorum.vote == request.nominee
+        return (voter.quorum.vote, voter.quorum.vote_directory) == (request.nominee, request.nominee_directory)
     return up_to_date(voter, request)
 
 
@@ -290,29 +346,33 @@ def _answers_vote(voter: Voter, message: RequestArrived, request: VoteRequest) -
             VoterStep(voter), message, VoteResponse(error=error, epoch=voter.epoch, leader=voter.quorum.leader)
         )
     step = _unattached(voter, request.epoch) if request.epoch > voter.epoch else VoterStep(voter)
+    if not is_asked(voter, request):
+        error, state = Error.INVALID_VOTER_KEY, step.voter.quorum
+        return _answers(step, message, VoteResponse(error=error, epoch=state.epoch, leader=state.leader))
     if request.pre_vote:
         vote_granted = grants_pre_vote(step.voter, request)
     else:
         vote_granted = grants_vote(step.voter, request)
         if vote_granted and step.voter.quorum.vote is None:
-            step = _votes(step.voter, request.nominee)
+            step = _votes(step.voter, request)
     after = step.voter
     return _answers(
         step, message, VoteResponse(epoch=after.epoch, leader=after.quorum.leader, vote_granted=vote_granted)
     )
 
 
-def _votes(voter: Voter, nominee: VoterId) -> VoterStep:
+def _votes(voter: Voter, request: VoteRequest) -> VoterStep:
     """Its vote is on disk before anybody hears of it.
 
     Who asks for pre-votes itself counts them anew, and asks those again of which it has the answers
     (QuorumState.prospectiveAddVotedState makes another ProspectiveState).
     """
-    after_vote = attrs.evolve(voter, quorum=attrs.evolve(voter.quorum, vote=nominee))
+    quorum = attrs.evolve(voter.quorum, vote=request.nominee, vote_directory=request.nominee_directory)
+    after_vote = attrs.evolve(voter, quorum=quorum)
     step = VoterStep(after_vote)
     if isinstance(voter.part, Nominee):
         anew = attrs.evolve(after_vote, part=Nominee(pre_vote=True, granting=frozenset({voter.me})))
-        step = _asks(anew, {q: _vote_request(anew) for q in _others(anew) if q not in anew.requests})
+        step = _asks(anew, {q: _vote_request(anew, q) for q in _others(anew) if q not in anew.requests})
     return VoterStep(step.voter, (SaveQuorumState(after_vote.quorum), *step.effects))
 
 
@@ -337,13 +397,32 @@ def continues(voter: Voter, request: QuorumFetchRequest) -> bool:
     """(4) The follower's log, as its fetch describes it, is a prefix of the leader's (validateOffsetAndEpoch)."""
     if request.log_end == 0:
         return True
-    ends = voter.log.epochs.end_of(request.last_epoch, voter.log.end)
+    ends = _end_of(voter, request.last_epoch)
     return ends.epoch == request.last_epoch and request.log_end <= ends.end
 
 
-def majority_end(voter: Voter, ends: Map[VoterId, Offset]) -> Offset:
-    """The largest end that a majority of the voters has reached, the leader included."""
-    log_ends = sorted((voter.log.end if q == voter.me else ends.get(q, 0) for q in voter.voters), reverse=True)
+def _end_of(voter: Voter, epoch: LeaderEpoch) -> EpochEnd:
+    """Where an epoch ends in its log. Before all records of who was formatted with voters is epoch 0, as a snapshot.
+
+    KafkaRaftLog.endOffsetForEpoch. Model: epoch_not_above, end_of_epoch.
+    """
+    end = voter.log.epochs.end_of(epoch, voter.log.end)
+    has_snapshot = voter.directory is not None and voter.sets.first
+    return EpochEnd(0, end.end) if has_snapshot and all(e.epoch > epoch for e in voter.log.epochs.entries) else end
+
+
+def majority_end(voter: Voter, part: QuorumLeader) -> Offset:
+    """The largest end that a majority of the voters has reached, the leader included if it is one (13).
+
+    (10) A fetch of another disk of a voter acknowledges nothing for that.
+    """
+
+    def end(q: VoterId, node: VoterNode) -> Offset:
+        if q == voter.me:
+            return voter.log.end if names(node, voter.directory) else 0
+        return part.ends.get(q, 0) if names(node, part.directories.get(q)) else 0
+
+    log_ends = sorted((end(q, node) for q, node in voter.sets.last.items()), reverse=True)
     return log_ends[len(log_ends) // 2]
 
 
@@ -352,24 +431,55 @@ def may_commit(voter: Voter, up_to: Offset) -> bool:
     return up_to > (voter.high_watermark or 0) and voter.log.epochs.last_before(up_to) == voter.epoch
 
 
+def _commits(voter: Voter, part: QuorumLeader) -> Voter:
+    """The leader with what it knows of the others, and all committed that a majority has by that."""
+    up_to = majority_end(voter, part)
+    return attrs.evolve(voter, part=part, high_watermark=up_to if may_commit(voter, up_to) else voter.high_watermark)
+
+
+def is_heard(voter: Voter, fetch: QuorumFetchRequest) -> bool:
+    """The leader notes where who fetches is, unless another disk of the same node is a voter."""
+    node = voter.sets.last.get(fetch.replica)
+    return node is None or names(node, fetch.directory)
+
+
+def _hears_fetch(voter: Voter, part: QuorumLeader, fetch: QuorumFetchRequest) -> QuorumLeader:
+    """Where a follower fetched, and whether it has caught up now or before (ReplicaState.updateFollowerState).
+
+    It has at the leader's end, or at what was that when it fetched last. Model: awaited_end_after_fetch.
+    """
+    f = fetch.replica
+    is_known = f in part.ends and part.directories[f] == fetch.directory
+    has_caught_up = fetch.log_end >= voter.log.end or (is_known and fetch.log_end >= part.catch_up_ends.get(f, 0))
+    caught_up = part.catch_up_ends.delete(f) if f in part.catch_up_ends else part.catch_up_ends
+    return QuorumLeader(
+        ends=part.ends.set(f, fetch.log_end),
+        directories=part.directories.set(f, fetch.directory),
+        catch_up_ends=caught_up if has_caught_up else part.catch_up_ends.set(f, voter.log.end),
+    )
+
+
 def _answers_fetch(voter: Voter, message: RequestArrived, fetch: QuorumFetchRequest) -> VoterStep:
     """A fetch that fits the leader's log acknowledges all before its offset. tryCompleteFetchRequest.
 
-    Whoever does not lead that epoch answers with an error. Model: leader_answers_fetch.
+    Whoever does not lead that epoch answers with an error. (13) A leader that is no voter resigns once that is
+    committed (RemoveVoterHandler.highWatermarkUpdated). Model: leader_answers_fetch.
     """
     if not isinstance(voter.part, QuorumLeader) or fetch.epoch != voter.epoch:
         return _answers(VoterStep(voter), message, _refused_fetch(voter, fetch))
     if not continues(voter, fetch):
-        diverging = voter.log.epochs.end_of(fetch.last_epoch, voter.log.end)
+        diverging = _end_of(voter, fetch.last_epoch)
         response = _fetch_response(voter, voter.high_watermark)
         return _answers(VoterStep(voter), message, attrs.evolve(response, diverging=diverging))
-    ends = voter.part.ends.set(fetch.replica, fetch.log_end)
-    up_to = majority_end(voter, ends)
-    watermark = up_to if may_commit(voter, up_to) else voter.high_watermark
-    leader = attrs.evolve(voter, part=QuorumLeader(ends=ends), high_watermark=watermark)
+    part = _hears_fetch(voter, voter.part, fetch) if is_heard(voter, fetch) else voter.part
+    leader = _commits(voter, part)
     read = Slice(offset=fetch.log_end, up_to=voter.log.end, max_bytes=FETCH_BYTES)
-    response = _fetch_response(leader, watermark)
+    response = _fetch_response(leader, leader.high_watermark)
     answer = AnswerQuorumFetch(to=message.sender, number=message.number, response=response, slice=read)
+    has_committed_more = leader.high_watermark != voter.high_watermark
+    if has_committed_more and not leader.votes and leader.sets.end <= (leader.high_watermark or 0):
+        step = _resigns(leader)
+        return VoterStep(step.voter, (answer, *step.effects))
     return VoterStep(leader, (answer,))
 
 
@@ -394,7 +504,75 @@ def _appends(voter: Voter, records: bytes) -> VoterStep:
         return VoterStep(voter)
     appended = stamped(records, voter.log.end, voter.epoch)
     log = _with_epoch(voter.log, voter.epoch, list(batches(appended))[-1].next_offset)
-    return VoterStep(attrs.evolve(voter, log=log), (AppendQuorumLog(appended),))
+    return VoterStep(_commits(attrs.evolve(voter, log=log), voter.part), (AppendQuorumLog(appended),))
+
+
+# Voters change
+
+
+def _finds(voter: Voter, epoch: LeaderEpoch, leader: VoterId | None) -> VoterStep:
+    """An observer hears of a later epoch, or who leads its own. Model: observer_finds_leader."""
+    is_first = epoch == voter.epoch and leader is not None and voter.quorum.leader is None
+    waits = isinstance(voter.part, Unattached | QuorumFollower)
+    if voter.votes or not waits or leader == voter.me or not (epoch > voter.epoch or is_first):
+        return VoterStep(voter)
+    return _unattached(voter, epoch) if leader is None else _follows(voter, epoch, leader)
+
+
+def _changes(voter: Voter, change: ChangeVoters) -> VoterStep:
+    """(12) A leader appends another voter set, if it may: one change at a time. It counts at once, for itself, too.
+
+    Model: leader_adds_voter, leader_removes_voter, leader_updates_voter.
+    """
+    if not isinstance(voter.part, QuorumLeader):
+        return _refuses(voter, Error.NOT_LEADER_OR_FOLLOWER)
+    if voter.directory is None:
+        return _refuses(voter, Error.UNSUPPORTED_VERSION)
+    if not may_change(voter):
+        return _refuses(voter, Error.REQUEST_TIMED_OUT)
+    match change:
+        case AddVoter(v, node):
+            if v in voter.voters:
+                return _refuses(voter, Error.DUPLICATE_VOTER)
+            if not has_caught_up(voter.part, change):
+                return _refuses(voter, Error.REQUEST_TIMED_OUT)
+            # The ApiVersions that it has to answer takes the place of what it was asked before.
+            requests = voter.requests.delete(v) if v in voter.requests else voter.requests
+            return _appends_voters(attrs.evolve(voter, requests=requests), voter.sets.last.set(v, node))
+        case RemoveVoter(v, directory):
+            if not names(voter.sets.last.get(v), directory):
+                return _refuses(voter, Error.VOTER_NOT_FOUND)
+            is_last = len(voter.voters) == 1
+            return (
+                _refuses(voter, Error.INVALID_REQUEST) if is_last else _appends_voters(voter, voter.sets.last.delete(v))
+            )
+        case UpdateVoter(v, node):
+            if v == voter.me or not names(voter.sets.last.get(v), node.directory):
+                return _refuses(voter, Error.VOTER_NOT_FOUND)
+            return _appends_voters(voter, voter.sets.last.set(v, node))
+
+
+def _appends_voters(voter: Voter, voters: VoterSet) -> VoterStep:
+    assert isinstance(voter.part, QuorumLeader)
+    end = voter.log.end
+    log, sets = _with_epoch(voter.log, voter.epoch, end + 1), voter.sets.appended(((end, voters),))
+    appends = AppendVoters(epoch=voter.epoch, offset=end, voters=voters)
+    return VoterStep(_commits(attrs.evolve(voter, log=log, sets=sets), voter.part), (appends,))
+
+
+def may_change(voter: Voter) -> bool:
+    """(12) The leader has committed a record of its epoch, and the last voter set in its log."""
+    return voter.high_watermark is not None and voter.sets.end <= voter.high_watermark
+
+
+def has_caught_up(part: QuorumLeader, change: AddVoter) -> bool:
+    """The node has fetched with this disk, and has come to the leader's end once (isReplicaCaughtUp)."""
+    is_known = change.voter in part.ends and part.directories[change.voter] == change.node.directory
+    return is_known and change.voter not in part.catch_up_ends
+
+
+def _refuses(voter: Voter, error: Error) -> VoterStep:
+    return VoterStep(voter, (RefuseChange(error),))
 
 
 # An answer comes back
@@ -418,6 +596,8 @@ def _response(voter: Voter, message: ResponseArrived) -> VoterStep:
     match response:
         case VoteResponse(error=Error.NONE, vote_granted=vote_granted):
             return _counts(waiting, message.sender, vote_granted)
+        case VoteResponse():
+            return _asks_again(waiting, message.sender, request.request)
         case QuorumFetchResponse():
             return _takes_fetch(waiting, message.sender, response)
         case _:
@@ -448,10 +628,22 @@ def _counts(voter: Voter, sender: VoterId, vote_granted: bool) -> VoterStep:
     )
     nominee = attrs.evolve(voter, part=part)
     if is_granted(nominee, part):
-        return _stands(nominee, voter.epoch + 1) if part.pre_vote else _leads(nominee, part.granting)
+        return _stands(nominee, voter.epoch + 1) if part.pre_vote else _leads(nominee, voter.epoch, part.granting)
     if is_rejected(nominee, part) and part.pre_vote:
         return _back(nominee, lambda alone: _enters(alone, Unattached()))
     return VoterStep(nominee)
+
+
+def _asks_again(voter: Voter, sender: VoterId, request: QuorumRequest) -> VoterStep:
+    """(10) Another disk of a voter gives no vote. It is asked again, as long as a majority is to be had without it.
+
+    KafkaRaftClient.maybeSendVoteRequests.
+    """
+    part = voter.part
+    assert isinstance(part, Nominee)
+    without = attrs.evolve(part, granting=part.granting - {sender}, rejecting=part.rejecting - {sender})
+    nominee = attrs.evolve(voter, part=without)
+    return VoterStep(nominee) if is_rejected(voter, part) else _asks(nominee, {sender: request})
 
 
 def is_granted(voter: Voter, part: Nominee) -> bool:
@@ -473,23 +665,25 @@ def _takes_fetch(voter: Voter, leader: VoterId, response: QuorumFetchResponse) -
                 return _ends(voter, Failure.TRUNCATION_BELOW_WATERMARK)
             end = truncation_end(voter, response)
             log, effects = voter.log.truncated(end, voter.log.producers), (TruncateQuorumLog(end),)
+            sets = voter.sets.cut(end)
             watermark = voter.high_watermark
         else:
             log = voter.log.appended(batches(response.records, check=True), flushed=True)
             effects = (AppendQuorumLog(response.records),) if response.records else ()
+            sets = voter.sets.appended(response.voters)
             watermark = known_watermark(voter, response, log.end)
         if (watermark or 0) < (voter.high_watermark or 0):
             return _ends(voter, Failure.WATERMARK_BACK)
         part = QuorumFollower(has_fetched=True)
-        voter = attrs.evolve(voter, log=log, high_watermark=watermark, part=part)
-    step = _asks(voter, {leader: _fetch(voter)})
+        voter = attrs.evolve(voter, log=log, sets=sets, high_watermark=watermark, part=part)
+    step = _asks(voter, {leader: _fetch(voter, leader)})
     return VoterStep(step.voter, (*effects, *step.effects))
 
 
 def truncation_end(voter: Voter, response: QuorumFetchResponse) -> Offset:
     """(5) Where its log and the leader's part: the smaller of two ends (ReplicatedLog.truncateToEndOffset)."""
     assert response.diverging is not None
-    own = voter.log.epochs.end_of(response.diverging.epoch, voter.log.end)
+    own = _end_of(voter, response.diverging.epoch)
     return min(own.end, response.diverging.end) if own.epoch == response.diverging.epoch else own.end
 
 

@@ -6,6 +6,7 @@ the concrete form of (`kraft_protocol.state`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import TypeAlias
 
@@ -14,8 +15,16 @@ from immutables import Map
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.log_view import LogView
-from isr_broker.core.messages import LeaderEpoch, Offset
-from isr_broker.core.quorum_messages import QuorumFetchResponse, QuorumRequest, QuorumResponse, VoterId
+from isr_broker.core.messages import Error, LeaderEpoch, Offset
+from isr_broker.core.quorum_messages import (
+    DirectoryId,
+    QuorumFetchResponse,
+    QuorumRequest,
+    QuorumResponse,
+    VoterId,
+    VoterNode,
+    VoterSet,
+)
 
 # The part that a voter plays (Kafka: the classes below EpochState).
 
@@ -46,9 +55,14 @@ class QuorumFollower:
 
 @attrs.frozen(kw_only=True)
 class QuorumLeader:
-    """It leads its epoch; where each of the others fetched in it (follower_end)."""
+    """It leads its epoch; where each of the others fetched in it, and with which disk (follower_end, -_directory).
+
+    `catch_up_ends`: where those have to fetch to have caught up once that have not (awaited_end).
+    """
 
     ends: Map[VoterId, Offset] = attrs.field(factory=Map[VoterId, Offset])
+    directories: Map[VoterId, DirectoryId | None] = attrs.field(factory=Map[VoterId, "DirectoryId | None"])
+    catch_up_ends: Map[VoterId, Offset] = attrs.field(factory=Map[VoterId, Offset])
 
 
 @attrs.frozen
@@ -63,12 +77,48 @@ Part: TypeAlias = Unattached | Nominee | QuorumFollower | QuorumLeader | Resigne
 class QuorumState:
     """What the file `quorum-state` has (QuorumStateData): it is on disk before anybody hears of it.
 
-    - `epoch`: the epoch of the voter (epoch). `vote`: for whom it voted in it (vote). `leader`: who leads it (leader).
+    - `epoch`: the epoch of the voter (epoch). `vote`: for whom it voted in it, and with which disk (vote,
+      vote_directory). `leader`: who leads it (leader).
     """
 
     epoch: LeaderEpoch = 0
     vote: VoterId | None = None
     leader: VoterId | None = None
+    vote_directory: DirectoryId | None = None
+
+
+@attrs.frozen
+class VoterSets:
+    """The voter sets of a log, each with the offset of its record (voters_at; VoterSetHistory).
+
+    `first`: that with which the disk was formatted, or the fixed one of controller.quorum.voters (first_voters).
+    """
+
+    first: VoterSet
+    records: tuple[tuple[Offset, VoterSet], ...] = ()
+
+    @property
+    def last(self) -> VoterSet:
+        """(11) It counts as soon as its record is in the log, committed or not (lastVoterSet)."""
+        return self.records[-1][1] if self.records else self.first
+
+    @property
+    def end(self) -> Offset:
+        """The position after the last of these records, 0 if there is none; model: end_of_voters."""
+        return self.records[-1][0] + 1 if self.records else 0
+
+    def cut(self, end: Offset) -> VoterSets:
+        """(11) Of a log that was cut: the sets before are back."""
+        return attrs.evolve(self, records=tuple(record for record in self.records if record[0] < end))
+
+    def appended(self, records: tuple[tuple[Offset, VoterSet], ...]) -> VoterSets:
+        """Of a log to which these were appended."""
+        return attrs.evolve(self, records=(*self.records, *records)) if records else self
+
+
+def fixed_voters(voters: Iterable[VoterId]) -> VoterSets:
+    """Voters that never change, whatever disk each has (kraft.version 0)."""
+    return VoterSets(VoterSet({voter: VoterNode() for voter in voters}))
 
 
 @attrs.frozen
@@ -83,7 +133,8 @@ class OpenRequest:
 class Voter:
     """One voter.
 
-    - `me`, `voters`: its id, and those of all voters, itself included (controller.quorum.voters).
+    - `me`, `directory`: its id, and that of its disk, None where that does not count (directory).
+    - `sets`: who votes, itself included if it does.
     - `quorum`: its quorum-state. `log`: where its log ends, and its epochs (log).
     - `high_watermark`: what is below it, it knows to be committed (high_watermark).
     - `part`: what it is in its epoch (role, and what belongs to that).
@@ -91,7 +142,8 @@ class Voter:
     """
 
     me: VoterId
-    voters: frozenset[VoterId]
+    sets: VoterSets
+    directory: DirectoryId | None = None
     quorum: QuorumState = attrs.field(factory=QuorumState)
     log: LogView = attrs.field(factory=LogView)
     high_watermark: Offset | None = None
@@ -105,9 +157,29 @@ class Voter:
         return self.quorum.epoch
 
     @property
+    def voters(self) -> frozenset[VoterId]:
+        """The ids of those that it takes for voters; model: electors."""
+        return frozenset(self.sets.last)
+
+    @property
+    def votes(self) -> bool:
+        """(10) It is a voter as far as it knows, with this disk; otherwise it is an observer. Model: is_voter."""
+        return names(self.sets.last.get(self.me), self.directory)
+
+    @property
+    def is_alone(self) -> bool:
+        """It is the only voter as far as it knows; model: is_only_voter."""
+        return self.votes and len(self.sets.last) == 1
+
+    @property
     def last_epoch(self) -> LeaderEpoch:
         """The epoch of the last record, 0 of an empty log (OffsetAndEpoch of RaftLog)."""
         return max(self.log.last_epoch, 0)
+
+
+def names(node: VoterNode | None, directory: DirectoryId | None) -> bool:
+    """(10) The entry of a voter set is that of this disk of its node, and of no other (VoterSet.VoterNode.isVoter)."""
+    return node is not None and node.directory == directory
 
 
 def part_name(voter: Voter) -> str:
@@ -171,7 +243,42 @@ class Propose:
     records: bytes
 
 
-VoterInput: TypeAlias = Signal | RequestArrived | ResponseArrived | RequestExpired | Propose
+@attrs.frozen
+class LeaderFound:
+    """An observer has asked anybody, and heard of this epoch, and who leads it."""
+
+    epoch: LeaderEpoch
+    leader: VoterId | None
+
+
+@attrs.frozen
+class AddVoter:
+    """A leader is to add a node that has caught up with it (AddVoterHandler)."""
+
+    voter: VoterId
+    node: VoterNode
+
+
+@attrs.frozen
+class RemoveVoter:
+    """A leader is to remove this voter, which has this disk (RemoveVoterHandler)."""
+
+    voter: VoterId
+    directory: DirectoryId | None
+
+
+@attrs.frozen
+class UpdateVoter:
+    """A leader is to note where a voter listens (UpdateVoterHandler)."""
+
+    voter: VoterId
+    node: VoterNode
+
+
+ChangeVoters: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
+VoterInput: TypeAlias = (
+    Signal | RequestArrived | ResponseArrived | RequestExpired | Propose | LeaderFound | ChangeVoters
+)
 
 
 # What a voter asks of its driver, in this order: whatever is for the disk is done, and flushed, before what follows.
@@ -188,12 +295,36 @@ class SaveQuorumState:
 class AppendLeaderChange:
     """Append a LeaderChange of this epoch at the log end (LeaderState.appendStartOfEpochControlRecords).
 
-    It names whose votes made the leader, its own among them.
+    It names whose votes made the leader, its own among them. `first_voters`: what the log has not yet, and is to have
+    in the same batch, behind the version of that.
     """
 
     epoch: LeaderEpoch
     offset: Offset
+    voters: VoterSet
     granting: frozenset[VoterId]
+    first_voters: VoterSet | None = None
+
+    @property
+    def end(self) -> Offset:
+        """The offset after the batch: a LeaderChange, and maybe a KRaftVersion and Voters."""
+        return self.offset + (1 if self.first_voters is None else 3)
+
+
+@attrs.frozen(kw_only=True)
+class AppendVoters:
+    """Append a voter set of this epoch at the log end."""
+
+    epoch: LeaderEpoch
+    offset: Offset
+    voters: VoterSet
+
+
+@attrs.frozen
+class RefuseChange:
+    """The voters are not changed, and why not."""
+
+    error: Error
 
 
 @attrs.frozen
@@ -256,6 +387,8 @@ class EndProcess:
 VoterEffect: TypeAlias = (
     SaveQuorumState
     | AppendLeaderChange
+    | AppendVoters
+    | RefuseChange
     | AppendQuorumLog
     | TruncateQuorumLog
     | SendRequest
