@@ -53,7 +53,6 @@ from isr_broker.wire import protocol
 from isr_broker.wire.broker_requests import SERVED_APIS, BrokerRequests
 from isr_broker.wire.controller_records import LogImage, batch_of, replay
 from isr_broker.wire.protocol import Request
-from isr_broker.wire.quorum_requests import SERVED_VERSIONS
 
 READ_BYTES: Final = 1 << 20
 """So much of the log is read at once when it is replayed; one batch at least."""
@@ -70,7 +69,7 @@ class ControllerRuntime(VoterRuntime):
     - `late_answers`: answers that wait for that, though nothing was decided (`waits_for_commit`).
     """
 
-    versions: ClassVar = {**SERVED_VERSIONS, **{key: protocol.SERVED_VERSIONS[key] for key in SERVED_APIS}}
+    versions: ClassVar = {**VoterRuntime.versions, **{key: protocol.SERVED_VERSIONS[key] for key in SERVED_APIS}}
     core_settings: Settings
     post: Callable[[BrokerId, Address, Message], None]
     image: LogImage = attrs.field(init=False)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from isr_broker.quorum_settings import QuorumSettings
+from isr_broker.quorum_settings import QuorumSettings, initial_controllers
 from isr_broker.settings import BadSetting
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import InUse
@@ -41,6 +41,11 @@ def main(
     parser.add_argument("--data", required=True, help="the data directory")
     parser.add_argument("--cluster", metavar="ID", help="the cluster's id, which the data carry")
     parser.add_argument("--format", action="store_true", help="make a new data directory this node's, and end")
+    parser.add_argument(
+        "--initial-controllers",
+        metavar="ID@HOST:PORT:DIRECTORY,...",
+        help="with --format: the first voters, each with its directory id, where voters change",
+    )
     parser.add_argument("--tied", action="store_true", help="end at once when standard input does")
     parser.add_argument("settings", nargs="*", metavar="name=value", help="settings by Kafka's names")
     options = parser.parse_args(arguments)
@@ -52,7 +57,9 @@ def main(
         if options.format:
             if cluster is None:
                 parser.error("--format needs --cluster")
-            directory = format_folder(me, cluster, data).directory
+            first = str(options.initial_controllers) if options.initial_controllers is not None else None
+            voters = initial_controllers(first) if first is not None else None
+            directory = format_folder(me, cluster, data, voters).directory
             print(f"{data} is that of node {me} of cluster {cluster}, with the directory id {directory}")
             return 0
         settings, make = server_of(dict(pair.split("=", 1) for pair in options.settings))

@@ -18,15 +18,18 @@ from isr_broker.core.quorum_messages import (
     QuorumFetchRequest,
     QuorumFetchResponse,
     VoterId,
+    VoterSet,
 )
 from isr_broker.core.record_batch import batch_around, encoded_record
-from isr_broker.core.voter import handle, started
+from isr_broker.core.voter import fetch_request, handle, started
 from isr_broker.core.voter_state import (
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
     AppendVoters,
+    ChangeVoters,
     EndProcess,
+    LeaderFound,
     Propose,
     QuorumFollower,
     QuorumLeader,
@@ -40,20 +43,25 @@ from isr_broker.core.voter_state import (
     SendResponse,
     Signal,
     TruncateQuorumLog,
+    Unattached,
     Voter,
     VoterEffect,
+    VoterSets,
     VoterStep,
     fixed_voters,
+    names,
     part_name,
 )
+from isr_broker.environment import Address
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.storage.quorum_disk import DamagedQuorum, QuorumDisk
 from isr_broker.wire import protocol
-from isr_broker.wire.control_records import kraft_version, leader_change
+from isr_broker.wire.control_records import kraft_version, leader_change, voter_sets, voters_batch
 from isr_broker.wire.metadata_records import encode
 from isr_broker.wire.protocol import Answer, Request
-from isr_broker.wire.quorum_channel import Outcome, QuorumChannel, RequestLost
+from isr_broker.wire.quorum_channel import LeaderPlace, Outcome, QuorumChannel, RequestLost
 from isr_broker.wire.quorum_requests import (
+    CHANGES,
     CONTROLLERS,
     SERVED_VERSIONS,
     Question,
@@ -61,6 +69,7 @@ from isr_broker.wire.quorum_requests import (
     ReplicaProgress,
     answer_to,
     cast_of,
+    change_of,
     continues_log,
     description,
     is_for,
@@ -119,10 +128,24 @@ class _Follower:
 
 
 @attrs.define
+class _VotersChange:
+    """A change of the voters that somebody waits for: until its node has caught up, and then for the commit.
+
+    `end`: where the log is to be committed to, once it is in there.
+    """
+
+    change: ChangeVoters
+    reply: Reply
+    until: Millis
+    waits_for_commit: bool
+    end: Offset | None = None
+
+
+@attrs.define
 class VoterRuntime:
     """One voter. Whoever drives it gives it time and requests, and asks for its `deadline`."""
 
-    versions: ClassVar[Mapping[int, tuple[int, int]]] = SERVED_VERSIONS
+    versions: ClassVar[Mapping[int, tuple[int, int]]] = SERVED_VERSIONS | CHANGES
     quorum: Quorum
     settings: QuorumSettings
     files: QuorumDisk
@@ -143,18 +166,62 @@ class VoterRuntime:
     """Who has fetched from this leader since it last had a majority of them."""
     successors: tuple[VoterId, ...] = ()
     appended_at: Millis = 0
+    change: _VotersChange | None = None
+    searches: int = 0
+    """How often an observer has asked somebody for the leader; such a request has a number below 0."""
 
     def start(self, now: Millis) -> None:
         """Begin with what is on the disk; DamagedQuorum if that is of a quorum whose voters change."""
         others = self.quorum.places.keys() - {self.quorum.me}
         self.channels = {q: QuorumChannel(self.quorum, q) for q in others}
-        if any(map(kraft_version, (self.files.log.contents(), *self.files.snapshots()))):
-            raise DamagedQuorum("the log or a snapshot has voters that change (kraft.version 1), as no voter here has")
-        step = started(self.quorum.me, None, fixed_voters(self.files.voters), self.files.quorum, self.files.log.view)
+        directory = self.quorum.directory if self.quorum.dynamic else None
+        step = started(self.quorum.me, directory, self._first_sets(), self.files.quorum, self.files.log.view)
         self.voter = step.voter
+        self._learns_voters()
         self._sets_timer(now)
         self._performs(step, now)
         self._tells_part()
+
+    def _first_sets(self) -> VoterSets:
+        """Who votes, by what is on the disk; DamagedQuorum if that is of a quorum whose voters change, and this not."""
+        contents, snapshots = self.files.log.contents(), self.files.snapshots()
+        if self.files.voters is None:
+            firsts = [voters for snapshot in snapshots for _, voters in voter_sets(snapshot)]
+            return VoterSets(firsts[-1] if firsts else VoterSet(), voter_sets(contents))
+        if any(map(kraft_version, (contents, *snapshots))):
+            raise DamagedQuorum(
+                "the log or a snapshot has voters that change (kraft.version 1), and those of controller.quorum.voters"
+                " do not"
+            )
+        return fixed_voters(self.files.voters)
+
+    # Where others are
+
+    def _learns_voters(self) -> None:
+        """The log says where the voters listen."""
+        if self.quorum.dynamic:
+            for voter, node in self.voter.sets.last.items():
+                place = self.quorum.place_in(node.endpoints)
+                if place is not None:
+                    self._learns(voter, place)
+
+    def _learns(self, voter: VoterId, place: Address) -> None:
+        if self.quorum.dynamic and self.quorum.places.get(voter) != place:
+            self.quorum = attrs.evolve(self.quorum, places={**self.quorum.places, voter: place})
+            if voter != self.quorum.me:
+                self.channels.setdefault(voter, QuorumChannel(self.quorum, voter))
+            for channel in self.channels.values():
+                channel.quorum = self.quorum
+
+    def _looks_for_leader(self, now: Millis) -> None:
+        """An observer asks who leads: the next of those that it asks nothing else (maybeSendFetchToAnyBootstrap)."""
+        known = sorted(q for q in self.channels if q not in self.voter.requests)
+        if known:
+            to = known[self.searches % len(known)]
+            self.searches += 1
+            self.channels[to].put(-self.searches, fetch_request(self.voter))
+            self.outside.wakes(to)
+        self.timer = now + self.settings.controller_quorum_election_timeout_ms
 
     # What arrives
 
@@ -167,9 +234,11 @@ class VoterRuntime:
             case protocol.DESCRIBE_CLUSTER if body.number("endpoint_type") != CONTROLLERS:
                 reply({"error_code": Error.MISMATCHED_ENDPOINT_TYPE.value, "error_message": None})
             case protocol.DESCRIBE_CLUSTER:
-                reply(cast_of(self.quorum, self.voter.quorum.leader))
+                reply(cast_of(self.quorum, self.voter.voters, self.voter.quorum.leader))
             case protocol.DESCRIBE_QUORUM:
                 reply(self._describes())
+            case key if key in CHANGES:
+                self._is_to_change(request, reply, now)
             case _:
                 self._hears(request, reply, now)
 
@@ -184,6 +253,8 @@ class VoterRuntime:
             state = self.voter.quorum
             reply(answer_to(self.quorum, QuorumEpochResponse(error=error, epoch=state.epoch, leader=state.leader)))
             return
+        if question.place is not None:
+            self._learns(question.sender, question.place)
         self.request_count += 1
         number = self.request_count
         self.replies[number] = question, reply
@@ -201,23 +272,30 @@ class VoterRuntime:
         for outcome in outcomes:
             if not self.running:
                 return
-            if isinstance(outcome, ResponseArrived):
-                self._takes_answer(outcome, now)
-            else:
-                self._loses(outcome, now)
+            match outcome:
+                case ResponseArrived():
+                    self._takes_answer(outcome, now)
+                case LeaderPlace(voter, address):
+                    self._learns(voter, address)
+                case RequestLost():
+                    self._loses(outcome, now)
 
     def _takes_answer(self, answer: ResponseArrived, now: Millis) -> None:
         response = answer.response
         if response.error is not Error.NONE:
             self.backoffs[answer.sender] = now + self.settings.controller_quorum_retry_backoff_ms
+        if answer.number < 0:
+            return self._takes(handle(self.voter, LeaderFound(response.epoch, response.leader)), now)
         opened = self.voter.requests.get(answer.sender)
         is_expected = opened is not None and opened.number == answer.number
         if isinstance(response, QuorumFetchResponse) and is_expected and response.records:
             if not continues_log(response.records, self.voter.log.end):
                 lost = RequestLost(answer.sender, answer.number, "its records do not continue this log")
                 return self._loses(lost, now)
-            if kraft_version(response.records) > 0:
-                return self._ends("voters are to change (kraft.version 1), which is not known here")
+            if kraft_version(response.records) > 0 and not self.quorum.dynamic:
+                return self._ends(
+                    "voters are to change (kraft.version 1), and those of controller.quorum.voters do not"
+                )
         self._takes(handle(self.voter, answer), now)
         has_fetched = isinstance(response, QuorumFetchResponse) and response.error is Error.NONE and is_expected
         if has_fetched and isinstance(self.voter.part, QuorumFollower):
@@ -235,6 +313,53 @@ class VoterRuntime:
         """Have a leader append batches; nobody else does."""
         self._takes(handle(self.voter, Propose(records)), now)
 
+    # Voters change
+
+    def _is_to_change(self, request: Request, reply: Reply, now: Millis) -> None:
+        """Somebody wants other voters; one change at a time (AddVoterHandler, RemoveVoterHandler)."""
+        change = change_of(self.quorum, request) if self.quorum.dynamic else Error.UNSUPPORTED_VERSION
+        if isinstance(change, Error) or self.change is not None:
+            error = change if isinstance(change, Error) else Error.REQUEST_TIMED_OUT
+            return reply({"error_code": error.value, "error_message": error.name})
+        wait = request.body.number("timeout", self.settings.controller_quorum_request_timeout_ms)
+        waits_for_commit = request.body.number("ack_when_committed", 1) == 1
+        self.change = _VotersChange(change, reply, now + wait, waits_for_commit)
+        self._goes_on_with_change(now)
+
+    def _goes_on_with_change(self, now: Millis) -> None:
+        """It is tried, once nothing is in its way; and it is answered when it is committed, or too late.
+
+        A node that is behind may catch up until then.
+        """
+        pending = self.change
+        if pending is None:
+            return
+        if pending.end is None:
+            step = handle(self.voter, pending.change)
+            refusal = next((effect.error for effect in step.effects if isinstance(effect, RefuseChange)), None)
+            if refusal is None:
+                pending.end = step.voter.log.end
+                self.outside.log(f"the voters are to be {', '.join(map(str, sorted(step.voter.voters)))}")
+                self._takes(step, now)
+            elif refusal is not Error.REQUEST_TIMED_OUT or pending.until <= now:
+                self._answers_change(refusal)
+        elif not isinstance(self.voter.part, QuorumLeader):
+            self._answers_change(Error.NOT_LEADER_OR_FOLLOWER)
+        elif not pending.waits_for_commit or pending.end <= (self.voter.high_watermark or 0):
+            self._answers_change(Error.NONE)
+        elif pending.until <= now:
+            self._answers_change(Error.REQUEST_TIMED_OUT)
+
+    def _is_committed(self, watermark: Offset) -> None:
+        """So much is committed. A leader that was removed by that leads no more, and answers nevertheless."""
+        if self.change is not None and self.change.end is not None and self.change.end <= watermark:
+            self._answers_change(Error.NONE)
+
+    def _answers_change(self, error: Error) -> None:
+        if self.change is not None:
+            reply, self.change = self.change.reply, None
+            reply({"error_code": error.value, "error_message": None if error is Error.NONE else error.name})
+
     def nothing(self) -> bytes:
         """A batch that says nothing."""
         return batch_around(encoded_record(encode("NoOp", 0, {})), timestamp=self.outside.wall())
@@ -246,22 +371,30 @@ class VoterRuntime:
         times = [self.timer, *(fetch.until for fetch in self.waiting.values())]
         times += [self.backoffs[to] for to in self.delayed_requests]
         times += [] if self.stops_until is None else [self.stops_until]
+        times += [] if self.change is None else [self.change.until]
         times += [self._idle_until()] if self._writes_when_idle() else []
         return min(times)
 
     def tick(self, now: Millis) -> None:
         """Whatever is due by now."""
         for to in [to for to in self.delayed_requests if self.backoffs[to] <= now]:
-            self._sends(self.delayed_requests.pop(to))
+            self._sends(self.delayed_requests.pop(to), now)
         for number in [number for number, fetch in self.waiting.items() if fetch.until <= now]:
             self._answers_waiting(number)
         if self._writes_when_idle() and self._idle_until() <= now:
             self.propose(self.nothing(), now)
+        self._goes_on_with_change(now)
         if self.stops_until is not None and self.stops_until <= now:
             self._ends(STOPPED)
+        elif self.timer <= now and self._observes():
+            self._looks_for_leader(now)
         elif self.timer <= now:
             self._takes(handle(self.voter, Signal.TIMER), now)
             self._sets_timer(now)
+
+    def _observes(self) -> bool:
+        """It is no voter, and waits for news of who leads."""
+        return not self.voter.votes and isinstance(self.voter.part, Unattached | QuorumFollower)
 
     def shut_down(self, now: Millis) -> None:
         """A leader resigns, and its process ends when the others have heard of it, or after a time."""
@@ -313,6 +446,8 @@ class VoterRuntime:
         before = self.voter
         self._notes_successors(before)
         self.voter = step.voter
+        if before.sets != self.voter.sets:
+            self._learns_voters()
         has_other_part = _part_of(before) != _part_of(self.voter)
         if has_other_part:
             self._sets_timer(now)
@@ -327,6 +462,7 @@ class VoterRuntime:
                 if number in self.waiting and self.running:
                     del self.waiting[number]
                     self._performs(handle(self.voter, _arrival(number, fetch.question)), now, fetch.until)
+            self._goes_on_with_change(now)
         self._may_stop()
 
     def _performs(self, step: VoterStep, now: Millis, until: Millis | None = None) -> None:
@@ -341,30 +477,39 @@ class VoterRuntime:
                 self.files.save(state)
             case AppendLeaderChange(epoch=epoch, offset=offset, voters=voters, granting=granting):
                 wall = self.outside.wall()
-                self.files.append(leader_change(self.quorum.me, voters, granting, epoch, offset, wall))
+                first = effect.first_voters
+                self.files.append(leader_change(self.quorum.me, voters, granting, epoch, offset, wall, first))
                 self.appended_at = now
             case AppendQuorumLog(records):
                 self.files.append(records)
                 self.appended_at = now
-            case AppendVoters() | RefuseChange():
-                raise AssertionError("nobody has asked for other voters")
+            case AppendVoters(epoch=epoch, offset=offset, voters=voters):
+                self.files.append(voters_batch(voters, epoch, offset, self.outside.wall()))
+                self.appended_at = now
+            case RefuseChange():
+                pass
             case TruncateQuorumLog(end):
                 self.files.truncate(end)
             case SendRequest(to=to):
                 if now < self.backoffs.get(to, now):
                     self.delayed_requests[to] = effect
                 else:
-                    self._sends(effect)
+                    self._sends(effect, now)
             case SendResponse(number=number, response=response):
                 _, reply = self.replies.pop(number)
                 reply(answer_to(self.quorum, response))
             case AnswerQuorumFetch(number=number, response=response, slice=read):
                 self._answers_fetch(number, attrs.evolve(response, records=self.files.read(read)), now, until)
+                self._is_committed(response.high_watermark or 0)
             case EndProcess(failure):
                 self._ends(failure.value)
 
-    def _sends(self, effect: SendRequest) -> None:
+    def _sends(self, effect: SendRequest, now: Millis) -> None:
         self.delayed_requests.pop(effect.to, None)
+        if effect.to not in self.channels:
+            self.backoffs[effect.to] = now + self.settings.controller_quorum_retry_backoff_ms
+            self.delayed_requests[effect.to] = effect
+            return
         successors = self.successors if isinstance(effect.request, EndQuorumEpochRequest) else ()
         self.channels[effect.to].put(effect.number, effect.request, successors)
         self.outside.wakes(effect.to)
@@ -406,9 +551,10 @@ class VoterRuntime:
         elif fetch.log_end >= follower.end:
             follower.caught_up_at = follower.fetched_at
         follower.fetched_at, follower.end = wall, self.voter.log.end
-        if fetch.replica in self.channels:
+        voters = self.voter.sets.last
+        if names(voters.get(fetch.replica), fetch.directory):
             self.fetchers.add(fetch.replica)
-        if 2 * (len(self.fetchers) + 1) > len(self.files.voters):
+        if 2 * (len(self.fetchers & self.voter.voters) + self.voter.votes) > len(voters):
             self.fetchers = set()
             self._sets_timer(now)
 
@@ -418,20 +564,30 @@ class VoterRuntime:
         """The voters by how much of the log they have (nonLeaderVotersByDescendingFetchOffset)."""
         if isinstance(voter.part, QuorumLeader):
             ends = voter.part.ends
-            self.successors = tuple(sorted(self.channels, key=lambda q: (-ends.get(q, 0), q)))
+            others = voter.voters - {voter.me}
+            self.successors = tuple(sorted(others, key=lambda q: (-ends.get(q, 0), q)))
 
     def _describes(self) -> Answer:
         voter, part = self.voter, self.voter.part
-        error, rows = Error.NOT_LEADER_OR_FOLLOWER, list[ReplicaProgress]()
+        error, rows, observers = Error.NOT_LEADER_OR_FOLLOWER, list[ReplicaProgress](), list[ReplicaProgress]()
         if isinstance(part, QuorumLeader):
-            error = Error.NONE
-            for q in sorted(self.files.voters):
-                follower = self.followers.get(q, _Follower())
-                at = (follower.fetched_at, follower.caught_up_at) if q != voter.me else (-1, self.outside.wall())
-                end = voter.log.end if q == voter.me else part.ends.get(q)
-                rows.append(ReplicaProgress(voter=q, log_end=end, fetched_at=at[0], caught_up_at=at[1]))
+            error, voters = Error.NONE, voter.sets.last
+            rows = [self._describes_replica(q, part, node.directory) for q, node in sorted(voters.items())]
+            others = sorted(q for q in part.ends if q not in voters)
+            observers = [self._describes_replica(q, part, part.directories.get(q)) for q in others]
         response = QuorumEpochResponse(error=error, epoch=voter.epoch, leader=voter.quorum.leader)
-        return description(self.quorum, response, voter.high_watermark, rows)
+        return description(self.quorum, response, voter.high_watermark, rows, observers)
+
+    def _describes_replica(self, q: VoterId, part: QuorumLeader, directory: bytes | None) -> ReplicaProgress:
+        is_own, follower = q == self.voter.me, self.followers.get(q, _Follower())
+        at = (-1, self.outside.wall()) if is_own else (follower.fetched_at, follower.caught_up_at)
+        return ReplicaProgress(
+            voter=q,
+            directory=directory,
+            log_end=self.voter.log.end if is_own else part.ends.get(q),
+            fetched_at=at[0],
+            caught_up_at=at[1],
+        )
 
     def _tells_part(self) -> None:
         leader = self.voter.quorum.leader

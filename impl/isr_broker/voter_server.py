@@ -18,17 +18,18 @@ from typing import TypeAlias
 import attrs
 
 from isr_broker.core.messages import Millis
-from isr_broker.core.quorum_messages import VoterId
+from isr_broker.core.quorum_messages import VoterId, VoterSet
 from isr_broker.links import IN_FLIGHT, Channel, Link, clock
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.settings import BadSetting, Settings
 from isr_broker.storage.disk import Disk
 from isr_broker.storage.disk_files import open_data_directory
 from isr_broker.storage.meta_properties import Claim, NotOurs, claim, cluster_in, read_claim
-from isr_broker.storage.quorum_disk import QuorumDisk
+from isr_broker.storage.quorum_disk import QuorumDisk, write_first_checkpoint
 from isr_broker.voter_runtime import VoterRuntime
 from isr_broker.wire import protocol
-from isr_broker.wire.controller_channels import directory_uuid
+from isr_broker.wire.control_records import checkpoint
+from isr_broker.wire.controller_channels import directory_of, directory_uuid
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import Answer
 from isr_broker.wire.quorum_channel import Outcome
@@ -59,8 +60,9 @@ class VoterServer:
         if channel is None:
             patience = self.settings.controller_quorum_request_timeout_ms
             longest, says = self.settings.socket_request_max_bytes, self.runtime.channels[to]
-            channel = Channel(self.quorum.places[to], says, patience, longest, self._delivers, self._delivers)
+            channel = Channel(self.runtime.quorum.places[to], says, patience, longest, self._delivers, self._delivers)
             self.channels[to] = channel
+        channel.address = self.runtime.quorum.places[to]
         channel.wakes()
 
     def wall(self) -> Millis:
@@ -86,8 +88,9 @@ class VoterServer:
 
     async def run(self) -> str:
         """Serve until the voter ends; why it has."""
-        self.runtime = self.made_of(QuorumDisk.open(self.disk, frozenset(self.quorum.places), Settings()))
-        host, port = self.quorum.places[self.quorum.me]
+        voters = None if self.quorum.dynamic else frozenset(self.quorum.places)
+        self.runtime = self.made_of(QuorumDisk.open(self.disk, voters, Settings()))
+        host, port = self.settings.listener() if self.quorum.dynamic else self.quorum.places[self.quorum.me]
         listener = await asyncio.start_server(self._accept, host, port)
         self.runtime.start(clock())
         self._sets_alarm()
@@ -212,8 +215,8 @@ def run(
     NotOurs if the folder was not formatted, or is another node's. If it `ends_with_stdin` it ends at once when that
     does.
     """
-    places = settings.places()
-    if me not in places:
+    places = settings.servers() if settings.dynamic else settings.places()
+    if not settings.dynamic and me not in places:
         raise BadSetting(f"controller.quorum.voters={settings.controller_quorum_voters}: {me} is none of them")
 
     async def go() -> str:
@@ -228,6 +231,7 @@ def run(
             directory=directory_uuid(claims.directory),
             listener=settings.controller_listener_names,
             places=places,
+            dynamic=settings.dynamic,
         )
         server = make(quorum, settings, disk)
         loop = asyncio.get_running_loop()
@@ -240,9 +244,19 @@ def run(
     return asyncio.run(go())
 
 
-def format_folder(me: VoterId, cluster: str, data: str) -> Claim:
-    """Make a new folder a node's, as `kafka-storage.sh format` does; NotOurs if it is somebody's."""
+def format_folder(me: VoterId, cluster: str, data: str, voters: VoterSet | None = None) -> Claim:
+    """Make a new folder a node's, as `kafka-storage.sh format` does; NotOurs if it is somebody's.
+
+    With `voters` it is that of one of them, and has the directory id that they give it.
+    """
     disk = open_data_directory(data)
     if (found := read_claim(disk)) is not None:
         raise NotOurs(f"{data} is formatted already: node {found.broker} of cluster {found.cluster}")
-    return claim(disk, Claim(me, cluster_in(disk, cluster, begins=False)))
+    cluster = cluster_in(disk, cluster, begins=False)
+    if voters is None:
+        return claim(disk, Claim(me, cluster))
+    directory = voters[me].directory if me in voters else None
+    if directory is None:
+        raise BadSetting(f"--initial-controllers: {me} is none of them")
+    write_first_checkpoint(disk, checkpoint(voters, b"", 0, time.time_ns() // 1_000_000))
+    return claim(disk, Claim(me, cluster, directory_of(directory)))

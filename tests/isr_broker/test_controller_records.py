@@ -25,6 +25,7 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, key_and_value, record_places, stamped
 from isr_broker.core.topics import uuid_of
+from isr_broker.core.voter_state import fixed_voters
 from isr_broker.metadata_image import TOPIC_RESOURCE, MetadataImage
 from isr_broker.settings import Settings
 from isr_broker.wire.control_records import leader_change
@@ -99,7 +100,7 @@ def test_a_minimum_of_the_cluster_is_a_setting_of_it() -> None:
 
 
 def test_the_first_record_of_an_epoch_is_a_life_and_other_records_are_passed_over() -> None:
-    data = leader_change(1, [1, 2], [1, 2], 4, 0, 5)
+    data = leader_change(1, fixed_voters({1, 2}).last, [1, 2], 4, 0, 5)
     foreign = encoded_record(encode("FeatureLevel", 0, {"name": "metadata.version", "feature_level": 25}))
     data += stamped(batch_around(foreign), 1, 4)
     image, end = replay(EMPTY, data)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, new_batch, stamped
-from isr_broker.core.voter_state import (
-    QuorumState,
-)
+from isr_broker.core.voter_state import QuorumState, fixed_voters
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import EPOCHS, contents, replace
 from isr_broker.storage.disk_memory import Everything, MemoryDisk, Nothing
@@ -68,7 +68,7 @@ def refusal(disk: MemoryDisk, voters: frozenset[int] = THREE) -> str:
 
 
 def test_the_leader_change_is_kafkas_to_the_byte() -> None:
-    assert leader_change(1, [1], [1], epoch=1, offset=0, wall=0x01A221796232) == KAFKAS_LEADER_CHANGE
+    assert leader_change(1, fixed_voters({1}).last, [1], epoch=1, offset=0, wall=0x01A221796232) == KAFKAS_LEADER_CHANGE
 
 
 def test_the_quorum_state_is_kafkas_and_a_checksum() -> None:
@@ -83,10 +83,14 @@ def test_the_quorum_state_is_kafkas_and_a_checksum() -> None:
 def test_version_1_has_the_directory_of_the_vote_and_is_refused() -> None:
     text = b'{"leaderId":-1,"leaderEpoch":2,"votedId":1,"votedDirectoryId":"J8aAPcfLQt2bqs1JT_rMgQ","data_version":1}'
     found = parse_quorum_state(text, b"")
-    assert (found.quorum, found.version) == (QuorumState(epoch=2, vote=1), 1)
+    directory = base64.urlsafe_b64decode("J8aAPcfLQt2bqs1JT_rMgQ==")
+    assert (found.quorum, found.version) == (QuorumState(epoch=2, vote=1, vote_directory=directory), 1)
+    ours = quorum_state_text(found.quorum, None, b"")
+    assert ours.startswith(text[:-1]), "as Kafka has it, and a checksum"
+    assert parse_quorum_state(ours, b"") == found
     disk = written(0)
     disk.put(QUORUM_STATE, text)
-    assert "data_version 1: voters that change are not known here" in refusal(disk)
+    assert "data_version 1: its voters change" in refusal(disk)
 
 
 def test_a_kraft_version_in_the_log_is_seen() -> None:

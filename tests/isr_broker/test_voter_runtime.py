@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import attrs
 import pytest
@@ -96,7 +96,7 @@ class CheckedRuntime(VoterRuntime):
         picture = self.files.disk.copy()
         picture.crash(Nothing())
         self.checks[type(message).__name__] += 1
-        if not is_kept(QuorumDisk.open(picture, THREE, Settings()), self.quorum.me, message, answered):
+        if not is_kept(QuorumDisk.open(picture, self.files.voters, Settings()), self.quorum.me, message, answered):
             self.breaches.append(f"voter {self.quorum.me} forgets {message}")
 
 
@@ -162,7 +162,7 @@ class World:
         self.later(self.settings.controller_quorum_request_timeout_ms, lambda: self.ends_wait(me, to, token, None))
 
     def travels(self, me: int, to: int, then: Callable[[], None]) -> None:
-        if self.chance_of.random() >= self.loss and not {me, to} & self.apart:
+        if self.chance_of.random() >= self.loss and not {self.node_at(me), self.node_at(to)} & self.apart:
             self.later(self.chance_of.randrange(1, 10), then)
 
     def arrives(self, me: int, to: int, frame: bytes, token: object) -> None:
@@ -173,8 +173,13 @@ class World:
             data = protocol.answer_to(request, answer)
             self.travels(to, me, lambda: self.ends_wait(me, to, token, data))
 
-        if to in self.runtimes and to not in self.apart:
-            self.runtimes[to].serve(request, reply, self.now)
+        node = self.node_at(to)
+        if node in self.runtimes and node not in self.apart:
+            self.runtimes[node].serve(request, reply, self.now)
+
+    def node_at(self, to: int) -> int:
+        """Which node has this number in a conversation."""
+        return to
 
     def ends_wait(self, me: int, to: int, token: object, answer: bytes | None) -> None:
         if self.busy.get((me, to)) is token and me in self.runtimes:
@@ -185,7 +190,7 @@ class World:
             )
             self.pump(me, to)
 
-    def run(self, until: Millis, faults: Sequence[int] = ()) -> World:
+    def run(self, until: Millis, faults: Sequence[int] = ()) -> Self:
         """Until a time; a voter crashes at these times, and is back a second later."""
         for at in faults:
             self.later(at - self.now, self.crash_one)

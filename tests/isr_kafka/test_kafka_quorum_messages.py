@@ -129,7 +129,7 @@ def test_kafka_reads_how_the_quorum_is_described(kafka: Messages) -> None:
             description(TWO, QuorumEpochResponse(epoch=7, leader=2), 9, voters),
             "logEndOffset=30, lastFetchTimestamp=5, lastCaughtUpTimestamp=4",
         ),
-        (protocol.DESCRIBE_CLUSTER, cast_of(TWO, 2), "clusterId='c', controllerId=2"),
+        (protocol.DESCRIBE_CLUSTER, cast_of(TWO, {1, 2, 3}, 2), "clusterId='c', controllerId=2"),
         (
             protocol.API_VERSIONS,
             {"api_keys": protocol.api_keys(SERVED_VERSIONS)},

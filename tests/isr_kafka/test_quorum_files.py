@@ -17,7 +17,7 @@ from tests.support.quorums import StaticQuorum, kafka_files, kafka_tool
 
 from isr_broker.core.effects import Slice
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, stamped
-from isr_broker.core.voter_state import QuorumState
+from isr_broker.core.voter_state import QuorumState, fixed_voters
 from isr_broker.metadata_image import MetadataImage
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_files import RealDisk
@@ -76,14 +76,16 @@ def test_what_a_controller_wrote_is_read_and_it_goes_on_with_what_is_written_her
     kafkas = files.read(EVERYTHING)
     assert files.log.view.last_epoch == first == next(batches(kafkas)).leader_epoch
     assert not kraft_version(kafkas)
-    assert kafkas[:91] == leader_change(1, ALONE, ALONE, first, 0, next(batches(kafkas)).max_timestamp)
+    assert kafkas[:91] == leader_change(
+        1, fixed_voters(ALONE).last, ALONE, first, 0, next(batches(kafkas)).max_timestamp
+    )
     image = MetadataImage()
     image.take_log(kafkas)
     assert "metadata.version" in image.features
 
     end = files.log.view.end
     files.save(QuorumState(epoch=first + 1, leader=1))
-    files.append(leader_change(1, ALONE, ALONE, first + 1, end, 0))
+    files.append(leader_change(1, fixed_voters(ALONE).last, ALONE, first + 1, end, 0))
     nothing = batch_around(encoded_record(encode("NoOp", 0, {})))
     files.append(stamped(nothing, end + 1, first + 1))
     ours = files.read(attrs.evolve(EVERYTHING, offset=end))
@@ -102,7 +104,7 @@ def test_kafkas_tool_reads_what_a_voter_wrote(tmp_path: Path) -> None:
     three = frozenset({1, 2, 3})
     files = files_of(tmp_path, three)
     files.save(QuorumState(epoch=7, leader=1))
-    files.append(leader_change(1, three, {1, 3}, 7, 0, 1_700_000_000_000))
+    files.append(leader_change(1, fixed_voters(three).last, {1, 3}, 7, 0, 1_700_000_000_000))
     feature = encode("FeatureLevel", 0, {"name": "metadata.version", "feature_level": 25})
     files.append(stamped(batch_around(encoded_record(feature)), 1, 7))
     path = tmp_path / FOLDER / f"{0:020d}.log"

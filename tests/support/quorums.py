@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,13 +14,17 @@ from types import MappingProxyType
 import attrs
 import pytest
 
+from isr_broker.core.messages import Error, error_of
 from isr_broker.core.record_batch import batches, whole_batches
+from isr_broker.storage.meta_properties import new_id
 from isr_broker.storage.quorum_disk import FOLDER
 from isr_broker.wire import protocol
+from isr_broker.wire.controller_channels import directory_uuid
 from isr_broker.wire.quorum_requests import TOPIC
 from isr_cluster.admin import Admin, RequestRefused
+from isr_cluster.identity import controller_numbers
 from isr_cluster.ports import HOST, free_ports, in_use
-from isr_cluster.processes import Address, System, python_module
+from isr_cluster.processes import Address, Processes, System, python_module
 from isr_kafka import Unavailable, classpath, command_line, java
 from isr_kafka.node import NodeFiles, controller_settings, node_files
 
@@ -51,12 +57,17 @@ def unavailable(problem: Unavailable) -> None:
 
 @attrs.frozen(kw_only=True)
 class QuorumStatus:
-    """What a leader says of its quorum: its epoch, its high watermark, and where each voter's log ends."""
+    """What a leader says of its quorum: its epoch, its high watermark, and where each voter's log ends.
+
+    `directories` are those of its voters, and `observers` says where the logs of others end.
+    """
 
     leader: int
     epoch: int
     watermark: int
     ends: Mapping[int, int]
+    directories: Mapping[int, bytes]
+    observers: Mapping[int, int]
 
 
 def quorum_status(places: Mapping[int, Address], patience: float = 3.0) -> QuorumStatus | None:
@@ -65,18 +76,104 @@ def quorum_status(places: Mapping[int, Address], patience: float = 3.0) -> Quoru
     for node, place in places.items():
         try:
             with Admin(place, patience) as admin:
-                (topic,) = admin.ask(protocol.DESCRIBE_QUORUM, 0, {"topics": [partition]}).all("topics")
+                (topic,) = admin.ask(protocol.DESCRIBE_QUORUM, 2, {"topics": [partition]}).all("topics")
         except (RequestRefused, ValueError):
             continue
         (row,) = topic.all("partitions")
         if row.number("error_code", 0) == 0 and row.number("leader_id") == node:
+            voters, observers = row.all("current_voters"), row.all("observers")
             return QuorumStatus(
                 leader=node,
                 epoch=row.number("leader_epoch"),
                 watermark=row.number("high_watermark"),
-                ends={v.number("replica_id"): v.number("log_end_offset") for v in row.all("current_voters")},
+                ends={v.number("replica_id"): v.number("log_end_offset") for v in voters},
+                directories={v.number("replica_id"): v.data("replica_directory_id") or b"" for v in voters},
+                observers={v.number("replica_id"): v.number("log_end_offset") for v in observers},
             )
     return None
+
+
+@attrs.define
+class DynamicControllers(Processes):
+    """Controllers that are known by their disks, and brokers. `directories` are the ids of the disks that they have."""
+
+    directories: dict[int, bytes] = attrs.field(factory=dict[int, bytes])
+    first: str = ""
+    lost_disks: dict[int, bytes] = attrs.field(factory=dict[int, bytes])
+
+    @classmethod
+    def of(cls, root: Path, properties: Mapping[str, str], of_voters: Mapping[str, str]) -> DynamicControllers:
+        """Three of each, none of them started; the first are the settings of all, the others of the voters alone."""
+        ports = free_ports(6)
+        controllers = {number: (HOST, port) for number, port in zip(controller_numbers(3), ports[3:], strict=True)}
+        ids = {number: new_id() for number in controllers}
+        return cls(
+            root,
+            dict(enumerate(ports[:3], 1)),
+            properties,
+            own=dict.fromkeys(controllers, of_voters),
+            controllers=controllers,
+            directories={number: directory_uuid(text) for number, text in ids.items()},
+            first=",".join(f"{number}@{HOST}:{port}:{ids[number]}" for number, (_, port) in controllers.items()),
+        )
+
+    def _controller_command(self, number: int) -> list[str]:
+        if not self.data(number).exists():
+            self.format(number)
+        servers = ",".join(f"{host}:{port}" for host, port in self.controllers.values())
+        host, port = self.controllers[number]
+        settings = {
+            **self.properties,
+            **self.own.get(number, {}),
+            "controller.quorum.bootstrap.servers": servers,
+            "listeners": f"CONTROLLER://{host}:{port}",
+        }
+        return [*self._program(number), "--tied", *(f"{name}={value}" for name, value in settings.items())]
+
+    def _program(self, number: int) -> list[str]:
+        program = [*self.controller_program, "--id", str(number), "--data", str(self.data(number))]
+        return [*program, "--cluster", self.cluster]
+
+    def format(self, number: int) -> bytes:
+        """A new folder is that of one of the first voters, and a later one that of none; its directory id."""
+        first = ["--initial-controllers", self.first] if number not in self.lost_disks else []
+        command = [*self._program(number), "--format", *first]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        self.directories[number] = directory_uuid(said.split()[-1])
+        return self.directories[number]
+
+    def loses_disk(self, number: int) -> None:
+        """It is killed, if it runs, and its folder is destroyed."""
+        if number in self.running:
+            self.kill(number)
+        self.lost_disks[number] = self.directories[number]
+        shutil.rmtree(self.data(number))
+
+    def changes(self, key: int, number: int, directory: bytes, patience: float = 60.0) -> Error:
+        """What comes of an AddRaftVoter or RemoveRaftVoter, asked again while it is in vain."""
+        host, port = self.controllers[number]
+        fields = {
+            "cluster_id": self.cluster,
+            "timeout": 10_000,
+            "voter_id": number,
+            "voter_directory_id": directory,
+            "listeners": [{"name": "CONTROLLER", "host": host, "port": port}],
+        }
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            status = quorum_status({n: place for n, place in self.controllers.items() if n in self.running})
+            if status is not None:
+                with contextlib.suppress(RequestRefused), Admin(self.controllers[status.leader], 15.0) as admin:
+                    error = error_of(admin.ask(key, 0, fields).number("error_code"))
+                    if error not in (Error.REQUEST_TIMED_OUT, Error.NOT_LEADER_OR_FOLLOWER):
+                        return error
+            time.sleep(0.1)
+        return Error.REQUEST_TIMED_OUT
+
+    def puts_in_again(self, number: int) -> list[Error]:
+        """Its lost disk is no voter any more, and the one that it has becomes one."""
+        gone = self.changes(protocol.REMOVE_RAFT_VOTER, number, self.lost_disks[number])
+        return [gone, self.changes(protocol.ADD_RAFT_VOTER, number, self.directories[number])]
 
 
 @attrs.define(kw_only=True)

@@ -188,7 +188,9 @@ def _follows(voter: Voter, epoch: LeaderEpoch, leader: VoterId) -> VoterStep:
     """It fetches from the leader. Within an epoch its vote stays."""
     before = voter.quorum if epoch == voter.epoch else QuorumState(epoch=epoch)
     follower = attrs.evolve(voter, quorum=attrs.evolve(before, leader=leader))
-    return _enters(follower, QuorumFollower(), _fetch, (leader,), before=voter.quorum)
+    return _enters(
+        follower, QuorumFollower(), lambda entered, to: fetch_request(entered), (leader,), before=voter.quorum
+    )
 
 
 def _asks_for_pre_votes(voter: Voter, before: QuorumState | None = None) -> VoterStep:
@@ -277,7 +279,8 @@ def _end(voter: Voter, to: VoterId) -> EndQuorumEpochRequest:
     return EndQuorumEpochRequest(epoch=voter.epoch, leader=voter.me)
 
 
-def _fetch(voter: Voter, to: VoterId) -> QuorumFetchRequest:
+def fetch_request(voter: Voter) -> QuorumFetchRequest:
+    """What a voter asks of its leader next, and an observer of anybody who may know the leader."""
     return QuorumFetchRequest(
         epoch=voter.epoch,
         replica=voter.me,
@@ -676,7 +679,7 @@ def _takes_fetch(voter: Voter, leader: VoterId, response: QuorumFetchResponse) -
             return _ends(voter, Failure.WATERMARK_BACK)
         part = QuorumFollower(has_fetched=True)
         voter = attrs.evolve(voter, log=log, sets=sets, high_watermark=watermark, part=part)
-    step = _asks(voter, {leader: _fetch(voter, leader)})
+    step = _asks(voter, {leader: fetch_request(voter)})
     return VoterStep(step.voter, (*effects, *step.effects))
 
 

@@ -21,7 +21,7 @@ from isr_broker.core.record_batch import MAGIC, BadBatch, crc_of, header
 from isr_broker.core.voter_state import QuorumState
 from isr_broker.settings import Settings
 from isr_broker.storage.checkpoints import contents, replace
-from isr_broker.storage.disk import Disk
+from isr_broker.storage.disk import ROOT, Disk
 from isr_broker.storage.log import Log, segment_bases
 from isr_broker.storage.owner import owner_of
 from isr_broker.storage.quorum_state import NAME, BadQuorumState, parse_quorum_state, quorum_state_text
@@ -46,15 +46,18 @@ class MetadataTopicLog(Log):
 
 @attrs.define
 class QuorumDisk:
-    """The files of one voter: `log` has a view of the log for the core, and `quorum` is what quorum-state says."""
+    """The files of one voter: `log` has a view of the log for the core, and `quorum` is what quorum-state says.
+
+    `voters` are those that never change, None where the log has them.
+    """
 
     disk: Disk
-    voters: frozenset[VoterId]
+    voters: frozenset[VoterId] | None
     log: Log
     quorum: QuorumState
 
     @classmethod
-    def open(cls, disk: Disk, voters: frozenset[VoterId], settings: Settings) -> QuorumDisk:
+    def open(cls, disk: Disk, voters: frozenset[VoterId] | None, settings: Settings) -> QuorumDisk:
         """The files that are there, or new ones; DamagedQuorum with one sentence, and then nothing was changed."""
         quorum = _read_quorum_state(disk, voters)
         end, last_epoch = _last_record(disk, settings)
@@ -96,7 +99,14 @@ class QuorumDisk:
         return [contents(self.disk, f"{FOLDER}/{name}") or b"" for name in names]
 
 
-def _read_quorum_state(disk: Disk, voters: frozenset[VoterId]) -> QuorumState | None:
+def write_first_checkpoint(disk: Disk, data: bytes) -> None:
+    """The checkpoint of a folder that is formatted with voters (kafka-storage.sh format --initial-controllers)."""
+    disk.make_folder(FOLDER)
+    disk.flush_folder(ROOT)
+    replace(disk, f"{FOLDER}/{0:020d}-{0:010d}{_CHECKPOINT}", data)
+
+
+def _read_quorum_state(disk: Disk, voters: frozenset[VoterId] | None) -> QuorumState | None:
     text = contents(disk, QUORUM_STATE)
     if text is None:
         return None
@@ -107,9 +117,12 @@ def _read_quorum_state(disk: Disk, voters: frozenset[VoterId]) -> QuorumState | 
             f"{QUORUM_STATE} cannot be read, {error}: put it back as it was, for without it the voter could vote twice"
             " in an epoch"
         ) from None
+    if voters is None:
+        return state_file.quorum
     if state_file.version != 0:
         raise DamagedQuorum(
-            f"{QUORUM_STATE} is of data_version {state_file.version}: voters that change are not known here"
+            f"{QUORUM_STATE} is of data_version {state_file.version}: its voters change, and controller.quorum.voters"
+            " has fixed ones"
         )
     if state_file.voters and state_file.voters != voters:
         names = [", ".join(map(str, sorted(each))) for each in (state_file.voters, voters)]

@@ -1,15 +1,17 @@
 """The file `quorum-state`: the epoch, the vote and the leader of a voter, as Kafka has it (FileQuorumStateStore).
 
 It is JSON, and one file takes the place of another as a whole. Version 0 is that of voters that never change; version 1
-has the directory id of the vote in place of the voters. Ours has a CRC-32C of whose it is and of the rest, which Kafka
-does not look at.
+has the directory id of the vote in place of the voters, which are in the log. Ours has a CRC-32C of whose it is and of
+the rest, which Kafka does not look at.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 import attrs
@@ -20,6 +22,7 @@ from isr_broker.core.voter_state import QuorumState
 
 NAME: Final = "quorum-state"
 _NOBODY: Final = -1
+_NO_DIRECTORY: Final = bytes(16)
 _SHARED: Final = {"leaderId", "leaderEpoch", "votedId", "data_version"}
 _KEYS: Final = {0: _SHARED | {"clusterId", "appliedOffset", "currentVoters"}, 1: _SHARED | {"votedDirectoryId"}}
 _CRC: Final = "crc32c"
@@ -39,8 +42,18 @@ class QuorumStateFile:
     voters: frozenset[VoterId]
 
 
-def quorum_state_text(quorum: QuorumState, voters: Iterable[VoterId], owner: bytes) -> bytes:
-    """The contents of the file in version 0, of a node and a cluster as `owner` says them."""
+def quorum_state_text(quorum: QuorumState, voters: Iterable[VoterId] | None, owner: bytes) -> bytes:
+    """The contents of the file, of a node and a cluster as `owner` says them; in version 1 where no voters are told."""
+    if voters is None:
+        directory = base64.urlsafe_b64encode(quorum.vote_directory or _NO_DIRECTORY).rstrip(b"=").decode()
+        changing = {
+            "leaderId": _NOBODY if quorum.leader is None else quorum.leader,
+            "leaderEpoch": quorum.epoch,
+            "votedId": _NOBODY if quorum.vote is None else quorum.vote,
+            "votedDirectoryId": directory,
+            "data_version": 1,
+        }
+        return _with_crc(changing, owner)
     fields = {
         "clusterId": "",
         "leaderId": _NOBODY if quorum.leader is None else quorum.leader,
@@ -50,6 +63,10 @@ def quorum_state_text(quorum: QuorumState, voters: Iterable[VoterId], owner: byt
         "currentVoters": [{"voterId": voter} for voter in sorted(voters)],
         "data_version": 0,
     }
+    return _with_crc(fields, owner)
+
+
+def _with_crc(fields: Mapping[str, object], owner: bytes) -> bytes:
     text = json.dumps(fields, separators=(",", ":")).encode()
     return b'%s,"%s":"%08x"}' % (text[:-1], _CRC.encode(), _crc(owner, text))
 
@@ -80,7 +97,8 @@ def parse_quorum_state(text: bytes, owner: bytes) -> QuorumStateFile:
         raise BadQuorumState(f"data_version {version} has no fields {', '.join(sorted(values))}")
     named = [_number(values, name, _NOBODY) for name in ("leaderId", "votedId")]
     leader, vote = (None if voter == _NOBODY else voter for voter in named)
-    quorum = QuorumState(epoch=_number(values, "leaderEpoch", 0), vote=vote, leader=leader)
+    directory = _directory(values) if version > 0 and vote is not None else None
+    quorum = QuorumState(epoch=_number(values, "leaderEpoch", 0), vote=vote, leader=leader, vote_directory=directory)
     return QuorumStateFile(quorum, version, _voters(values) if version == 0 else frozenset())
 
 
@@ -89,6 +107,17 @@ def _number(values: dict[str, object], name: str, least: int) -> int:
     if type(value) is not int or value < least:
         raise BadQuorumState(f"{name} is {value!r}")
     return value
+
+
+def _directory(values: dict[str, object]) -> bytes:
+    text = values["votedDirectoryId"]
+    try:
+        directory = base64.urlsafe_b64decode(f"{text}==") if isinstance(text, str) else b""
+    except binascii.Error:
+        directory = b""
+    if len(directory) != len(_NO_DIRECTORY):
+        raise BadQuorumState(f"votedDirectoryId is {text!r}")
+    return directory
 
 
 def _voters(values: dict[str, object]) -> frozenset[VoterId]:

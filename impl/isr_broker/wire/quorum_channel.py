@@ -9,9 +9,18 @@ import attrs
 
 from isr_broker.core.quorum_messages import QuorumRequest, VoterId
 from isr_broker.core.voter_state import ResponseArrived
+from isr_broker.environment import Address
 from isr_broker.wire import protocol
 from isr_broker.wire.decoder import BadFrame
-from isr_broker.wire.quorum_requests import ASKED_VERSIONS, Quorum, RefusedAnswer, key_of, request_frame, response_of
+from isr_broker.wire.quorum_requests import (
+    ASKED_VERSIONS,
+    Quorum,
+    RefusedAnswer,
+    key_of,
+    leader_place,
+    request_frame,
+    response_of,
+)
 
 
 @attrs.frozen
@@ -23,7 +32,15 @@ class RequestLost:
     why: str = ""
 
 
-Outcome: TypeAlias = ResponseArrived | RequestLost
+@attrs.frozen
+class LeaderPlace:
+    """Where a leader is, as an answer says it."""
+
+    voter: VoterId
+    address: Address
+
+
+Outcome: TypeAlias = ResponseArrived | RequestLost | LeaderPlace
 
 
 @attrs.frozen
@@ -64,8 +81,10 @@ class QuorumChannel:
         if response.correlation != self.correlation:
             raise BadFrame(f"the answer to request {response.correlation}, {self.correlation} is expected")
         number, self.in_flight = self.in_flight.number, None
+        place = leader_place(self.quorum, response.body) if self.quorum.dynamic else None
+        news = [] if place is None else [LeaderPlace(*place)]
         try:
-            return [ResponseArrived(sender=self.to, number=number, response=response_of(key, response.body))]
+            return [*news, ResponseArrived(sender=self.to, number=number, response=response_of(key, response.body))]
         except RefusedAnswer as refused:
             return [RequestLost(self.to, number, str(refused))]
 

@@ -1,12 +1,13 @@
 """What voters of the metadata quorum say to each other: messages of cores, and Kafka's protocol (KIP-595, KIP-996).
 
 Vote with pre-votes, BeginQuorumEpoch, EndQuorumEpoch, and Fetch of `__cluster_metadata`, in both directions; and the
-answer to DescribeQuorum. Kafka: RaftUtil, and the handlers of KafkaRaftClient, whose checks of a request are here.
+answer to DescribeQuorum; AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853). Kafka: RaftUtil, and the handlers
+of KafkaRaftClient, whose checks of a request are here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -26,8 +27,10 @@ from isr_broker.core.quorum_messages import (
 )
 from isr_broker.core.record_batch import BadBatch, batches, whole_batches
 from isr_broker.core.voter import FETCH_BYTES
+from isr_broker.core.voter_state import AddVoter, ChangeVoters, RemoveVoter, UpdateVoter
 from isr_broker.environment import Address
 from isr_broker.wire import protocol
+from isr_broker.wire.control_records import node_of, voter_sets
 from isr_broker.wire.decoder import BadFrame
 from isr_broker.wire.protocol import NOBODY, Answer, Fields, Request, number_of
 
@@ -45,6 +48,13 @@ SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
     protocol.DESCRIBE_CLUSTER: (1, 2),
 }
 """The versions that a voter serves, by API key. Fetch before 12 has no epoch of the last record (KIP-595)."""
+
+CHANGES: Final[dict[int, tuple[int, int]]] = {
+    protocol.ADD_RAFT_VOTER: (0, 1),
+    protocol.REMOVE_RAFT_VOTER: (0, 0),
+    protocol.UPDATE_RAFT_VOTER: (0, 0),
+}
+"""What one whose voters change serves, too."""
 
 ASKED_VERSIONS: Final = {
     protocol.FETCH: 17,
@@ -65,13 +75,23 @@ _NOT_TOLD: Final = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class Quorum:
-    """Who the voters are, where each is found, and of which cluster; `directory` is the id of this voter's."""
+    """Who the voters are, where each is found, and of which cluster; `directory` is the id of this voter's.
+
+    Voters that change are `dynamic`. Then `places` are those that are known so far, with servers to ask for the leader,
+    which have negative numbers, as in Kafka.
+    """
 
     me: VoterId
     cluster: str
     directory: bytes
     listener: str
     places: Mapping[VoterId, Address]
+    dynamic: bool = False
+
+    def place_in(self, endpoints: Sequence[tuple[str, str, int]]) -> Address | None:
+        """Where somebody with these endpoints is found, by the listener of controllers, or else the first."""
+        named = [place for place in endpoints if place[0] == self.listener] or [*endpoints]
+        return named[0][1:] if named else None
 
 
 class SnapshotNeeded(BadFrame):
@@ -120,6 +140,7 @@ def _fields(quorum: Quorum, to: VoterId, request: QuorumRequest, successors: Seq
                 "last_offset_epoch": request.last_epoch,
                 "last_offset": request.log_end,
                 "pre_vote": request.pre_vote,
+                "voter_directory_id": request.voter_directory,
             }
             return {"cluster_id": quorum.cluster, "voter_id": to, "topics": _topics(partition)}
         case BeginQuorumEpochRequest():
@@ -162,8 +183,7 @@ def _topics(partition: Answer) -> list[Answer]:
 
 
 def _leader_endpoints(quorum: Quorum, leader: VoterId) -> list[Answer]:
-    host, port = quorum.places[leader]
-    return [{"name": quorum.listener, "host": host, "port": port}]
+    return [{"name": quorum.listener, "host": host, "port": port} for host, port in _places(quorum, leader)]
 
 
 @attrs.frozen(kw_only=True)
@@ -171,7 +191,7 @@ class Question:
     """A request of another voter, or an observer's fetch, as it came.
 
     - `wait`: how long it may wait for an answer with news. `watermark`: the high watermark that its sender knows.
-    - `successors`: those of an EndQuorumEpoch, the best first.
+    - `successors`: those of an EndQuorumEpoch, the best first. `place`: where the leader is that says so.
     """
 
     sender: VoterId
@@ -179,6 +199,7 @@ class Question:
     wait: Millis = 0
     watermark: Offset | None = None
     successors: tuple[VoterId, ...] = ()
+    place: Address | None = None
 
 
 def question_of(quorum: Quorum, request: Request) -> Question | Error:
@@ -193,26 +214,31 @@ def question_of(quorum: Quorum, request: Request) -> Question | Error:
         case protocol.VOTE:
             return _vote(quorum, partition)
         case protocol.FETCH:
-            return _fetch(body, partition)
+            return _fetch(quorum, body, partition)
         case _:
             leader, epoch = partition.number("leader_id"), partition.number("leader_epoch")
-            if leader not in quorum.places or leader == quorum.me:
+            if leader < 0 or leader == quorum.me or not (quorum.dynamic or leader in quorum.places):
                 return Error.INVALID_REQUEST
+            place = quorum.place_in(node_of(body, "leader_endpoints").endpoints)
             if request.key == protocol.BEGIN_QUORUM_EPOCH:
-                return Question(sender=leader, request=BeginQuorumEpochRequest(epoch=epoch, leader=leader))
+                return Question(sender=leader, request=BeginQuorumEpochRequest(epoch=epoch, leader=leader), place=place)
             return Question(
                 sender=leader,
+                place=place,
                 request=EndQuorumEpochRequest(epoch=epoch, leader=leader),
                 successors=_successors(partition),
             )
 
 
 def is_for(quorum: Quorum, request: Request) -> bool:
-    """Whether a request names this voter as the one that it is for, or names none (isValidVoterKey)."""
+    """Whether a request names this voter as the one that it is for, or names none (isValidVoterKey).
+
+    Where voters are known by their disks, the core looks at those.
+    """
     voter = request.body.number("voter_id")
     partition = _partition(request.body, fetches=False) or Fields({})
     directory = partition.data("voter_directory_id") or bytes(16)
-    return voter == NOBODY or (voter == quorum.me and directory in (bytes(16), quorum.directory))
+    return voter == NOBODY or (voter == quorum.me and (quorum.dynamic or directory in (bytes(16), quorum.directory)))
 
 
 def _partition(body: Fields, fetches: bool) -> Fields | None:
@@ -235,22 +261,41 @@ def _vote(quorum: Quorum, partition: Fields) -> Question | Error:
     pre_vote = partition.number("pre_vote", 0) == 1
     if min(nominee, last_epoch, log_end) < 0 or last_epoch > epoch or (last_epoch == epoch and not pre_vote):
         return Error.INVALID_REQUEST
-    if nominee == quorum.me or nominee not in quorum.places:
-        return Error.INVALID_REQUEST if nominee == quorum.me else Error.INCONSISTENT_VOTER_SET
-    vote = VoteRequest(epoch=epoch, nominee=nominee, last_epoch=last_epoch, log_end=log_end, pre_vote=pre_vote)
+    if nominee == quorum.me:
+        return Error.INVALID_REQUEST
+    if not quorum.dynamic and nominee not in quorum.places:
+        return Error.INCONSISTENT_VOTER_SET
+    of_voter = partition.data("voter_directory_id") or bytes(16)
+    vote = VoteRequest(
+        epoch=epoch,
+        nominee=nominee,
+        last_epoch=last_epoch,
+        log_end=log_end,
+        pre_vote=pre_vote,
+        nominee_directory=_directory(quorum, partition),
+        voter_directory=(quorum.directory if of_voter == bytes(16) else of_voter) if quorum.dynamic else None,
+    )
     return Question(sender=nominee, request=vote)
 
 
-def _fetch(body: Fields, partition: Fields) -> Question | Error:
+def _directory(quorum: Quorum, partition: Fields) -> bytes | None:
+    """The disk of who asks, where that counts."""
+    return partition.data("replica_directory_id") or bytes(16) if quorum.dynamic else None
+
+
+def _fetch(quorum: Quorum, body: Fields, partition: Fields) -> Question | Error:
     replica = body.part("replica_state").number("replica_id", body.number("replica_id"))
     epoch, log_end = partition.number("current_leader_epoch"), partition.number("fetch_offset")
     last_epoch, wait = partition.number("last_fetched_epoch"), body.number("max_wait")
     if min(log_end, last_epoch, wait) < 0 or last_epoch > epoch:
         return Error.INVALID_REQUEST
     watermark = partition.number("high_watermark", _NOT_TOLD)
+    fetch = QuorumFetchRequest(
+        epoch=epoch, replica=replica, last_epoch=last_epoch, log_end=log_end, directory=_directory(quorum, partition)
+    )
     return Question(
         sender=replica,
-        request=QuorumFetchRequest(epoch=epoch, replica=replica, last_epoch=last_epoch, log_end=log_end),
+        request=fetch,
         wait=wait,
         watermark=None if watermark == _NOT_TOLD else watermark,
     )
@@ -314,6 +359,14 @@ def response_of(key: int, body: Fields) -> QuorumResponse:
     return QuorumEpochResponse(error=error_here, epoch=epoch, leader=leader)
 
 
+def leader_place(quorum: Quorum, body: Fields) -> tuple[VoterId, Address] | None:
+    """Where the leader is that an answer names, if it says so."""
+    for node in body.all("node_endpoints"):
+        if node.number("node_id") >= 0 and node.number("node_id") != quorum.me and node.text("host"):
+            return node.number("node_id"), (node.text("host"), node.number("port"))
+    return None
+
+
 def _voter(number: int) -> VoterId | None:
     return None if number < 0 else number
 
@@ -323,13 +376,15 @@ def _fetch_response(partition: Fields, error: Error) -> QuorumFetchResponse:
     if partition.part("snapshot_id").number("end_offset") >= 0:
         raise SnapshotNeeded("the leader's log begins behind the end of this one, and snapshots are not fetched")
     watermark, epoch = partition.number("high_watermark"), ends.number("epoch")
+    records = whole_batches(partition.data("records") or b"")
     return QuorumFetchResponse(
         error=error,
         epoch=current.number("leader_epoch"),
         leader=_voter(current.number("leader_id")),
         high_watermark=None if watermark < 0 else watermark,
         diverging=EpochEnd(epoch, ends.number("end_offset")) if epoch >= 0 else None,
-        records=whole_batches(partition.data("records") or b""),
+        records=records,
+        voters=voter_sets(records),
     )
 
 
@@ -345,6 +400,28 @@ def continues_log(records: bytes, end: Offset) -> bool:
     return True
 
 
+# Voters change
+
+
+def change_of(quorum: Quorum, request: Request) -> ChangeVoters | Error:
+    """What an AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter asks for."""
+    body = request.body
+    if body.has("cluster_id") and body.text("cluster_id") != quorum.cluster:
+        return Error.INCONSISTENT_CLUSTER_ID
+    voter, node = body.number("voter_id"), node_of(body, "listeners")
+    if voter < 0 or node.directory == bytes(16):
+        return Error.INVALID_REQUEST
+    match request.key:
+        case protocol.REMOVE_RAFT_VOTER:
+            return RemoveVoter(voter, node.directory)
+        case _ if quorum.place_in(node.endpoints) is None:
+            return Error.INVALID_REQUEST
+        case protocol.ADD_RAFT_VOTER:
+            return AddVoter(voter, node)
+        case _:
+            return UpdateVoter(voter, node)
+
+
 # DescribeQuorum
 
 
@@ -353,25 +430,35 @@ class ReplicaProgress:
     """How far a voter is, as its leader knows it; times in milliseconds since 1970, -1 for unknown."""
 
     voter: VoterId
+    directory: bytes | None = None
     log_end: Offset | None
     fetched_at: Millis = -1
     caught_up_at: Millis = -1
 
 
 def description(
-    quorum: Quorum, response: QuorumResponse, watermark: Offset | None, voters: Sequence[ReplicaProgress]
+    quorum: Quorum,
+    response: QuorumResponse,
+    watermark: Offset | None,
+    voters: Sequence[ReplicaProgress],
+    observers: Sequence[ReplicaProgress] = (),
 ) -> Answer:
     """The answer to DescribeQuorum: of a leader with the voters, of anybody else with the error and the leader."""
     leader = number_of(response.leader)
-    rows = [
-        {
-            "replica_id": each.voter,
-            "log_end_offset": _UNKNOWN if each.log_end is None else each.log_end,
-            "last_fetch_timestamp": each.fetched_at,
-            "last_caught_up_timestamp": each.caught_up_at,
-        }
-        for each in voters
-    ]
+
+    def rows_of(replicas: Sequence[ReplicaProgress]) -> list[Answer]:
+        return [
+            {
+                "replica_id": each.voter,
+                "replica_directory_id": each.directory,
+                "log_end_offset": _UNKNOWN if each.log_end is None else each.log_end,
+                "last_fetch_timestamp": each.fetched_at,
+                "last_caught_up_timestamp": each.caught_up_at,
+            }
+            for each in replicas
+        ]
+
+    rows = rows_of(voters)
     partition: Answer = {
         "error_code": response.error.value,
         "error_message": None,
@@ -379,15 +466,17 @@ def description(
         "leader_epoch": response.epoch,
         "high_watermark": _UNKNOWN if watermark is None else watermark,
         "current_voters": rows,
+        "observers": rows_of(observers),
     }
     nodes = [
-        {"node_id": voter, "listeners": [{"name": quorum.listener, "host": host, "port": port}]}
-        for voter, (host, port) in sorted(quorum.places.items())
+        {"node_id": each.voter, "listeners": [{"name": quorum.listener, "host": host, "port": port}]}
+        for each in voters
+        for host, port in _places(quorum, each.voter)
     ]
     return {"error_message": None, "topics": _topics(partition), "nodes": nodes if rows else []}
 
 
-def cast_of(quorum: Quorum, leader: VoterId | None) -> Answer:
+def cast_of(quorum: Quorum, voters: Iterable[VoterId], leader: VoterId | None) -> Answer:
     """The answer to DescribeCluster about controllers: who they are, and who leads (KIP-919)."""
     return {
         "error_message": None,
@@ -396,7 +485,8 @@ def cast_of(quorum: Quorum, leader: VoterId | None) -> Answer:
         "controller_id": number_of(leader),
         "brokers": [
             {"broker_id": voter, "host": host, "port": port, "rack": None}
-            for voter, (host, port) in sorted(quorum.places.items())
+            for voter in sorted(voters)
+            for host, port in _places(quorum, voter)
         ],
         "cluster_authorized_operations": -(2**31),
     }
