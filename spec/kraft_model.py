@@ -9,9 +9,10 @@ promised is in `promises`. Voters change where the setting `dynamic` is on, as i
 
 One action is one input of one voter: a message arrives, a timer fires, a client asks, a process ends or starts.
 
-Not modelled: observers that never become voters, the upgrade of kraft.version, a fetch that waits at the
-leader for news, a fetch to a voter that is not the leader, a request that its sender gave up and that arrives later,
-preferred successors, time, and lies.
+A fetch waits at the leader for news, and a request arrives after its sender gave it up, in designs of their own
+(`designs.waiting_fetches`, `designs.late_requests`).
+
+Not modelled: observers that never become voters, the upgrade of kraft.version, preferred successors, time, and lies.
 
 Rules that re-implementations often miss, marked by their number where they act:
   (1) a leader commits nothing until it has committed a record of its own epoch, however many voters have the others;

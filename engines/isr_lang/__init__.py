@@ -80,8 +80,8 @@ Reading order: `nodes` (the expression graph), `types`, `expr` (what symbolic va
 
 - What is in range: `extents` (by the look of an expression), `left_out` (what a set or a map cannot store).
 - Made of these: `design_table` (designs by name), `override` (a definition replaced), `refine` (a promise about an
-  abstract state), `blank` (values that nothing reads), `ranges` (reads out of range), `effects` (bounds that
-  decide nothing under some settings), `printing` (expressions as text).
+  abstract state), `sequel` (steps of two actions), `blank` (values that nothing reads), `ranges` (reads out of range),
+  `effects` (bounds that decide nothing under some settings), `printing` (expressions as text).
 """
 
 from isr_lang.blank import blank

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import attrs
+
 from isr_kafka.mistakes import Mistake
 
 RAFT: Final = "org.apache.kafka.raft"
@@ -33,6 +35,11 @@ def _mistake(
 
 def _of_voters(name: str, method: str, answers: str, says: str, bounds: Mapping[str, int] = CHANGE) -> Mistake:
     return _mistake(name, method, answers, says, bounds, "kraft-853")
+
+
+def _of_waiting(name: str, method: str, says: str, bounds: Mapping[str, int] = TWO) -> Mistake:
+    mistake = _mistake(name, f"internals.ThresholdPurgatory.{method}", "nothing", says, bounds, "kraft-waiting-fetches")
+    return attrs.evolve(mistake, properties={"insync.waiting-fetches": "true"})
 
 
 MISTAKES: Final = (
@@ -122,6 +129,23 @@ MISTAKES: Final = (
         "nothing",
         "a follower whose log ends before the leader's begins does not fetch the snapshot",
         SNAPSHOT,
+    ),
+    _of_waiting(
+        "waits-on-without-leader",
+        "completeAllExceptionally",
+        "a fetch waits on at a voter that has resigned, or that follows another leader",
+    ),
+    _of_waiting(
+        "waits-on-after-append",
+        "maybeComplete",
+        "a fetch waits on where the leader has appended a record",
+        TWO_EPOCHS,
+    ),
+    _of_waiting(
+        "waits-on-after-commit",
+        "completeAll",
+        "a fetch waits on where the high watermark has moved (KIP-1166, since Kafka 4.1)",
+        THREE_VOTERS,
     ),
 )
 VOTE_NOT_SAVED: Final = _mistake(

@@ -25,6 +25,12 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from kraft_protocol.designs import voter_changes
 
     yield voter_changes.DESIGNS
+    from kraft_protocol.designs import waiting_fetches
+
+    yield waiting_fetches.DESIGNS
+    from kraft_protocol.designs import late_requests
+
+    yield late_requests.DESIGNS
     from kraft_protocol.designs import dropped_rules
 
     yield dropped_rules.DESIGNS

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from insync_cli.conformance.conform import adapter_properties
 from insync_cli.exits import Exit
 from insync_cli.main import main
 from insync_cli.registry import design_named
@@ -48,11 +49,12 @@ def agrees(done: ConformanceResult) -> None:
 def is_found(mistake: Mistake, kafka: Kafka, folder: Path, walks: int | None) -> None:
     """The mistake is found by so many walks, or along every edge, and there Kafka as it is agrees with the model."""
     instance = Instance(design_named(mistake.design), dict(mistake.bounds))
-    wrong = kafka.command(before=[plant(kafka, mistake, folder)])
+    wrong = kafka.command([plant(kafka, mistake, folder)], mistake.properties)
     first = Limits(stop_at_first=True, walks=walks, walk_length=80, seed=1)
     known = kafka.explain() or nothing_known
     (difference,) = conform(instance, wrong, first, patience=300.0, explain=known).differences
-    assert agrees_there(instance, kafka.command(), difference, patience=300.0), difference
+    unchanged = kafka.command(properties=mistake.properties)
+    assert agrees_there(instance, unchanged, difference, patience=300.0), difference
 
 
 def ends_as_on_the_page(design: str, kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +133,46 @@ def test_files_that_are_not_truncated_are_found_where_kafka_agrees(newest_raft_o
 
 
 @pytest.mark.slow
+def test_a_vote_for_a_late_request_is_found_where_kafka_agrees(newest_raft: Kafka, tmp_path: Path) -> None:
+    """Who led epoch 1 hears of epoch 2 by the request of a nominee that has given it up, and whose log is behind."""
+    steps = [
+        ("voter_stands", 1, None),
+        ("voter_answers_pre_vote", 2, 1),
+        ("prospective_counts", 1, 2),
+        ("voter_answers_vote", 2, 1),
+        ("candidate_counts", 1, 2),
+        ("voter_stands", 3, None),
+        ("voter_answers_pre_vote", 2, 3),
+        ("prospective_counts", 3, 2),
+        ("voter_stands", 3, None),
+        ("voter_answers_pre_vote", 2, 3),
+        ("prospective_counts", 3, 2),
+        ("sender_gives_up", 3, 1),
+        ("late_vote_arrives", 1, 3),
+    ]
+    given = tuple((action, {"r": r - 1} | ({} if q is None else {"q": q - 1})) for action, r, q in steps)
+    limits = Limits(schedule=Schedule(initial={}, steps=given))
+    instance = Instance(design_named("kraft-late-requests"), {"voters": 3, "epochs": 2, "log": 2, "writes": 1})
+    control = conform(instance, newest_raft.command(), limits, patience=300.0)
+    agrees_with_all = control.conforms and control.steps == len(steps) and not control.skipped_steps
+    assert agrees_with_all, control
+    (votes_again,) = (mistake for mistake in MISTAKES if mistake.name == "votes-again")
+    wrong = newest_raft.command(before=[plant(newest_raft, votes_again, tmp_path)])
+    (difference,) = conform(instance, wrong, limits, patience=300.0).differences
+    assert difference.action == "late_vote_arrives"
+    assert difference.places[0][0] == "vote[v1]"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["4.4.0", "4.0.1"])
+def test_every_edge_where_a_request_is_late(release: str) -> None:
+    design = design_named("kraft-late-requests")
+    done = conform(Instance(design, dict(TWO)), Kafka(release, part=QUORUM).command(), Limits(), patience=300.0)
+    agrees(done)
+    assert all(done.actions[name] for name in ("late_vote_arrives", "late_fetch_arrives", "late_begin_arrives"))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("faults", [{}, {"restarts": 1}, {"lost_disks": 1}], ids=["none", "restart", "lost disk"])
 def test_every_edge_of_two_epochs(faults: Mapping[str, int], newest_raft: Kafka) -> None:
     agrees(driven(newest_raft, {**TWO_EPOCHS, **faults}))
@@ -142,8 +184,38 @@ def test_every_edge_of_the_smallest_bounds_in_each_release(each_raft: Kafka) -> 
 
 
 @pytest.mark.slow
-def test_walks_of_three_voters_agree(newest_raft: Kafka) -> None:
-    done = driven(newest_raft, THREE_VOTERS, Limits(walks=40, walk_length=60, seed=1))
+@pytest.mark.parametrize(
+    ("release", "design"),
+    [
+        ("4.4.0", "kraft-waiting-fetches"),
+        ("4.1.1", "kraft-waiting-fetches"),
+        ("4.0.1", "kraft-4.0-waiting-fetches"),
+        ("3.9.1", "kraft-3.9-waiting-fetches"),
+    ],
+)
+def test_every_edge_where_fetches_wait(release: str, design: str) -> None:
+    system = Kafka(release, part=QUORUM).command(properties=adapter_properties(design_named(design)))
+    done = conform(Instance(design_named(design), dict(TWO_EPOCHS)), system, Limits(), patience=300.0)
+    agrees(done)
+    assert done.actions["waiting_fetch_times_out"] > 0
+
+
+@pytest.mark.slow
+def test_a_watermark_answers_no_fetch_in_4_0() -> None:
+    """KIP-1166 is in 4.1: along the design of 4.0 that differs, and 4.0 along today's."""
+    for release, design in (("4.1.1", "kraft-4.0-waiting-fetches"), ("4.0.1", "kraft-waiting-fetches")):
+        system = Kafka(release, part=QUORUM).command(properties=adapter_properties(design_named(design)))
+        first = Limits(stop_at_first=True)
+        done = conform(Instance(design_named(design), dict(TWO_EPOCHS)), system, first, patience=300.0)
+        assert [d.action for d in done.differences] == ["leader_answers_fetch"], release
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["kraft", "kraft-waiting-fetches"])
+def test_walks_of_three_voters_agree(design: str, newest_raft: Kafka) -> None:
+    system = newest_raft.command(properties=adapter_properties(design_named(design)))
+    limits = Limits(walks=40, walk_length=60, seed=1)
+    done = conform(Instance(design_named(design), dict(THREE_VOTERS)), system, limits, patience=300.0)
     assert done.conforms, done.differences
     assert not done.cannot
 

@@ -31,10 +31,12 @@ RUNS = (
     Run("kraft-853", CHANGE | {"restarts": 1}),
     Run("kraft", TWO | {"snapshots": 1}),
     Run("kraft-853", CHANGE | {"snapshots": 1}),
+    Run("kraft-waiting-fetches", TWO | {"restarts": 1}),
+    Run("kraft-late-requests", TWO | {"epochs": 1, "log": 1, "writes": 0, "restarts": 1}),
 )
 """Every design with two voters, and where it needs a fault or a change, with that; small enough for every engine."""
-OTHERS = {"kraft", "kafka-10533"}
-"""The designs of which TLC is asked, too: today's, and one that fails."""
+OTHERS = {"kraft", "kafka-10533", "kraft-waiting-fetches", "kraft-late-requests"}
+"""The designs of which TLC is asked, too: today's, one that fails, and two with steps made of two actions."""
 ROWS = table(EXPECTED) if EXPECTED.exists() else []
 CASES = [pytest.param(run, said, id=run.name) for run, said, _ in ROWS]
 OF_OTHERS = [pytest.param(run, said, id=run.name) for run, said, _ in ROWS if run.design in OTHERS]

@@ -137,11 +137,12 @@ def command(sut: str, home: Path | None, design: Design) -> str:
 def adapter_properties(design: Design) -> dict[str, str]:
     """What Kafka's adapter is to know of a design: that it elects who returns, and has no eligible leader replicas.
 
-    With these (KIP-966) the last known leader is elected, too.
+    With these (KIP-966) the last known leader is elected, too. In a quorum: that fetches wait at the leader.
     """
     names = {action.name for action in design.actions}
     has_none = "controller_elects_returned" in names and "controller_elects_last_known_leader" not in names
-    return {"insync.no-elr": "true"} if has_none else {}
+    differences = {"insync.no-elr": has_none, "insync.waiting-fetches": "waiting_fetch_times_out" in names}
+    return {name: "true" for name, differs in differences.items() if differs}
 
 
 def design_of_system(argv: Sequence[str]) -> list[str]:

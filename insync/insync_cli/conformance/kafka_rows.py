@@ -93,6 +93,25 @@ RAFT_ROWS: Final = (
     Row(
         "4.4.0", "kraft-853 --voters 3 --epochs 1 --log 2 --joiners 1 --sample 400 --longest 60 --seed 1", "kafka-raft"
     ),
+    *(
+        Row(release, f"kraft-waiting-fetches {WITH_VOTERS}", "kafka-raft")
+        for release in ("4.4.0", "4.3.1", "4.2.2", "4.1.1")
+    ),
+    Row("4.0.1", f"kraft-4.0-waiting-fetches {WITH_VOTERS}", "kafka-raft"),
+    Row("3.9.1", f"kraft-3.9-waiting-fetches {WITH_VOTERS}", "kafka-raft"),
+    Row("4.4.0", f"kraft-waiting-fetches {WITH_VOTERS} --restarts 1", "kafka-raft"),
+    Row("4.4.0", f"kraft-waiting-fetches {WITH_VOTERS} --lost-disks 1", "kafka-raft"),
+    Row(
+        "4.4.0",
+        "kraft-waiting-fetches --voters 3 --epochs 2 --log 2 --writes 1 --restarts 1 "
+        "--sample 200 --longest 60 --seed 1",
+        "kafka-raft",
+    ),
+    Row("4.4.0", f"kraft-late-requests {WITH_VOTERS}", "kafka-raft"),
+    *(
+        Row(release, f"kraft-late-requests {WITH_VOTERS} --epochs 1 --log 1 --writes 0 --restarts 1", "kafka-raft")
+        for release in ("4.4.0", "4.3.1", "4.2.2", "4.1.1", "4.0.1")
+    ),
 )
 ROWS_BY_PART: Final = {"kafka": ROWS, "kafka-raft": RAFT_ROWS}
 """The rows of each part of Kafka, by the word that names it (`isr_kafka.system.PARTS`)."""

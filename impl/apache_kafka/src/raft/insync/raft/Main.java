@@ -63,14 +63,17 @@ public class Main implements SystemUnderTest<World> {
 
   @Override
   public Map<String, Object> snapshot(World world) {
-    return Snapshot.of(world, bound("epochs"), bound("log"), bound("snapshots") > 0);
+    boolean late = constants.has("late_requests");
+    return Snapshot.of(world, bound("epochs"), bound("log"), bound("snapshots") > 0, late);
   }
 
   @Override
   public List<Step> candidates() {
-    boolean snapshots = bound("snapshots") > 0;
     return steps.candidates(
-        bound("voters"), constants.get("dynamic").asBoolean(), snapshots ? bound("log") : 0);
+        bound("voters"),
+        constants.get("dynamic").asBoolean(),
+        bound("snapshots") > 0 ? bound("log") : 0,
+        constants.has("late_requests"));
   }
 
   @Override
@@ -86,6 +89,7 @@ public class Main implements SystemUnderTest<World> {
         && world.lostDisks <= bound("lost_disks")
         && world.snapshots <= bound("snapshots")
         && world.changes <= bound("changes")
-        && world.joiners().size() <= bound("joiners");
+        && world.joiners().size() <= bound("joiners")
+        && (world.lateRequests == 0 || world.lateRequests <= bound("late_requests"));
   }
 }

@@ -86,10 +86,21 @@ public final class Messages {
       Integer watermark,
       Map<Integer, Integer> voters,
       Disk snapshot) {
+    /** Whether the request waits at its receiver. This is then what was to be said when it came. */
+    boolean waits() {
+      return data == null;
+    }
+
     /** The epoch of each record that a snapshot stands for. */
     List<Integer> log() {
       return snapshot == null ? List.of() : snapshot.batchEpochs().subList(0, end);
     }
+  }
+
+  /** What is kept of the answer to a fetch that waits. */
+  static Answer answerForLater(HeldRequest request, int epoch, int leader, Integer watermark) {
+    return new Answer(
+        request.number(), null, "none", epoch, leader, null, 0, 0, watermark, null, null);
   }
 
   /** The answer to a request, by somebody with this disk. */

@@ -143,13 +143,17 @@ final class Snapshot {
         null);
   }
 
-  static Map<String, Object> of(World world, int epochs, int offsets, boolean snapshots) {
+  static Map<String, Object> of(
+      World world, int epochs, int offsets, boolean snapshots, boolean late) {
     Map<String, Object> all = new LinkedHashMap<>();
     if (world.isDynamic()) {
       putVoters(all, world, offsets);
     }
     if (snapshots) {
       putSnapshots(all, world);
+    }
+    if (late) {
+      putLate(all, world);
     }
     all.put("alive", among(world, v -> world.place(v).row.runs()));
     all.put("epoch", each(world, Row::epoch));
@@ -211,6 +215,16 @@ final class Snapshot {
             row -> row.fetchingSnapshot() == null ? 0 : world.end(row.fetchingSnapshot())));
     all.put("answer_log", answers(world, List.of(), Answer::log));
     all.put("snapshots", world.snapshots);
+  }
+
+  private static void putLate(Map<String, Object> all, World world) {
+    World.LateRequest late = world.late;
+    all.put("late_sender", late == null ? null : name(late.sender()));
+    all.put("late_receiver", late == null ? null : name(late.receiver()));
+    all.put("late_request", late == null ? "none" : late.kind());
+    all.put("late_epoch", late == null ? 0 : late.epoch());
+    all.put("late_log", late == null ? List.of() : late.log());
+    all.put("late_requests", world.lateRequests);
   }
 
   private static Map<String, Object> byOffset(int offsets, IntFunction<Object> value) {

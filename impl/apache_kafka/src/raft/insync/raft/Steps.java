@@ -27,6 +27,11 @@ final class Steps {
   /** Parameters that name the other end of a message. */
   private static final Set<String> MESSAGE_PARTNERS = Set.of("nominee", "leader", "f", "q");
 
+  /** What a request says of its sender's log, and what else may be late. */
+  private static final Set<String> SPEAKING_OF_LOG = Set.of("pre_vote", "vote", "fetch");
+
+  private static final Set<String> LATE = Set.of("pre_vote", "vote", "fetch", "begin", "end");
+
   /** What happens only where the log has the voters. */
   private static final Set<String> OF_VOTERS =
       Set.of(
@@ -74,6 +79,13 @@ final class Steps {
     actions.put("leader_updates_voter", new Action("v", null, Steps::update));
     actions.put("observer_finds_leader", new Action("q", null, Steps::findLeader));
     actions.put("voter_takes_snapshot", new Action("end", null, Steps::takeSnapshot));
+    actions.put("waiting_fetch_times_out", new Action("f", null, Steps::timeOut));
+    actions.put("sender_gives_up", new Action("q", null, Steps::giveUp));
+    lateArrival("late_pre_vote_arrives", "nominee", "pre_vote");
+    lateArrival("late_vote_arrives", "nominee", "vote");
+    lateArrival("late_begin_arrives", "leader", "begin");
+    lateArrival("late_end_arrives", "leader", "end");
+    lateArrival("late_fetch_arrives", "f", "fetch");
     arrival("leader_answers_fetch_snapshot", "f", "fetch_snapshot");
     actions.put("follower_takes_snapshot", new Action("q", null, Steps::takeFetchedSnapshot));
   }
@@ -85,6 +97,11 @@ final class Steps {
   /** A request of this kind, from the voter of this parameter, arrives at r. */
   private void arrival(String name, String sender, String kind) {
     actions.put(name, new Action(sender, null, (w, r, q) -> answer(w, q, r, kind)));
+  }
+
+  /** A request of this kind arrives that the voter of this parameter has given up. */
+  private void lateArrival(String name, String sender, String kind) {
+    actions.put(name, new Action(sender, null, (w, r, q) -> takeLate(w, q, r, kind)));
   }
 
   /** The answer to a request of one of these kinds comes back to r. */
@@ -113,14 +130,18 @@ final class Steps {
 
   /**
    * Every step that may be tried, among so many voters. {@code dynamic}: voters change. {@code
-   * snapshots}: the last offset at which a snapshot ends, 0 without any.
+   * snapshots}: the last offset at which a snapshot ends, 0 without any. {@code late}: requests
+   * may be given up that arrive later.
    */
-  List<Step> candidates(int voters, boolean dynamic, int snapshots) {
+  List<Step> candidates(int voters, boolean dynamic, int snapshots, boolean late) {
     List<Step> all = new ArrayList<>();
     actions.forEach(
         (name, action) -> {
           boolean has =
-              OF_VOTERS.contains(name) ? dynamic : !name.contains("snapshot") || snapshots > 0;
+              (dynamic || !OF_VOTERS.contains(name))
+                  && (snapshots > 0 || !name.contains("snapshot"))
+                  && (HeldClient.FETCHES_WAIT || !name.contains("waiting"))
+                  && (late || !name.startsWith("late") && !name.startsWith("sender"));
           for (int r = 1; has && r <= voters; r++) {
             addAll(all, name, action, Snapshot.name(r), voters, snapshots);
           }
@@ -217,6 +238,12 @@ final class Steps {
     ApiMessage data = Messages.request(request.data());
     HeldClient<String> process = world.process(r);
     ApiMessage said = unlessItEnds(() -> process.answer(request, data));
+    if (said == null && kind.equals("fetch")) {
+      Integer watermark = process.highWatermark();
+      Integer known = watermark == null ? null : world.disk(r).position(watermark);
+      world.put(sender, r, Messages.answerForLater(request, process.epoch(), process.leader(), known));
+      return;
+    }
     Answer answer = Messages.answer(request, Messages.response(said), world.disk(r));
     if (answer.kind().equals("none")) { // a success changes nothing at who asked
       acknowledge(world.process(sender), r, answer);
@@ -237,7 +264,7 @@ final class Steps {
   private static void take(World world, int r, int q, List<String> kinds) {
     HeldRequest request = world.place(r).row.requests().get(q);
     Answer answer = world.answer(r, q);
-    if (request == null || answer == null || !kinds.contains(Messages.kind(request))) {
+    if (request == null || answer == null || answer.waits() || !kinds.contains(Messages.kind(request))) {
       throw Refused.because("there is no such answer");
     }
     HeldClient<String> process = world.process(r);
@@ -246,6 +273,42 @@ final class Steps {
           process.take(q, answer.data());
           return null;
         });
+  }
+
+  private static void giveUp(World world, int r, int q) {
+    Snapshot.Row row = world.place(r).row;
+    HeldRequest request = row.requests().get(q);
+    if (request == null || world.answer(r, q) != null || world.late != null) {
+      throw Refused.because("there is no such request, or another is late");
+    }
+    String kind = Messages.kind(request);
+    if (!LATE.contains(kind)) {
+      throw Refused.cannot("no " + kind + " is late here");
+    }
+    List<Integer> log = SPEAKING_OF_LOG.contains(kind) ? row.log() : List.of();
+    world.late = new World.LateRequest(r, q, kind, request.data(), row.epoch(), log);
+    world.lateRequests++;
+  }
+
+  /** Nobody waits for the answer. */
+  private static void takeLate(World world, int sender, int r, String kind) {
+    World.LateRequest late = world.late;
+    boolean isThis =
+        late != null && late.sender() == sender && late.receiver() == r && late.kind().equals(kind);
+    if (!isThis) {
+      throw Refused.because("no such request is late");
+    }
+    HeldClient<String> process = world.process(r);
+    unlessItEnds(() -> process.answer(Messages.request(late.data())));
+    world.late = null;
+  }
+
+  private static void timeOut(World world, int r, int f) {
+    Answer answer = world.answer(f, r);
+    if (answer == null || !answer.waits()) {
+      throw Refused.because("no fetch waits");
+    }
+    world.process(r).timesOut(f);
   }
 
   private static void takeFetchedSnapshot(World world, int r, int q) {
@@ -409,7 +472,7 @@ final class Steps {
 
   private static void failAtAnswer(World world, int r, int q) {
     Answer answer = world.answer(r, q);
-    if (answer == null) {
+    if (answer == null || answer.waits()) {
       throw Refused.because("there is no such answer");
     }
     HeldClient<String> process = world.process(r);

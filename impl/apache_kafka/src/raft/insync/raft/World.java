@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.function.IntFunction;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.raft.HeldClient;
 import org.apache.kafka.raft.HeldRequest;
 import org.apache.kafka.raft.VoterRequests;
@@ -43,6 +44,10 @@ final class World {
     }
   }
 
+  /** A request under way that its sender has given up, and what that was when it was sent. */
+  record LateRequest(
+      int sender, int receiver, String kind, ApiMessage data, int epoch, List<Integer> log) {}
+
   /** What no voter remembers: who led each epoch, and all that any leader has committed. */
   private final Map<Integer, TreeSet<Integer>> leaders = new HashMap<>();
 
@@ -53,6 +58,10 @@ final class World {
   int lostDisks;
   int snapshots;
   int changes;
+  int lateRequests;
+
+  /** Null while there is none. */
+  LateRequest late;
 
   /** How many records of the model each snapshot stands for. */
   private final Map<OffsetAndEpoch, Integer> snapshotEnds = new HashMap<>();
@@ -90,6 +99,8 @@ final class World {
     snapshotEnds.putAll(of.snapshotEnds);
     snapshots = of.snapshots;
     changes = of.changes;
+    late = of.late;
+    lateRequests = of.lateRequests;
     places = of.places.clone();
     answers = Arrays.stream(of.answers).map(row -> row.clone()).toArray(Answer[][]::new);
     of.leaders.forEach((epoch, all) -> leaders.put(epoch, new TreeSet<>(all)));
@@ -231,12 +242,30 @@ final class World {
 
   /** From now on nothing changes here any more. */
   void settle() {
+    drafts.values().forEach(this::answerWaitingFetches);
     drafts.forEach((v, voter) -> places[v] = new Place(voter));
     for (int v : drafts.keySet()) {
       dropAnswers(v);
       remember(places[v].row);
     }
     drafts.clear();
+  }
+
+  /** Fetches that waited at this voter have answers now, or end with its process. */
+  private void answerWaitingFetches(Voter voter) {
+    for (int from = 1; from <= voters(); from++) {
+      Answer kept = answers[from][voter.id];
+      if (kept == null || !kept.waits()) {
+        continue;
+      }
+      HeldRequest request = places[from].row.requests().get(voter.id);
+      ApiMessage said = voter.runs() ? voter.process.answerAfterWaiting(from) : null;
+      if (!voter.runs()) {
+        answers[from][voter.id] = null;
+      } else if (said != null) {
+        answers[from][voter.id] = Messages.answer(request, Messages.response(said), voter.disk);
+      }
+    }
   }
 
   /** Answers to requests that their sender has given up count no more. */

@@ -15,8 +15,11 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.message.FetchRequestData;
 import org.apache.kafka.common.message.VoteRequestData;
 import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.requests.FetchRequest;
 import org.apache.kafka.common.utils.HeldTimer;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.server.common.serialization.RecordSerde;
@@ -30,6 +33,9 @@ import org.apache.kafka.snapshot.SnapshotWriter;
  * @param <T> the records of its log
  */
 public final class HeldClient<T> {
+  /** Whether a fetch waits at the leader for news. */
+  public static final boolean FETCHES_WAIT = Boolean.getBoolean("insync.waiting-fetches");
+
   /** Polls after which nothing is left to do at one time: one takes the input, others follow it. */
   private static final int POLLS = 3;
 
@@ -38,7 +44,12 @@ public final class HeldClient<T> {
   private final ClientMetrics metrics = new ClientMetrics();
   private final HeldParts parts = new HeldParts();
   private final KafkaRaftClient<T> client;
+  private final Map<Integer, WaitingFetch> waitingFetches = new HashMap<>();
   private BooleanSupplier listener = () -> false;
+
+  /** A fetch that waits here: where its answer comes, and what ends when it has waited too long. */
+  private record WaitingFetch(
+      CompletableFuture<RaftResponse.Outbound> answer, CompletableFuture<?> expiration) {}
 
   /** The process of one of so many voters, 1 to {@code voters}, starts on this disk. */
   public HeldClient(int id, int voters, Disk disk, RecordSerde<T> serde) {
@@ -116,7 +127,23 @@ public final class HeldClient<T> {
     CompletableFuture<RaftResponse.Outbound> answer = ThisRelease.handle(client, number, data);
     rest();
     RaftResponse.Outbound outbound = answer.getNow(null);
+    if (outbound == null && data instanceof FetchRequestData fetch) {
+      WaitingFetch waiting = new WaitingFetch(answer, parts.expiration().last);
+      waitingFetches.put(FetchRequest.replicaId(fetch), waiting);
+    }
     return outbound == null ? null : outbound.data();
+  }
+
+  /** The answer to the fetch of this voter that waited here last; null while it waits. */
+  public ApiMessage answerAfterWaiting(int sender) {
+    RaftResponse.Outbound outbound = waitingFetches.get(sender).answer().getNow(null);
+    return outbound == null ? null : outbound.data();
+  }
+
+  /** That fetch has waited too long. */
+  public void timesOut(int sender) {
+    waitingFetches.get(sender).expiration().completeExceptionally(new TimeoutException());
+    rest();
   }
 
   /** The answer to its request to this voter comes back. */

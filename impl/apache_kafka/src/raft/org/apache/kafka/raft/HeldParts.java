@@ -55,11 +55,16 @@ final class HeldParts {
     }
   }
 
-  /** Whatever waits waits on. */
-  private static final class NoExpiration implements ExpirationService {
+  /** Whatever waits waits on, until it is told that it has waited too long. */
+  static final class HeldExpiration implements ExpirationService {
+    /** What began to wait last. */
+    CompletableFuture<?> last;
+
     @Override
     public <T> CompletableFuture<T> failAfter(long timeoutMs) {
-      return new CompletableFuture<>();
+      CompletableFuture<T> future = new CompletableFuture<>();
+      last = future;
+      return future;
     }
   }
 
@@ -107,6 +112,7 @@ final class HeldParts {
   }
 
   private final StillTime time = new StillTime();
+  private final HeldExpiration expiration = new HeldExpiration();
 
   /** One clock. */
   StillTime time() {
@@ -117,8 +123,8 @@ final class HeldParts {
     return new SmallMemory();
   }
 
-  ExpirationService expiration() {
-    return new NoExpiration();
+  HeldExpiration expiration() {
+    return expiration;
   }
 
   Random random() {
@@ -129,8 +135,8 @@ final class HeldParts {
     return CONFIG;
   }
 
-  /** A fetch is answered at once. */
+  /** A fetch is answered at once, or waits for news. */
   int fetchMaxWaitMs() {
-    return 0;
+    return HeldClient.FETCHES_WAIT ? 500 : 0;
   }
 }
