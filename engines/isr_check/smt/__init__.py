@@ -42,7 +42,7 @@ Reading order: `terms/` (a design as terms of z3), `induction` (the obligations)
 
 - How one is decided: `strategy` (with which hypotheses, for how long), `hypotheses` and `cores` (which are needed),
   `goals`, `orbits` and `equal_goals` (a few elements for all), `solver`, `finite_solver` and `step_solver` (one solver
-  for one question, or for many).
+  for one question, or for many), `processor_time` (their limits).
 - What is kept: `learning` (cores for the next proof), `proof_file` and `smtlib` (a proof for other solvers),
   `certificate` (a stored proof beside the model).
 - What implies what: `property_graph` (decided by the solver), `property_drawing` (for graphviz).

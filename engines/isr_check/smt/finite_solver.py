@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 
 from isr_check.smt.induction import INITIAL, Induction, Obligation, Query
+from isr_check.smt.processor_time import check
 from isr_check.smt.solver import MEGABYTES, Answer
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.logic import Term, z3
@@ -24,13 +25,13 @@ class Finite:
         """Whether the goal follows; 'unknown' if `with_core`, because this solver cannot name one."""
         if with_core or obligation.kind == INITIAL:
             return Answer("unknown", 0.0, reason="not of this kind")
-        began, known = time.monotonic(), self.induction.hypotheses
+        began, known = time.process_time(), self.induction.hypotheses
         if self._solver is None:  # made late, by the process that asks
             bounds = [logic.term(x) for x in self.induction.translation.assumptions]
             self._solver = StandingSolver(self._with_definitions([*bounds, *(x for _, x in known)]))
         extra = [x for _, x in query.hypotheses[len(known) :]]
         status = self._solver.ask(self._with_definitions([*extra, logic.term(logic.not_(query.goal))]), seconds)
-        return Answer(status, time.monotonic() - began)
+        return Answer(status, time.process_time() - began)
 
     def _with_definitions(self, terms: Sequence[Term]) -> list[Term]:
         return [*terms, *self.induction.translation.defining(terms, terms)]
@@ -47,11 +48,10 @@ class StandingSolver:
 
     def ask(self, assertions: Sequence[Term], seconds: float) -> str:
         """Whether these assertions and those held are satisfiable: 'unsat', 'sat' or 'unknown'."""
-        self._solver.set("timeout", max(1, int(seconds * 1000)))
         self._solver.push()
         try:
             for assertion in assertions:
                 self._solver.add(assertion)
-            return str(self._solver.check())
+            return check(self._solver, seconds)
         finally:
             self._solver.pop()

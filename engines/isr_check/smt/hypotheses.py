@@ -64,11 +64,11 @@ class Guide:
         queries = [] if same is None else [q for q in same.queries if _chosen_elements(q) == _chosen_elements(query)]
         if not queries:
             return Hint((obligation.conjunct,))
-        end, using = time.monotonic() + seconds, dict[str, None]()
+        end, using = time.process_time() + seconds, dict[str, None]()
         conjunct_names = {c.name for c in self.induction.conjuncts}
         if obligation.conjunct in conjunct_names and obligation.kind == "preserved":
             using[obligation.conjunct] = None
-        while (left := end - time.monotonic()) > 0:
+        while (left := end - time.process_time()) > 0:
             answer = ask(self.induction.assertions(queries[0], using), left)
             if answer.status == "unsat":
                 core = ask(self.induction.assertions(queries[0], using), max(left, 1.0), with_core=True).used_names
@@ -85,14 +85,14 @@ class Guide:
 
     def least(self, obligation: Obligation, query: Query, seconds: float) -> tuple[Guide, Hint | None]:
         """The hint. Smaller bounds come first: a counterexample there is found sooner and read more easily."""
-        end = time.monotonic() + seconds
+        end = time.process_time() + seconds
         for small in range(self.small):
             if small not in self._smaller:
                 self._smaller[small] = Guide(*self._arguments, small)
-            hint = self._smaller[small].hint(obligation, query, end - time.monotonic())
+            hint = self._smaller[small].hint(obligation, query, end - time.process_time())
             if hint is not None and hint.query is not None:
                 return self._smaller[small], hint
-        return self, self.hint(obligation, query, end - time.monotonic())
+        return self, self.hint(obligation, query, end - time.process_time())
 
 
 def _chosen_elements(query: Query) -> tuple[object, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import ceil
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
@@ -22,9 +24,11 @@ from isr_check.smt.terms.solver_values import Reader, TooLarge
 from isr_lang import Value as Setting
 
 GRACE = 10.0
-"""Seconds that a worker may exceed its limit before it is killed."""
+"""Seconds of processor time that a worker may exceed its limit before the system ends it."""
 QUICK = 0.7
 """Seconds that the `first` way gets before small bounds are tried; it gets its full time after them."""
+LONGEST_TOGETHER = 10.0
+"""Seconds for the question whether the conjuncts contradict each other; where they do not, it takes them all."""
 TOGETHER = -1
 """The number of the question whether the conjuncts contradict each other, among those of the obligations."""
 ATTEMPTS = 60
@@ -84,7 +88,7 @@ def decide(
     `first` tries for a moment. Then `guide` looks for a counterexample with small bounds. Then `first` gets its full
     time, and at last the solver is asked with all hypotheses.
     """
-    began = time.monotonic()
+    began = time.process_time()
     core_names, learnt = dict[str, None](), list[Learnt]()
     for query in obligation.queries:
         using: tuple[str, ...] | None = None
@@ -107,17 +111,17 @@ def decide(
         elif answer.status == "sat":
             return _counterexample(induction, obligation, query, answer, seconds, began)
         else:
-            return Unknown(answer.reason, time.monotonic() - began)
-    return Proved(time.monotonic() - began, tuple(core_names), tuple(learnt))
+            return Unknown(answer.reason, time.process_time() - began)
+    return Proved(time.process_time() - began, tuple(core_names), tuple(learnt))
 
 
 def _ask(induction: Induction, query: Query, using: tuple[str, ...] | None, seconds: float, core: bool) -> Answer:
     """Ask the solver for each part of the goal: first with the conjuncts `using`, then with all hypotheses."""
-    end, core_names, answer = time.monotonic() + seconds, dict[str, None](), Answer("unsat", 0.0)
+    end, core_names, answer = time.process_time() + seconds, dict[str, None](), Answer("unsat", 0.0)
     for part in conjuncts(query.goal):
         smaller = attrs.evolve(query, goal=part)
         for hypotheses in (using, None) if using is not None else (None,):
-            left = max(0.001, end - time.monotonic())
+            left = max(0.001, end - time.process_time())
             limit = left / 2 if hypotheses is not None else left
             answer = ask(induction.assertions(smaller, hypotheses), limit, core or hypotheses is not None)
             if answer.status == "unsat":
@@ -144,7 +148,7 @@ def _counterexample(
 def _read_counterexample(
     induction: Induction, obligation: Obligation, query: Query, answer: Answer, began: float
 ) -> Counterexample:
-    nothing, t = Counterexample(time.monotonic() - began, {}, {}, (), {}), induction.translation
+    nothing, t = Counterexample(time.process_time() - began, {}, {}, (), {}), induction.translation
     if answer.status != "sat" or answer.value is None:
         return nothing
     reader = Reader(t.shapes, answer.value)
@@ -153,7 +157,7 @@ def _read_counterexample(
     kinds = {name: t for a in actions if a.name == obligation.action for name, t in a.parameters}
     try:
         return Counterexample(
-            time.monotonic() - began,
+            time.process_time() - began,
             {k: v for k, v in t.settings.items() if v is not None}
             | {name: int(answer.value(term)) for name, term in t.bounds.items()},
             reader.state(types, query.old),
@@ -197,7 +201,7 @@ def prove(
             return _together(induction, seconds)
         return decide(induction, obligations[i], seconds, core, guide, first)
 
-    for i, result in _Pool(work, workers).run([TOGETHER, *hard], lambda i: seconds * times[i] + GRACE, stop):
+    for i, result in WorkerPool(work, workers).run([TOGETHER, *hard], lambda i: seconds * times[i] + GRACE, stop):
         if i != TOGETHER:
             results[i] = result
             progress(obligations[i], result)
@@ -208,7 +212,7 @@ def prove(
 
 def _together(induction: Induction, seconds: float) -> Result:
     """Proved if no state satisfies all conjuncts."""
-    answer = ask(induction.together(), seconds)
+    answer = ask(induction.together(), min(seconds, LONGEST_TOGETHER))
     refuted = answer.status == "unsat"
     return Proved(answer.seconds) if refuted else Unknown("they are not refuted", answer.seconds)
 
@@ -217,13 +221,20 @@ class Failure(RuntimeError):
     """A process failed by a mistake of insync's own; the message is its traceback."""
 
 
-class _Pool:
+def _end_after(seconds: float) -> None:
+    """The system ends this process once it has taken so much more processor time."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = ceil(time.process_time() + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if most == resource.RLIM_INFINITY else min(soft, most), most))
+
+
+class WorkerPool:
     """Forked processes, so that they share the translated design; one that hangs is replaced."""
 
     def __init__(self, work: Callable[[int], Result], workers: int) -> None:
         self.work, self.workers = work, workers
         self._context = get_context("fork")
-        self._running: dict[Connection, tuple[ForkProcess, int, float]] = {}
+        self._running: dict[Connection, tuple[ForkProcess, int]] = {}
         self._idle: list[tuple[ForkProcess, Connection]] = []
 
     def run(
@@ -238,28 +249,26 @@ class _Pool:
                 while waiting and len(self._running) < self.workers:
                     process, connection = self._idle.pop() if self._idle else self._start()
                     task = waiting.pop()
-                    connection.send(task)
-                    self._running[connection] = process, task, time.monotonic() + patience(task)
+                    connection.send((task, patience(task)))
+                    self._running[connection] = process, task
                 ready = set(wait(list(self._running), timeout=1.0))
                 for connection in [c for c in self._running if c in ready]:
                     yield self._answer(connection)
-                for connection, (process, task, end) in list(self._running.items()):
-                    if time.monotonic() > end:
-                        del self._running[connection]
-                        process.kill()
-                        yield task, Unknown("the solver did not keep to its time limit", patience(task))
         finally:
-            for process, _, _ in self._running.values():
+            for process, _ in self._running.values():
                 process.kill()
             for process, _ in self._idle:
                 process.kill()
 
     def _answer(self, connection: Connection) -> tuple[int, Result]:
-        process, task, _ = self._running.pop(connection)
+        process, task = self._running.pop(connection)
         try:
             result: Result | Failure = connection.recv()
         except EOFError:
-            return task, Unknown("the solver's process ended (memory?)", 0.0)
+            process.join()
+            late = process.exitcode == -signal.SIGXCPU
+            reason = "the solver did not keep to its time limit" if late else "the solver's process ended (memory?)"
+            return task, Unknown(reason, 0.0)
         if isinstance(result, Failure):
             raise result
         self._idle.append((process, connection))
@@ -277,9 +286,10 @@ class _Pool:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process decides what an interrupt means
         while True:
             try:
-                task = theirs.recv()
+                task, seconds = theirs.recv()
             except EOFError:
                 return
+            _end_after(seconds)
             try:
                 result: Result | Failure = self.work(task)
             except z3.Z3Exception as problem:

@@ -94,7 +94,7 @@ class _Small:
         enough = self.implied(sources, target)
         if enough is None:
             return None
-        return tuple(self.solver.smaller_core(self.terms[target], enough, time.monotonic() + self.solver.seconds))
+        return tuple(self.solver.smaller_core(self.terms[target], enough, time.process_time() + self.solver.seconds))
 
 
 class _Open:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 from isr_check.smt.induction import GOAL, NamedTerm
+from isr_check.smt.processor_time import check
 from isr_check.smt.solver import MEGABYTES, Proof
 from isr_check.smt.strategy import MARK
 from isr_check.smt.terms.logic import Term, children, identity, z3
@@ -43,9 +44,9 @@ def smaller(proof: Proof) -> tuple[Proof, bool]:
     marks = [(i, x) for i, x in enumerate(proof.assertions) if x[0] == MARK and i not in core_assertions]
     for chosen in (kept, sorted([*kept, *marks], key=_place)):
         made = Proof(proof.goal, tuple(x for _, x in chosen), proof.way, 0.0)
-        began = time.monotonic()
+        began = time.process_time()
         if refuted(made, limit):
-            return Proof(made.goal, made.assertions, made.way, time.monotonic() - began), goal_used
+            return Proof(made.goal, made.assertions, made.way, time.process_time() - began), goal_used
     return proof, goal_used
 
 
@@ -55,25 +56,24 @@ def _place(item: tuple[int, NamedTerm]) -> int:
 
 def refuted(proof: Proof, seconds: float) -> bool:
     """Whether the solver refutes these assertions again."""
-    solver = _solver(proof.way, seconds)
+    solver = _solver(proof.way)
     for _, x in proof.assertions:
         solver.add(x)
-    return str(solver.check()) == "unsat"
+    return check(solver, seconds) == "unsat"
 
 
 def _core(proof: Proof, seconds: float) -> set[int] | None:
     """The places of the assertions that the solver uses; None if there was no time to find out."""
-    solver = _solver(proof.way, seconds)
+    solver = _solver(proof.way)
     for i, (_, x) in enumerate(proof.assertions):
         solver.assert_and_track(x, z3.Bool(f"used#{i}"))
-    if str(solver.check()) != "unsat":
+    if check(solver, seconds) != "unsat":
         return None
     return {int(str(c).partition("#")[2]) for c in solver.unsat_core()}
 
 
-def _solver(way: Mapping[str, object], seconds: float) -> _Solver:
+def _solver(way: Mapping[str, object]) -> _Solver:
     solver = cast("_Solver", z3.SimpleSolver())
-    solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
     for name, value in way.items():
         solver.set(name, value)

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from isr_check.smt.cores import Core, Learnt
+from isr_check.smt.processor_time import check
 from isr_check.smt.terms.logic import Term, Truth, Whole, z3
 
 NamedTerm = tuple[str, Term]
@@ -66,24 +67,23 @@ def ask(assertions: Sequence[NamedTerm], seconds: float, with_core: bool = False
     Quantifiers are first instantiated at the terms that occur, which proves quickly or gives up; then where a model
     needs it, which can find a state.
     """
-    began = time.monotonic()
+    began = time.process_time()
     quantified = z3.Probe("has-quantifiers")(_goal(assertions)) > 0
     ways = WAYS[-1:] if find or not quantified else WAYS
     answer = Answer("unknown", 0.0, reason="no time")
     for i, (share, options) in enumerate(ways):
-        left = seconds - (time.monotonic() - began)
+        left = seconds - (time.process_time() - began)
         if left <= 0:
             break
         limit = left if i == len(ways) - 1 else min(left, seconds * share)
         answer = _once(assertions, limit, with_core, options if quantified else None)
         if answer.status != "unknown" and (answer.status == "unsat" or i == len(ways) - 1):
             break
-    return attrs.evolve(answer, seconds=time.monotonic() - began)
+    return attrs.evolve(answer, seconds=time.process_time() - began)
 
 
 def _once(assertions: Sequence[NamedTerm], seconds: float, with_core: bool, options: dict[str, bool] | None) -> Answer:
     solver = z3.Solver() if options is None else z3.SimpleSolver()
-    solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
     for name, value in (options or {}).items():
         solver.set(name, value)
@@ -95,7 +95,7 @@ def _once(assertions: Sequence[NamedTerm], seconds: float, with_core: bool, opti
     if with_core:
         for name, parts in groups.items():
             solver.assert_and_track(z3.And(parts), f"{name}#")
-    status = str(solver.check())
+    status = check(solver, seconds)
     if status == "unsat":
         names = {str(c)[:-1] for c in solver.unsat_core()} if with_core else set[str]()
         return Answer(status, 0.0, tuple(n for n in groups if n in names))

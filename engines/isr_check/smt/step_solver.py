@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from isr_check.smt.processor_time import check
 from isr_check.smt.solver import MEGABYTES
 from isr_check.smt.terms.logic import Term, Truth, Whole, z3
 
@@ -51,8 +52,7 @@ class Incremental:
         return found
 
     def _check(self, assuming: Collection[str]) -> SolverAnswer:
-        self.solver.set("timeout", max(1, int(self.seconds * 1000)))
-        status = str(self.solver.check([self._names[n] for n in assuming]))
+        status = check(self.solver, self.seconds, [self._names[n] for n in assuming])
         if status == "sat":
             model = self.solver.model()
             return SolverAnswer(status, value=lambda t: _read_model(model, t))
@@ -63,7 +63,7 @@ class Incremental:
         """A smaller part of `core` under which the goal still cannot fail; the last assumptions are dropped first."""
         assumptions = list(core)
         for name in reversed(core):
-            if time.monotonic() > end:
+            if time.process_time() > end:
                 break
             fewer = [n for n in assumptions if n != name]
             if self.fails([goal], fewer).status == "unsat":

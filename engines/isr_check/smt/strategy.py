@@ -21,6 +21,7 @@ import attrs
 from isr_check.smt.cores import GUARDS, Core, Cores
 from isr_check.smt.equal_goals import Sameness
 from isr_check.smt.induction import INITIAL, RANGES, Induction, NamedTerm, Obligation, Query, Witness
+from isr_check.smt.processor_time import check
 from isr_check.smt.solver import MEGABYTES, Answer, Proof
 from isr_check.smt.terms import logic
 from isr_check.smt.terms.logic import Term, conjuncts, identity, plus, z3
@@ -40,7 +41,7 @@ WAYS: tuple[Setting, ...] = (
 )
 PLAIN: Setting = {"auto_config": False, "mbqi": False}
 FIRST, SECOND = 1.5, 4.0
-"""Seconds for one question in the first and the second round; in the third it gets the whole limit."""
+"""Seconds of processor time for one question in the first and the second round; the third has the whole limit."""
 
 MARK = "in view"
 SOME = "some"
@@ -154,7 +155,7 @@ class Strategy:
         """Whether every part of the goal follows: 'unsat' if so, else 'unknown'."""
         if (self._last.query, self._last.with_core) != (query, with_core):
             self._last = _PartDecisions(query, with_core)
-        began, core_names, proofs = time.monotonic(), dict[str, None](), list[Proof]()
+        began, core_names, proofs = time.process_time(), dict[str, None](), list[Proof]()
         same, proved = self._sameness(obligation, query), set[bytes]()
         for number, goal in enumerate(conjuncts(query.goal)):
             key = same.key(goal) if same else b""
@@ -162,11 +163,11 @@ class Strategy:
                 continue
             answer = self._part(obligation, attrs.evolve(query, goal=goal), number, seconds, with_core)
             if answer.status != "unsat":
-                return attrs.evolve(answer, seconds=time.monotonic() - began)
+                return attrs.evolve(answer, seconds=time.process_time() - began)
             proved.add(key)
             core_names |= dict.fromkeys(answer.used_names)
             proofs += answer.proofs
-        return Answer("unsat", time.monotonic() - began, tuple(core_names), proofs=tuple(proofs))
+        return Answer("unsat", time.process_time() - began, tuple(core_names), proofs=tuple(proofs))
 
     def _sameness(self, obligation: Obligation, query: Query) -> Sameness | None:
         """The exchanges that leave the hypotheses the same: of elements of one sort that the parameters do not name."""
@@ -451,9 +452,8 @@ def _marks(query: Query) -> list[Term]:
 
 def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, with_core: bool = False) -> Answer:
     """Whether z3 refutes the assertions with these options: 'unsat' or 'unknown'."""
-    began = time.monotonic()
+    began = time.process_time()
     solver = z3.SimpleSolver()
-    solver.set("timeout", max(1, int(seconds * 1000)))
     solver.set("max_memory", MEGABYTES)
     for name, value in {**PLAIN, **way}.items():
         solver.set(name, value)
@@ -462,11 +462,11 @@ def ask(assertions: Sequence[NamedTerm], seconds: float, way: Setting, with_core
             solver.assert_and_track(assertion, z3.Bool(f"{name}#{identity(assertion)}"))
         else:
             solver.add(assertion)
-    status = str(solver.check())
+    status = check(solver, seconds)
     core_names = tuple(dict.fromkeys(str(c).rpartition("#")[0] for c in solver.unsat_core())) if with_core else ()
     # With these options z3 does not check a model against quantifiers, so a state that it finds is only a candidate.
     reason = "" if status == "unsat" else str(solver.reason_unknown() if status == "unknown" else "quantifiers")
-    return Answer("unsat" if status == "unsat" else "unknown", time.monotonic() - began, core_names, reason=reason)
+    return Answer("unsat" if status == "unsat" else "unknown", time.process_time() - began, core_names, reason=reason)
 
 
 def _refuted(

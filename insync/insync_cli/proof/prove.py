@@ -54,7 +54,10 @@ class Running:
     """How hard to try."""
 
     seconds: float = option(
-        "S", "at most for one attempt of the solver at one question; a proof asks hundreds", seconds, 10.0
+        "S",
+        "processor time, at most for one attempt of the solver at one question; a proof asks hundreds",
+        seconds,
+        10.0,
     )
     workers: int | None = option("N", "questions at a time; without it, one per core", workers_at_most)
     core: bool = flag("say which conjuncts each proof uses")

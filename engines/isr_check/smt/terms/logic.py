@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 z3: Any = import_module("z3")
 """z3 has no annotations; what comes out of it is given a type in this module."""
@@ -54,15 +54,45 @@ def term(value: bool | int | Term) -> Term:
     return cast("Term", z3.IntVal(value)) if isinstance(value, int) else value
 
 
-_children: dict[int, tuple[Term, list[Term]]] = {}
-"""Identity of a term -> the term, which is so kept alive, and its children: large terms are searched many times."""
+APPLICATION, QUANTIFIER, BOUND = range(3)
+"""What a term is at its top: a function or constant, a quantifier, or a variable of a quantifier around it."""
+
+
+class Top(NamedTuple):
+    """What stands at the top of a term, which is so kept alive; large terms are searched many times, and z3 is slow.
+
+    `kind` is one of the three above. `function` is the number of the function or constant, and `operator` z3's for it;
+    both are -1 where there is none. `inside` are the terms right below.
+    """
+
+    term: Term
+    kind: int
+    function: int
+    operator: int
+    inside: list[Term]
+
+
+_tops: dict[int, Top] = {}
+"""By the identity of the term."""
+
+
+def top(t: Term) -> Top:
+    known = _tops.get(identity(t))
+    if known is None:
+        x = cast("Any", t)
+        if z3.is_app(t):
+            declaration = x.decl()
+            known = Top(t, APPLICATION, declaration.get_id(), declaration.kind(), x.children())
+        elif z3.is_quantifier(t):
+            known = Top(t, QUANTIFIER, -1, -1, [x.body()])
+        else:
+            known = Top(t, BOUND, -1, -1, [])
+        _tops[identity(t)] = known
+    return known
 
 
 def children(t: Term) -> list[Term]:
-    known = _children.get(identity(t))
-    if known is None:
-        known = _children[identity(t)] = t, cast("list[Term]", cast("Any", t).children())
-    return known[1]
+    return top(t).inside
 
 
 def z3_equal(a: Term, b: Term) -> Term:
@@ -231,7 +261,7 @@ def plus(a: Whole, b: Whole) -> Whole:
 
 def _add_constant(a: Term, by: int) -> Whole:
     """a + by. Numbers in a sum are added up, so that equal sums become the same term."""
-    if z3.is_add(a) and len(parts := children(a)) == 2 and z3.is_int_value(parts[1]):
+    if _is_sum(a) and len(parts := children(a)) == 2 and z3.is_int_value(parts[1]):
         by += cast("Any", parts[1]).as_long()
         a = parts[0]
     return cast("Term", cast("Any", a) + by) if by else a
@@ -257,7 +287,11 @@ def constants_in(terms: Iterable[Term], among: dict[int, Term]) -> list[Term]:
 
 def is_symbol(t: Term) -> bool:
     """Whether the term is an unknown, or an application of an unknown function."""
-    return bool(z3.is_app(t) and cast("Any", t).decl().kind() == z3.Z3_OP_UNINTERPRETED)
+    return bool(top(t).operator == z3.Z3_OP_UNINTERPRETED)
+
+
+def _is_sum(t: Term) -> bool:
+    return bool(top(t).operator == z3.Z3_OP_ADD)
 
 
 class Occurring:
@@ -281,12 +315,14 @@ class Occurring:
     def _of(self, t: Term) -> tuple[Term, frozenset[int], frozenset[int], frozenset[int]]:
         i = identity(t)
         if i not in self._occurrences:
-            apps = [x for x in _below([t]) if z3.is_app(x)]
+            apps = [x for x in _below([t]) if top(x).kind == APPLICATION]
             self._occurrences[i] = (
                 t,
                 frozenset(map(function, apps)),
                 frozenset(identity(x) for x in apps if is_symbol(x)),
-                frozenset(function(a) for x in apps if z3.is_add(x) for a in children(x) if is_symbol(a)),
+                frozenset(
+                    function(a) for x in apps if top(x).operator == z3.Z3_OP_ADD for a in children(x) if is_symbol(a)
+                ),
             )
         return self._occurrences[i]
 
@@ -297,7 +333,7 @@ OTHER = "other "
 
 def about_others(t: Term) -> bool:
     """Whether a formula speaks of every element without a name; a condition inside a number does not count."""
-    if z3.is_quantifier(t):
+    if top(t).kind == QUANTIFIER:
         q = cast("Any", t)
         return (q.is_forall() and str(q.var_name(0)).startswith(OTHER)) or about_others(q.body())
     joined = z3.is_and(t) or z3.is_or(t) or z3.is_not(t) or z3.is_implies(t)
@@ -313,7 +349,7 @@ def _below(terms: Iterable[Term]) -> Iterator[Term]:
             continue
         visited.add(identity(t))
         yield t
-        waiting += [cast("Any", t).body()] if z3.is_quantifier(t) else children(t)
+        waiting += children(t)
 
 
 def _is_application(t: Term) -> bool:
@@ -330,7 +366,7 @@ def _patterns(x: Term, body: Term) -> list[Term]:
     for t in _below([body]):
         if not _is_application(t) or not any(a.eq(x) for a in children(t)):
             continue
-        if not any(z3.is_var(below) or z3.is_bool(below) for a in children(t) for below in _below([a])):
+        if not any(top(below).kind == BOUND or z3.is_bool(below) for a in children(t) for below in _below([a])):
             patterns.append(t)
     return sorted(patterns, key=str)
 
@@ -367,4 +403,4 @@ def conjuncts(t: Term) -> list[Term]:
 
 def function(t: Term) -> int:
     """The number of the function or constant at the top of a term."""
-    return int(cast("Any", t).decl().get_id())
+    return top(t).function
