@@ -10,13 +10,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 SHORTEST = 0.01
 """Seconds between two looks at the processor time; a process that others keep waiting is looked at more often."""
 
 
-def check(solver: Any, seconds: float, assumptions: Sequence[object] = ()) -> str:
+class Solver(Protocol):
+    """What is used of a solver of z3."""
+
+    def check(self, *assumptions: object) -> object: ...
+    def interrupt(self) -> None: ...
+
+
+def check(solver: Solver, seconds: float, assumptions: Sequence[object] = ()) -> str:
     """What a solver says of its assertions: 'unsat', 'sat', or 'unknown' after so much of this process's time."""
     end, has_answer = time.process_time() + seconds, threading.Event()
 

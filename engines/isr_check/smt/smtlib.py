@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 from isr_check.smt.induction import GOAL, NamedTerm
-from isr_check.smt.processor_time import check
+from isr_check.smt.processor_time import Solver, check
 from isr_check.smt.solver import MEGABYTES, Proof
 from isr_check.smt.strategy import MARK
 from isr_check.smt.terms.logic import Term, children, identity, z3
@@ -19,13 +19,12 @@ HEADER = "(set-logic ALL)"
 FOOTER = "(check-sat)\n"
 
 
-class _Solver(Protocol):
+class _Solver(Solver, Protocol):
     """The part of z3's class Solver that is used here."""
 
     def set(self, name: str, value: object, /) -> None: ...
     def add(self, x: Term, /) -> None: ...
     def assert_and_track(self, x: Term, name: Term, /) -> None: ...
-    def check(self) -> object: ...
     def unsat_core(self) -> Iterable[object]: ...
 
 

@@ -77,18 +77,18 @@ _tops: dict[int, Top] = {}
 
 
 def top(t: Term) -> Top:
-    known = _tops.get(identity(t))
-    if known is None:
+    entry = _tops.get(identity(t))
+    if entry is None:
         x = cast("Any", t)
         if z3.is_app(t):
             declaration = x.decl()
-            known = Top(t, APPLICATION, declaration.get_id(), declaration.kind(), x.children())
+            entry = Top(t, APPLICATION, declaration.get_id(), declaration.kind(), x.children())
         elif z3.is_quantifier(t):
-            known = Top(t, QUANTIFIER, -1, -1, [x.body()])
+            entry = Top(t, QUANTIFIER, -1, -1, [x.body()])
         else:
-            known = Top(t, BOUND, -1, -1, [])
-        _tops[identity(t)] = known
-    return known
+            entry = Top(t, BOUND, -1, -1, [])
+        _tops[identity(t)] = entry
+    return entry
 
 
 def children(t: Term) -> list[Term]:
