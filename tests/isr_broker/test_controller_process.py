@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from tests.support.clients import Confluent, confluent_read, create_topic
@@ -101,6 +102,14 @@ def created(nodes: Processes, topic: str) -> bool:
     return True
 
 
+class Writes(Protocol):
+    """A producer."""
+
+    def goes_on(self, count: int) -> None:
+        """So many more are acknowledged."""
+        ...
+
+
 class Traffic:
     """A producer that sends on, with acks=all."""
 
@@ -129,7 +138,7 @@ def begins(nodes: Processes) -> Traffic:
     return traffic
 
 
-def other_leader(nodes: Processes, traffic: Traffic) -> None:
+def other_leader(nodes: Processes, traffic: Writes) -> None:
     """The leader is killed, so that the controller has to elect another; then it is back."""
     first = leader(nodes, "t")
     assert first is not None
