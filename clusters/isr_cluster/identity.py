@@ -57,7 +57,7 @@ def cluster_of(root: Path, brokers: int, ours: bool = True, controllers: int = 0
         whose = ", ".join(f"{path.name} of {claim.cluster}" for path, claim in folder_claims.items())
         raise OtherData(f"{root} holds data of several clusters: {whose}")
     for path, claim in folder_claims.items():
-        if _of_kafka(path) is ours:
+        if _of_kafka(path) is (ours or expected.get(path.name) in controller_numbers(controllers)):
             whose = "Apache Kafka" if ours else "insync's own broker"
             raise OtherData(f"{root} holds data of {whose}; give a new folder, or another --system")
         if path.name not in expected:

@@ -21,11 +21,13 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import TopicPartition
+from isr_broker.quorum_settings import QuorumSettings
+from isr_broker.settings import Settings, spelling
 from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.identity import CONTROLLER_BROKER
 from isr_cluster.kafka_metadata import METADATA_LOG, PartitionDecision, Session, decisions
 from isr_cluster.ports import HOST, free_ports
-from isr_cluster.processes import Address, System
+from isr_cluster.processes import Address, UnderControllers
 from isr_kafka.node import NodeFiles, new_id
 
 SIGTERM_EXIT: Final = 143
@@ -41,20 +43,24 @@ INTERNAL: Final = ("offsets.topic", "transaction.state.log", "share.coordinator.
 
 
 def node_settings(
-    node: int, listens: Address, advertised_address: Address, controller: tuple[Address, Address]
+    node: int, listens: Address, advertised_address: Address, controller: tuple[Address, Address] | str
 ) -> dict[str, str]:
-    """What makes a node a member of the cluster: KRaft with a static quorum of one.
+    """What makes a node a member of the cluster: KRaft with a static quorum, by default of one.
 
-    `controller` is where the controller listens and where it is found, which differ where a proxy stands before it.
+    `controller` is where the controller listens and where it is found, which differ where a proxy stands before it; or
+    the voters of a quorum, none of which is a node here.
     """
     listeners, advertised = [_listener("PLAINTEXT", listens)], [_listener("PLAINTEXT", advertised_address)]
-    if node == CONTROLLER_BROKER:
+    voters = controller if isinstance(controller, str) else "{}@{}:{}".format(CONTROLLER_BROKER, *controller[1])
+    has_controller = False
+    if node == CONTROLLER_BROKER and not isinstance(controller, str):
+        has_controller = True
         listeners.append(_listener("CONTROLLER", controller[0]))
         advertised.append(_listener("CONTROLLER", controller[1]))
     return {
         "node.id": str(node),
-        "process.roles": "broker,controller" if node == CONTROLLER_BROKER else "broker",
-        "controller.quorum.voters": "{}@{}:{}".format(CONTROLLER_BROKER, *controller[1]),
+        "process.roles": "broker,controller" if has_controller else "broker",
+        "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
         "listeners": ",".join(listeners),
         "advertised.listeners": ",".join(advertised),
@@ -68,9 +74,12 @@ def _listener(name: str, at: Address) -> str:
 
 
 @attrs.define(kw_only=True)
-class KafkaProcesses(System):
-    """Nodes of one release. `elr` is whether eligible leader replicas (KIP-966) are switched on when it is formatted;
-    `records` are the files into which nodes note what they flushed, `options` the JVM's."""
+class KafkaProcesses(UnderControllers):
+    """Nodes of one release. The first has the controller, at `controller`, unless there are `controllers` of ours.
+
+    `elr` is whether eligible leader replicas (KIP-966) are switched on when it is formatted; `records` are the files
+    into which nodes note what they flushed, `options` the JVM's.
+    """
 
     files: NodeFiles
     controller: tuple[Address, Address]
@@ -81,17 +90,22 @@ class KafkaProcesses(System):
     """Where nodes write their traces, if `files` have the agent."""
 
     def command(self, broker: int) -> list[str]:
-        """A JVM; the folder is formatted, if it is new, and server.properties written."""
+        """A JVM, or a controller; the folder is formatted, if it is new, and server.properties written."""
+        if broker in self.controllers:
+            known = {spelling(field.name) for kind in (Settings, QuorumSettings) for field in attrs.fields(kind)}
+            return self.controller_command(broker, {n: v for n, v in self.properties.items() if n in known})
+        quorum = self.quorum if self.controllers else self.controller
         data = self.data(broker)
         if not data.exists() or not any(data.iterdir()):
             data.parent.mkdir(parents=True, exist_ok=True)
             if data.exists():
                 data.rmdir()
-            self.files.new_folder(data, broker, self.cluster, broker == CONTROLLER_BROKER, self.elr)
+            has_controller = broker == CONTROLLER_BROKER and not self.controllers
+            self.files.new_folder(data, broker, self.cluster, has_controller, self.elr)
         copies = min(3, len(self.ports))
         internal = {f"{topic}.replication.factor": str(copies) for topic in INTERNAL}
         internal |= {f"{topic}.min.isr": str(max(1, copies - 1)) for topic in INTERNAL[1:]}
-        whose = node_settings(broker, self.listens_at(broker), self.found_at(broker), self.controller)
+        whose = node_settings(broker, self.listens_at(broker), self.found_at(broker), quorum)
         settings = {**SMALL, **internal, **self.properties, **self.own.get(broker, {}), **whose}
         settings["log.dirs"] = str(data.resolve())
         properties = self.root / f".server-{broker}.properties"
@@ -108,7 +122,9 @@ class KafkaProcesses(System):
             write_decisions(log, self.traces, partition, settings)
 
     def serves(self, broker: int) -> bool:
-        """It says of itself that it is a broker with a session."""
+        """It says of itself that it is a broker with a session; a controller, that it listens."""
+        if broker in self.controllers:
+            return self.running[broker].listens
         try:
             with Admin(self.found_at(broker), 2.0) as admin:
                 return broker in admin.brokers()

@@ -241,25 +241,60 @@ def apart(ports: Mapping[int, int], controller: int) -> dict[int, dict[str, str]
 
 
 @attrs.define
-class Processes(System):
-    """Our brokers. Ctrl-C of whoever started them does not reach them, and they end with it, however that ends.
+class UnderControllers(System):
+    """Brokers of any kind under our controllers, if there are `controllers` of a quorum, by their numbers.
 
-    `controller` is where the controller listens, if that is not where its broker does. `controllers` are those of a
-    quorum, by their numbers, each a process of its own that `controller_program` runs.
+    Each of these is a process of its own that `controller_program` runs.
     """
 
-    controller: Address | None = None
     controllers: Mapping[int, Address] = attrs.field(factory=dict[int, Address])
     controller_program: Sequence[str] = attrs.field(factory=lambda: python_module("isr_broker.controller"))
+
+    @property
+    def quorum(self) -> str:
+        """These controllers as a setting."""
+        return ",".join(f"{voter}@{host}:{port}" for voter, (host, port) in self.controllers.items())
 
     def name(self, broker: int) -> str:
         """What a node calls itself."""
         return f"voter {broker}" if broker in self.controllers else f"broker {broker}"
 
+    def controller_command(self, number: int, properties: Mapping[str, str]) -> list[str]:
+        """What runs a controller with these settings; its folder is formatted once, by the same without them."""
+        command = [*self.controller_program, "--id", str(number), "--data", str(self.data(number))]
+        command += ["--cluster", self.cluster]
+        if not self.data(number).exists():
+            subprocess.run([*command, "--format"], check=True, capture_output=True)
+        settings = {**properties, **self.own.get(number, {}), "controller.quorum.voters": self.quorum}
+        return [*command, "--tied", *(f"{name}={value}" for name, value in settings.items())]
+
+    def start_all(self) -> None:
+        """Start every broker, all controllers of a quorum first, and wait until all of them serve."""
+        for nodes in (self.controllers, self.ports):
+            for node in nodes:
+                self.start(node)
+            for node in nodes:
+                self.awaits(node)
+
+    def stop_all(self) -> dict[int, int]:
+        """Stop every broker in order, and then the controllers of a quorum; their exit codes."""
+        running = sorted(self.running, key=lambda node: (node in self.controllers, -node))
+        return {node: self.stop(node) for node in running}
+
+
+@attrs.define
+class Processes(UnderControllers):
+    """Our brokers. Ctrl-C of whoever started them does not reach them, and they end with it, however that ends.
+
+    `controller` is where the controller listens, if that is not where its broker does.
+    """
+
+    controller: Address | None = None
+
     def command(self, broker: int) -> list[str]:
-        """The broker as a program (`python -m isr_broker`), or the controller; that one's folder is formatted once."""
+        """The broker as a program (`python -m isr_broker`), or the controller."""
         if broker in self.controllers:
-            return self._controller_command(broker)
+            return self.controller_command(broker, self.properties)
         host, port = self.listens_at(broker)
         places = self.controllers.values() or (self.controller or self.found_at(CONTROLLER_BROKER),)
         command = [*python_module("isr_broker"), "--id", str(broker), "--host", host, "--port", str(port)]
@@ -268,16 +303,6 @@ class Processes(System):
         command += ["--advertise", "{}:{}".format(*self.advertised[broker])] if broker in self.advertised else []
         settings = {**self.properties, **self.own.get(broker, {})}
         return [*command, *(f"{name}={value}" for name, value in settings.items())]
-
-    def _controller_command(self, number: int) -> list[str]:
-        """Without its settings the first of these commands formats a folder."""
-        command = [*self.controller_program, "--id", str(number), "--data", str(self.data(number))]
-        command += ["--cluster", self.cluster]
-        if not self.data(number).exists():
-            subprocess.run([*command, "--format"], check=True, capture_output=True)
-        voters = ",".join(f"{voter}@{host}:{port}" for voter, (host, port) in self.controllers.items())
-        settings = {**self.properties, **self.own.get(number, {}), "controller.quorum.voters": voters}
-        return [*command, "--tied", *(f"{name}={value}" for name, value in settings.items())]
 
     def start(self, broker: int) -> None:
         """Start a broker and wait until it listens, which takes a part of a second; Mishap if it ends instead."""
@@ -296,11 +321,6 @@ class Processes(System):
         """Start every broker, that of the controller first, or all controllers of a quorum."""
         for broker in (*self.controllers, *self.ports):
             self.start(broker)
-
-    def stop_all(self) -> dict[int, int]:
-        """Stop every broker in order, and then the controllers of a quorum; their exit codes."""
-        running = sorted(self.running, key=lambda node: (node in self.controllers, -node))
-        return {node: self.stop(node) for node in running}
 
 
 def _state(pid: int) -> str:

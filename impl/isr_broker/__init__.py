@@ -37,7 +37,8 @@ protocol).
   (how much of clients may be in memory), `memory`, `links` and `conversations` (connections to other brokers),
   `__main__` (one broker as a process).
 - A voter of the metadata quorum: `quorum_settings`, `voter_runtime`, `voter_server`, `voter` (one as a process).
-- A controller that stands on it: `controller_runtime`, `controller_server`, `controller` (one as a process).
+- A controller that stands on it: `controller_admin` (what admins ask it), `controller_runtime`, `controller_server`,
+  `controller` (one as a process).
 - What a process did: `trace`, `trace_reader` (the same, read again), `snapshot` (a state as JSON).
 - What Kafka's own controllers have on their disks: `metadata_image`.
 - What can be chosen: `designs` (Kafka's history as values), `settings`, `setting_docs`, `topic_configs`.

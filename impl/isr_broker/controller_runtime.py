@@ -4,6 +4,8 @@ The core is the one that a single controller has. Only that its records are prop
 that they are committed. So nobody hears of a decision that another leader could forget. While a batch is on its way to
 the others, what arrives waits. Then all of it is decided, and committed, together.
 
+Brokers of Apache Kafka fetch the log, as observers of the quorum. Those here are told of the decisions in it.
+
 A voter that does not lead has no core. It keeps what the committed part of its log says, and begins with that when it
 is elected. What was not committed when it resigns is forgotten with the core.
 
@@ -13,11 +15,13 @@ Kafka: QuorumController, which is active while its KafkaRaftClient leads and has
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 import attrs
 
+from isr_broker.controller_admin import ControllerAdmin
 from isr_broker.core import controller as controllers
 from isr_broker.core.controller import controller_begins
 from isr_broker.core.controller_state import Controller
@@ -38,6 +42,7 @@ from isr_broker.core.messages import (
     MetadataRecord,
     Millis,
     Offset,
+    Reassignments,
     RegisterBroker,
     peer_address,
 )
@@ -51,9 +56,25 @@ from isr_broker.settings import Settings
 from isr_broker.voter_runtime import Reply, VoterRuntime
 from isr_broker.wire import protocol
 from isr_broker.wire.broker_requests import SERVED_APIS, BrokerRequests
-from isr_broker.wire.controller_records import LogImage, batch_of, replay
-from isr_broker.wire.protocol import Request
+from isr_broker.wire.controller_channels import directory_uuid
+from isr_broker.wire.controller_records import (
+    PRODUCER_IDS_AT_ONCE,
+    LogImage,
+    batch_of,
+    feature_records,
+    producer_ids,
+    replay,
+)
+from isr_broker.wire.kafka_brokers import ADMIN_APIS, ASKED_VERSIONS, assignments, told_features
+from isr_broker.wire.protocol import Answer, Fields, Request
 
+_OF_KAFKAS_BROKERS: Final = (
+    protocol.ENVELOPE,
+    protocol.ALLOCATE_PRODUCER_IDS,
+    protocol.ASSIGN_REPLICAS_TO_DIRS,
+)
+MOST_MARKS: Final = 10_000
+"""A broker that is so many commits behind is as one that has read nothing."""
 READ_BYTES: Final = 1 << 20
 """So much of the log is read at once when it is replayed; one batch at least."""
 
@@ -66,10 +87,16 @@ class ControllerRuntime(VoterRuntime):
     - `image` is what the log says up to `replay_end`, all of which is committed.
     - `controller`: the core, while this voter leads the epoch `active_epoch` and nobody else decides.
     - `inbox`: what the core is to be told once the batch that ends at `proposal_end` is committed.
-    - `late_answers`: answers that wait for that, though nothing was decided (`waits_for_commit`).
+    - `late_answers`: what waits for that, though the core has decided nothing (`waits_for_commit`).
+    - `id_requests`: brokers that want producer ids; what they are given, the core does not decide.
+    - `marks`: how many decisions the log has up to which offsets, the newest.
     """
 
-    versions: ClassVar = {**VoterRuntime.versions, **{key: protocol.SERVED_VERSIONS[key] for key in SERVED_APIS}}
+    versions: ClassVar = {
+        **VoterRuntime.versions,
+        **{key: protocol.SERVED_VERSIONS[key] for key in (*SERVED_APIS, *ADMIN_APIS)},
+        **{key: ASKED_VERSIONS[key] for key in _OF_KAFKAS_BROKERS},
+    }
     core_settings: Settings
     post: Callable[[BrokerId, Address, Message], None]
     image: LogImage = attrs.field(init=False)
@@ -78,15 +105,26 @@ class ControllerRuntime(VoterRuntime):
     active_epoch: LeaderEpoch = -1
     inbox: deque[ControllerInput] = attrs.field(factory=deque[ControllerInput])
     proposal_end: Offset | None = None
-    late_answers: list[Send] = attrs.field(factory=list[Send])
+    late_answers: list[Callable[[], None]] = attrs.field(factory=list[Callable[[], None]])
+    id_requests: list[tuple[Fields, Reply]] = attrs.field(factory=list[tuple[Fields, Reply]])
+    marks: deque[tuple[Offset, Offset]] = attrs.field(factory=lambda: deque[tuple[Offset, Offset]](maxlen=MOST_MARKS))
     requests: BrokerRequests = attrs.field(init=False)
+    admin: ControllerAdmin = attrs.field(init=False)
     addresses: dict[BrokerId, Address] = attrs.field(factory=dict[BrokerId, Address])
     _records: list[MetadataRecord] = attrs.field(factory=list[MetadataRecord])
     _busy: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.image = LogImage(controller=Controller(settings=self.core_settings, cluster=self.cluster))
-        self.requests = BrokerRequests(self, leader_address=self.leader_address)
+        self.requests = BrokerRequests(self, self.leader_address, self.decisions_read)
+        self.admin = ControllerAdmin(
+            me=self.me,
+            cluster=self.cluster,
+            settings=self.core_settings,
+            versions=self.versions,
+            knows=lambda: self.controller or self.image.controller,
+            hands_in=self._asked_by_admins,
+        )
 
     @property
     def me(self) -> BrokerId:
@@ -106,11 +144,51 @@ class ControllerRuntime(VoterRuntime):
     # What arrives
 
     def serve(self, request: Request, reply: Reply, now: Millis) -> None:
-        """Answer a request of a voter, or of a broker."""
-        if self.requests.serves(request.key):
-            self.requests.serve(request, now, reply)
+        """Answer a request of a voter, of a broker, or of an admin."""
+        match request.key:
+            case protocol.API_VERSIONS:
+                features = told_features(self.image.features, self.replay_end - 1)
+                reply({"api_keys": protocol.api_keys(self.versions), **features})
+            case key if self.requests.serves(key):
+                self.requests.serve(request, now, reply)
+            case protocol.ALLOCATE_PRODUCER_IDS | protocol.ASSIGN_REPLICAS_TO_DIRS:
+                self._serve_registered(request, reply, now)
+            case protocol.ENVELOPE if self.controller is None:
+                reply({"error_code": Error.NOT_CONTROLLER.value})
+            case protocol.ENVELOPE:
+                self.admin.opens(request, reply, now, self.serve)
+            case key if self.admin.serves(key):
+                self.admin.serve(request, reply, now)
+            case _:
+                VoterRuntime.serve(self, request, reply, now)
+
+    def _serve_registered(self, request: Request, reply: Reply, now: Millis) -> None:
+        """Answer a broker that has to be registered as it says (checkBrokerEpoch)."""
+        reply_once, body = self.requests.admits(request, reply), request.body
+        if reply_once is None:
+            return
+        assert self.controller is not None
+        broker = self.controller.brokers.get(body.number("broker_id"))
+        if broker is None or broker.epoch != body.number("broker_epoch"):
+            reply_once({"error_code": Error.STALE_BROKER_EPOCH.value})
+        elif request.key == protocol.ASSIGN_REPLICAS_TO_DIRS:
+            reply_once(assignments(body, directory_uuid(broker.directory)))
         else:
-            VoterRuntime.serve(self, request, reply, now)
+            self.id_requests.append((body, reply_once))
+            self._goes_on(now)
+
+    def decisions_read(self, offset: Offset) -> Offset:
+        """How many decisions a broker knows that has applied the log up to a record, and that one."""
+        return next((count for end, count in reversed(self.marks) if end <= offset + 1), 0)
+
+    def _asked_by_admins(self, requests: Sequence[Admin], now: Millis) -> None:
+        """Ask the core for several things, which are in one batch."""
+        if self.controller is None:
+            for request in requests:
+                self.admin.take_answer(AdminAnswer(request=request.request, error=Error.NOT_CONTROLLER))
+            return
+        self.inbox.extend(Received(self.me, request) for request in requests)
+        self._goes_on(now)
 
     def receive_messages(self, parcels: Iterable[Parcel], now: Millis) -> None:
         """Messages of brokers arrived. Who does not lead says so to admins; brokers hear it with their heartbeats."""
@@ -128,6 +206,8 @@ class ControllerRuntime(VoterRuntime):
 
     def deadline(self) -> Millis:
         """When `tick` is to be called at the latest."""
+        if self.admin.turns.waiting:
+            return 0
         of_voter = VoterRuntime.deadline(self)
         if self.controller is None or self.proposal_end is not None:
             return of_voter
@@ -136,6 +216,7 @@ class ControllerRuntime(VoterRuntime):
     def tick(self, now: Millis) -> None:
         """Whatever is due by now."""
         VoterRuntime.tick(self, now)
+        self.admin.turns.tick(now)
         self._goes_on(now)
 
     # The controller on the log
@@ -175,21 +256,29 @@ class ControllerRuntime(VoterRuntime):
         """More of the log is committed. Of a leader that is so once a record of its own epoch is."""
         watermark = self.voter.high_watermark or 0
         data = self.files.read(Slice(offset=self.replay_end, up_to=watermark, max_bytes=READ_BYTES))
+        before = self.image.controller.offset
         self.image, self.replay_end = replay(self.image, data)
+        if self.image.controller.offset != before:
+            self.marks.append((self.replay_end, self.image.controller.offset))
 
     def _claims(self, now: Millis) -> None:
         """It leads, and all that was committed before is known (QuorumController.claim)."""
         self.controller, self.active_epoch = controller_begins(self.image.controller, now), self.voter.epoch
         self.outside.log(f"the active controller of epoch {self.active_epoch}")
+        features = feature_records(self.image, self.core_settings.insync_design)
+        if features:
+            self._proposes(batch_of(self.image, (), self.outside.wall(), features), now)
 
     def _resigns(self) -> None:
         """It leads no more: whoever waits for an answer is to ask elsewhere (QuorumController.renounce)."""
         self.controller, self.proposal_end = None, None
         self.inbox.clear()
         self.late_answers.clear()
+        self.id_requests.clear()
         self._records.clear()
         self.outside.log(f"no longer the active controller of epoch {self.active_epoch}")
         self.requests.resigns()
+        self.admin.resigns()
 
     def _confirms(self, now: Millis) -> bool:
         """What was proposed is told once it is committed; False if it is not yet."""
@@ -198,13 +287,16 @@ class ControllerRuntime(VoterRuntime):
             return False
         self.proposal_end = None
         answers, self.late_answers = self.late_answers, []
-        for answer in (*self._tell(Written(self.controller.offset, False), now), *answers):
+        for answer in self._tell(Written(self.controller.offset, False), now):
             self._send(answer)
+        for say in answers:
+            say()
         return True
 
     def _decides(self, now: Millis) -> bool:
         """All that arrived is decided, and what is due by now; what comes of it is proposed in one batch."""
-        if not self.inbox and (self.controller is None or controllers.deadline(self.controller) > now):
+        is_asked = bool(self.inbox or self.id_requests)
+        if not is_asked and (self.controller is None or controllers.deadline(self.controller) > now):
             return False
         answers: list[Send] = []
         while self.inbox:
@@ -213,16 +305,31 @@ class ControllerRuntime(VoterRuntime):
             answers += self._tell(Tick(), now)
         for answer in answers:
             if self.waits_for_commit(answer.message):
-                self.late_answers.append(answer)
+                self.late_answers.append(partial(self._send, answer))
             else:
                 self._send(answer)
         records, self._records = self._records, []
-        if records:
-            self.propose(batch_of(self.image, records, self.outside.wall()), now)
+        ids = self._allocates()
+        if records or ids:
+            self._proposes(batch_of(self.image, records, self.outside.wall(), ids), now)
         elif self.late_answers:
-            self.propose(self.nothing(), now)
-        self.proposal_end = self.voter.log.end if records or self.late_answers else None
+            self._proposes(self.nothing(), now)
         return True
+
+    def _proposes(self, batch: bytes, now: Millis) -> None:
+        self.propose(batch, now)
+        self.proposal_end = self.voter.log.end
+
+    def _allocates(self) -> list[bytes]:
+        """Who asks is given producer ids that nobody had (ProducerIdControlManager.generateNextProducerId)."""
+        asked, self.id_requests = self.id_requests, []
+        first, records = self.image.next_producer_id, list[bytes]()
+        for body, reply in asked:
+            block: Answer = {"producer_id_start": first, "producer_id_len": PRODUCER_IDS_AT_ONCE, "error_code": 0}
+            first += PRODUCER_IDS_AT_ONCE
+            records.append(producer_ids(body.number("broker_id"), body.number("broker_epoch"), first))
+            self.late_answers.append(partial(reply, block))
+        return records
 
     def waits_for_commit(self, message: Message) -> bool:
         """Whether an answer must not come from a leader that does not know yet that another decides.
@@ -274,6 +381,10 @@ class ControllerRuntime(VoterRuntime):
         to, message = effect.to, effect.message
         if isinstance(message, AlterPartitionResponse | BrokerRegistered | HeartbeatAnswer):
             self.requests.take_answer(to, message)
+            return
+        if to == self.me:
+            assert isinstance(message, AdminAnswer | Reassignments)
+            self.admin.take_answer(message)
             return
         known = (self.controller or self.image.controller).brokers.get(to)
         address = peer_address(known) if known is not None else self.addresses.get(to)

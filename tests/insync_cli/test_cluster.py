@@ -249,7 +249,10 @@ def test_a_quorum_that_cannot_be_is_one_sentence(tmp_path: Path, capsys: pytest.
     for arguments, why in (
         (["--controllers", "10"], "--controllers 10 is too many; at most 9"),
         (["--controllers", "3", "--trace", "t"], "--trace is for one controller"),
-        (["--controllers", "3", "--system", "apache-kafka"], "--controllers is for insync's own brokers"),
+        (
+            ["--controllers", "3", "--system", "other.toml"],
+            "--controllers is for brokers of insync and of Apache Kafka",
+        ),
     ):
         assert main(["cluster", "up", "--data", data, *arguments]) == 64
         assert why in capsys.readouterr().err

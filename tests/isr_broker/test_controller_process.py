@@ -19,7 +19,7 @@ from tests.support.quorums import QuorumStatus, quorum_status
 from isr_cluster.admin import Admin, RequestRefused
 from isr_cluster.identity import controller_numbers
 from isr_cluster.ports import HOST, free_ports
-from isr_cluster.processes import Processes, python_module
+from isr_cluster.processes import Processes, UnderControllers, python_module
 
 pytestmark = [pytest.mark.processes, pytest.mark.sockets, pytest.mark.long]
 
@@ -69,7 +69,7 @@ def in_time(what: Callable[[], bool], why: str) -> None:
         time.sleep(0.05)
 
 
-def active(nodes: Processes, but: int | None = None) -> QuorumStatus:
+def active(nodes: UnderControllers, but: int | None = None) -> QuorumStatus:
     """The active controller, once it is another one than this."""
     found: list[QuorumStatus] = []
 
@@ -83,7 +83,7 @@ def active(nodes: Processes, but: int | None = None) -> QuorumStatus:
     return found[-1]
 
 
-def leader(nodes: Processes, topic: str) -> int | None:
+def leader(nodes: UnderControllers, topic: str) -> int | None:
     """Who leads its partition, as one of the brokers that run has it."""
     broker = next(b for b in nodes.ports if b in nodes.running)
     try:
@@ -94,7 +94,7 @@ def leader(nodes: Processes, topic: str) -> int | None:
     return partition.leader
 
 
-def created(nodes: Processes, topic: str) -> bool:
+def created(nodes: UnderControllers, topic: str) -> bool:
     try:
         create_topic(nodes.bootstrap, topic, 1, 2)
     except Exception as error:  # the client has one kind for all that can be
@@ -113,7 +113,7 @@ class Writes(Protocol):
 class Traffic:
     """A producer that sends on, with acks=all."""
 
-    def __init__(self, nodes: Processes) -> None:
+    def __init__(self, nodes: UnderControllers) -> None:
         self.producer = Confluent(nodes.bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
         self.sent = 0
 
@@ -125,12 +125,12 @@ class Traffic:
         assert self.producer.producer.flush(PATIENCE) == 0, "nothing is acknowledged any more"
         assert not self.producer.errors
 
-    def lost(self, nodes: Processes) -> set[bytes]:
+    def lost(self, nodes: UnderControllers) -> set[bytes]:
         """What was acknowledged, and is not read."""
         return set(self.producer.acked) - set(confluent_read(nodes.bootstrap, "t", self.sent))
 
 
-def begins(nodes: Processes) -> Traffic:
+def begins(nodes: UnderControllers) -> Traffic:
     nodes.start_all()
     in_time(lambda: created(nodes, "t"), "no topic is created")
     traffic = Traffic(nodes)
@@ -138,7 +138,7 @@ def begins(nodes: Processes) -> Traffic:
     return traffic
 
 
-def other_leader(nodes: Processes, traffic: Writes) -> None:
+def other_leader(nodes: UnderControllers, traffic: Writes) -> None:
     """The leader is killed, so that the controller has to elect another; then it is back."""
     first = leader(nodes, "t")
     assert first is not None

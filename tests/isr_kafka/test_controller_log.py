@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 _PAYLOAD = re.compile(r" payload: (\{.*\})$", re.MULTILINE)
 EXPECTED = {
+    "FEATURE_LEVEL_RECORD",
     "REGISTER_BROKER_RECORD",
     "BROKER_REGISTRATION_CHANGE_RECORD",
     "TOPIC_RECORD",

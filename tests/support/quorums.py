@@ -117,13 +117,14 @@ class DynamicControllers(Processes):
             first=",".join(f"{number}@{HOST}:{port}:{ids[number]}" for number, (_, port) in controllers.items()),
         )
 
-    def _controller_command(self, number: int) -> list[str]:
+    def controller_command(self, number: int, properties: Mapping[str, str]) -> list[str]:
+        """Its folder is formatted once, and the setting names servers and no voters."""
         if not self.data(number).exists():
             self.format(number)
         servers = ",".join(f"{host}:{port}" for host, port in self.controllers.values())
         host, port = self.controllers[number]
         settings = {
-            **self.properties,
+            **properties,
             **self.own.get(number, {}),
             "controller.quorum.bootstrap.servers": servers,
             "listeners": f"CONTROLLER://{host}:{port}",

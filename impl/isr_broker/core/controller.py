@@ -307,7 +307,8 @@ def _heartbeat(controller: Controller, source: BrokerId, request: Heartbeat, now
     if request.wants_to_shut_down and not broker.fenced:
         return _shuts_down(controller, source, broker)
     may_stop = request.wants_to_shut_down
-    caught_up = request.metadata_offset >= broker.epoch and is_observer(controller, broker)
+    knows_log = request.reads_log or is_observer(controller, broker)
+    caught_up = request.metadata_offset >= broker.epoch and knows_log
     if broker.fenced and not may_stop and caught_up:
         return _unfences(controller, source, broker, now)
     answer = HeartbeatAnswer(

@@ -350,12 +350,16 @@ class BrokerRegistered:
 
 @attrs.frozen(kw_only=True)
 class Heartbeat:
-    """A broker keeps its session alive, says how much of the metadata it knows and whether it wants to stop."""
+    """A broker keeps its session alive, says how much of the metadata it knows and whether it wants to stop.
+
+    One that `reads_log` fetches the controllers' log itself. So what it has read is in that log, whoever leads.
+    """
 
     broker: BrokerId
     broker_epoch: int
     metadata_offset: int
     wants_to_shut_down: bool = False
+    reads_log: bool = False
 
 
 @attrs.frozen(kw_only=True)

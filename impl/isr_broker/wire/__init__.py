@@ -7,7 +7,8 @@ Reading order: `decoder`, `encoder`, `protocol` (frames by Kafka's schemas, and 
 
 - What a broker is asked: `requests` (picks the module), `produce_requests`,
   `fetch_requests` with `fetch_sessions` and `fetch_questions`,
-  `admin_requests` with `admin_refusals` and `auto_creation`, `reassignment_requests`, `cluster_requests`,
+  `admin_host` (who answers admins), `admin_requests` with `admin_refusals` and `auto_creation`,
+  `reassignment_requests`, `cluster_requests`,
   `group_requests` with `groups`, `group_state`, `group_room`, `committed_offsets` and `offset_retention`,
   `broker_requests` (of brokers to the controller), `epoch_requests`, `offset_requests`. What is long is served in
   `turns`.

@@ -27,11 +27,12 @@ from isr_broker.core.messages import (
     TopicPartition,
 )
 from isr_broker.core.topics import Topics, may_be_called, uuid_of
-from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.runtime import ClientAnswer
 from isr_broker.setting_docs import DOCUMENTATION, WITHOUT_EFFECT
 from isr_broker.settings import Settings
 from isr_broker.storage.offsets_topic import TOPIC
 from isr_broker.wire import protocol
+from isr_broker.wire.admin_host import AdminHost
 from isr_broker.wire.admin_refusals import (
     change_of,
     refused_alterations,
@@ -56,7 +57,6 @@ _SERVED_APIS: Final = {
     protocol.ALTER_CONFIGS,
     protocol.INCREMENTAL_ALTER_CONFIGS,
     protocol.CREATE_PARTITIONS,
-    protocol.DESCRIBE_LOG_DIRS,
     protocol.DESCRIBE_TOPIC_PARTITIONS,
 }
 MOST_DESCRIBED: Final = 2_000
@@ -80,9 +80,9 @@ _ELECTIONS: Final[Mapping[int, type[ElectPreferredLeader | ElectUncleanLeader]]]
 
 @attrs.define
 class AdminRequests:
-    """The handlers of one broker."""
+    """The handlers of one broker, or controller."""
 
-    runtime: Runtime
+    runtime: AdminHost
     turns: Turns
     index: Topics = attrs.field(factory=Topics)
     auto_creation: AutoCreation = attrs.field(factory=AutoCreation)
@@ -114,8 +114,6 @@ class AdminRequests:
                 self._alter_configs(request, now, reply)
             case protocol.CREATE_PARTITIONS:
                 self._create_partitions(body, now, reply)
-            case protocol.DESCRIBE_LOG_DIRS:
-                reply({"error_code": 0, "results": [self._log_dir(body)]})
             case _:
                 reply(self._partitions(body))
 
@@ -381,20 +379,6 @@ class AdminRequests:
             reply({"responses": resource_rows})
 
         self.each(requests, now, send_reply)
-
-    def _log_dir(self, body: Fields) -> Answer:
-        """DescribeLogDirs: the one data directory, and the size of each log in it (KIP-113)."""
-        wanted = {(t.text("topic"), n) for t in body.all("topics") for n in t.numbers("partitions")}
-        topics: dict[str, list[Answer]] = {}
-        for tp, log in sorted(self.runtime.logs.logs.items()):
-            if not body.has("topics") or (tp.topic, tp.partition) in wanted:
-                size = sum(segment.size for segment in log.segments)
-                replica = self.runtime.node.replicas.get(tp)
-                lag = 0 if replica is None else max(replica.high_watermark - log.view.end, 0)
-                row: Answer = {"partition_index": tp.partition, "partition_size": size, "offset_lag": lag}
-                topics.setdefault(tp.topic, []).append({**row, "is_future_key": False})
-        listed = [{"name": name, "partitions": rows} for name, rows in topics.items()]
-        return {"error_code": 0, "log_dir": "data", "topics": listed}
 
     def _delete(self, body: Fields, now: Millis, reply: Callable[[Answer], None]) -> None:
         """DeleteTopics, by name or, since version 6, by id."""

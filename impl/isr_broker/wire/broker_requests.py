@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Final, Protocol, TypeAlias, cast
 
 import attrs
@@ -25,6 +26,7 @@ from isr_broker.core.messages import (
     HeartbeatAnswer,
     Message,
     Millis,
+    Offset,
     RegisterBroker,
     TopicPartition,
 )
@@ -32,7 +34,7 @@ from isr_broker.core.stamps import ALONE, Stamp, Stamped, bare, stamp_of, stamp_
 from isr_broker.core.topics import Topics
 from isr_broker.environment import Address
 from isr_broker.wire import protocol
-from isr_broker.wire.cluster_ids import names_another_cluster
+from isr_broker.wire.cluster_ids import is_of_ours, names_another_cluster
 from isr_broker.wire.controller_channels import (
     ATTEMPTS,
     ELR,
@@ -79,11 +81,13 @@ class Host(Protocol):
 class BrokerRequests:
     """The handlers of the controller's host; elsewhere every request is NOT_CONTROLLER.
 
-    `leader_address` says where the controller is, on a voter of a quorum.
+    On a voter of a quorum `leader_address` says where the controller is, and `decisions_read` how many decisions
+    somebody has read who has read the log up to an offset, as brokers of Apache Kafka do.
     """
 
     runtime: Host
     leader_address: Callable[[], Address | None] | None = None
+    decisions_read: Callable[[Offset], Offset] | None = None
     index: Topics = attrs.field(factory=Topics)
     waiting: dict[Hashable, deque[Then]] = attrs.field(factory=dict[Hashable, deque[Then]])
     open_replies: dict[int, Reply] = attrs.field(factory=dict[int, Reply])
@@ -95,20 +99,26 @@ class BrokerRequests:
 
     def serve(self, request: Request, now: Millis, reply: Reply) -> None:
         """Answer a request when the controller has."""
-        body, broker = request.body, request.body.number("broker_id")
-        error = self._refusal(request, broker) if broker >= 0 else Error.INVALID_REQUEST
-        if error is not Error.NONE:
-            reply(self._refusal_answer(error))
+        reply_once = self.admits(request, reply)
+        if reply_once is None:
             return
-        reply = self._once(reply)
-        stamps = stamps_in(request.tags)
+        broker, stamps = request.body.number("broker_id"), stamps_in(request.tags)
         match request.key:
             case protocol.BROKER_REGISTRATION:
-                self._registers(broker, request, stamps.get(ALONE), now, reply)
+                self._registers(broker, request, stamps.get(ALONE), now, reply_once)
             case protocol.BROKER_HEARTBEAT:
-                self._heartbeat(broker, body, stamps.get(ALONE), now, reply)
+                self._heartbeat(broker, request, stamps.get(ALONE), now, reply_once)
             case _:
-                self._alters(request, now, reply)
+                self._alters(request, now, reply_once)
+
+    def admits(self, request: Request, reply: Reply) -> Reply | None:
+        """What the controller is to answer a broker with, unless it has changed by then; None for who is refused."""
+        broker = request.body.number("broker_id")
+        error = self._refusal(request, broker) if broker >= 0 else Error.INVALID_REQUEST
+        if error is Error.NONE:
+            return self._once(reply)
+        reply(self._refusal_answer(error))
+        return None
 
     def _refusal_answer(self, error: Error) -> Answer:
         tags: Mapping[int, bytes] = {} if self.leader_address is None else leader_tags(self.leader_address())
@@ -198,12 +208,15 @@ class BrokerRequests:
         self._await((broker, message.incarnation), then)
         self._tell(broker, [(message, stamp)], now)
 
-    def _heartbeat(self, broker: BrokerId, body: Fields, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+    def _heartbeat(self, broker: BrokerId, request: Request, stamp: Stamp | None, now: Millis, reply: Reply) -> None:
+        body, read = request.body, request.body.number("current_metadata_offset")
+        reads_log = self.decisions_read is not None and not is_of_ours(request)
         message = Heartbeat(
             broker=broker,
             broker_epoch=body.number("broker_epoch"),
-            metadata_offset=body.number("current_metadata_offset"),
+            metadata_offset=self.decisions_read(read) if self.decisions_read is not None and reads_log else read,
             wants_to_shut_down=bool(body.number("want_shut_down", 0)),
+            reads_log=reads_log,
         )
 
         def then(answer: Message, stamp: Stamp | None) -> None:
@@ -229,7 +242,8 @@ class BrokerRequests:
         assert self.runtime.controller is not None
         body, broker = request.body, request.body.number("broker_id")
         topics, stamps = self.index.of(self.runtime.controller.partitions), stamps_in(request.tags)
-        attempts = _attempts(request.tags)
+        # Kafka's leaders do not count what they ask: each request counts as one that was asked after those before.
+        attempts = _attempts(request.tags) if is_of_ours(request) else repeat(self.count)
         rows: list[tuple[bytes, Answer]] = []
         answer_stamps: dict[tuple[str, int], Stamp] = {}
         messages: list[tuple[Message, Stamp | None]] = []

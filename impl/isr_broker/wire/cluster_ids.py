@@ -21,6 +21,11 @@ def cluster_tags(cluster: str) -> Tags:
     return {CLUSTER_TAG: cluster.encode()}
 
 
+def is_of_ours(request: Request) -> bool:
+    """Whether a heartbeat or an AlterPartition is of a broker of this kind, for Kafka's have no such field."""
+    return CLUSTER_TAG in request.tags
+
+
 def is_of_follower(body: Fields) -> bool:
     """Whether a Fetch says a replica id, as a consumer's does not; since version 15 it is in `replica_state`."""
     return max(body.number("replica_id"), body.part("replica_state").number("replica_id")) >= 0

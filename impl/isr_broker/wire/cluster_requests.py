@@ -8,8 +8,9 @@ from typing import Final
 import attrs
 
 from isr_broker.core.messages import AdminAnswer, Error, Millis, UnregisterBroker
-from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.runtime import ClientAnswer
 from isr_broker.wire import protocol
+from isr_broker.wire.admin_host import AdminHost
 from isr_broker.wire.protocol import Answer, Fields, Request
 
 _SERVED_APIS: Final = (protocol.DESCRIBE_CLUSTER, protocol.UNREGISTER_BROKER)
@@ -22,9 +23,9 @@ _NOT_ASKED_FOR: Final = -(2**31)
 
 @attrs.define
 class ClusterRequests:
-    """The handlers of one broker."""
+    """The handlers of one broker, or controller."""
 
-    runtime: Runtime
+    runtime: AdminHost
 
     def serves(self, key: int) -> bool:
         """Whether an API is about the cluster."""

@@ -28,9 +28,12 @@ from isr_broker.core.messages import (
 )
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, key_and_value, record_places
 from isr_broker.core.topics import topic_id_of, uuid_of
+from isr_broker.designs import Design
 from isr_broker.settings import Settings
 from isr_broker.wire.control_records import is_leader_change
 from isr_broker.wire.controller_channels import (
+    ELR,
+    ELR_LEVEL,
     LISTENER,
     PEER_LISTENER,
     directory_of,
@@ -58,9 +61,18 @@ _VERSIONS: Final = {
     "UnregisterBroker": 0,
 }
 """In which version each type is written: with the ELR, and with directories."""
+METADATA_VERSION: Final = "metadata.version"
+METADATA_LEVEL: Final = 25
+"""4.0-IV3, the newest that 4.0 knows, with all that is written here (MetadataVersion)."""
+FIRST_PRODUCER_ID: Final = 1 << 55
+"""Of those that brokers of Apache Kafka ask for. The brokers here make smaller ones, each from its broker epoch."""
+PRODUCER_IDS_AT_ONCE: Final = 1_000
+"""ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE."""
 _TOPIC, _BROKER = 2, 4
 """Of what a setting is (ConfigResource.Type). That of the broker with an empty name is the cluster's."""
 _SAME_LEADER: Final = -2
+_NO_DIRECTORY: Final = bytes(16)
+"""DirectoryId.UNASSIGNED."""
 _NO_CONFIGS: Map[str, str] = Map()
 _DEFAULTS: Final = Settings()
 
@@ -71,12 +83,15 @@ class LogImage:
 
     - `controller`: brokers and partitions, as the controller's core has them.
     - `names`: the topics by their ids. `configs`: the settings of each. `cluster_configs`: those of the cluster.
+    - `features`: the level of each. `next_producer_id`: the first that no broker has been given.
     """
 
     controller: Controller
     names: Map[int, str] = attrs.field(factory=Map[int, str])
     configs: Map[str, Map[str, str]] = attrs.field(factory=Map[str, Map[str, str]])
     cluster_configs: Map[str, str] = attrs.field(factory=Map[str, str])
+    features: Map[str, int] = attrs.field(factory=Map[str, int])
+    next_producer_id: int = FIRST_PRODUCER_ID
 
 
 def replay(image: LogImage, data: bytes) -> tuple[LogImage, Offset]:
@@ -98,12 +113,12 @@ def replay(image: LogImage, data: bytes) -> tuple[LogImage, Offset]:
     return image, end
 
 
-def batch_of(image: LogImage, records: Sequence[MetadataRecord], wall: int) -> bytes:
+def batch_of(image: LogImage, records: Sequence[MetadataRecord], wall: int, others: Sequence[bytes] = ()) -> bytes:
     """One batch with what is decided after an image; `wall` is its time, in milliseconds since 1970.
 
-    Each record has the first form that says all of it, when it is read again.
+    Each record has the first form that says all of it, when it is read again. Before them it has `others`.
     """
-    values: list[bytes] = []
+    values = [*others]
     at = 0
     while at < len(records):
         form, image, count = _first_form(image, records, at)
@@ -111,6 +126,23 @@ def batch_of(image: LogImage, records: Sequence[MetadataRecord], wall: int) -> b
         at += count
     body = b"".join(encoded_record(value, number) for number, value in enumerate(values))
     return batch_around(body, len(values), wall)
+
+
+def features_of(design: Design) -> dict[str, int]:
+    """The features with which a log begins, and their levels (BootstrapMetadata)."""
+    return {METADATA_VERSION: METADATA_LEVEL, **({ELR: ELR_LEVEL} if design.eligible_leader_replicas else {})}
+
+
+def feature_records(image: LogImage, design: Design) -> list[bytes]:
+    """What says the levels of features of which a log says nothing yet; without them no broker of Kafka's starts."""
+    missing = {name: level for name, level in features_of(design).items() if name not in image.features}
+    return [encode("FeatureLevel", 0, {"name": n, "feature_level": level}) for n, level in sorted(missing.items())]
+
+
+def producer_ids(broker: BrokerId, epoch: int, after: int) -> bytes:
+    """The record that a broker has been given producer ids, all before this one (ProducerIdControlManager)."""
+    fields = {"broker_id": broker, "broker_epoch": epoch, "next_producer_id": after}
+    return encode("ProducerIds", 0, fields)
 
 
 def _first_form(image: LogImage, records: Sequence[MetadataRecord], at: int) -> tuple[list[bytes], LogImage, int]:
@@ -132,9 +164,10 @@ def _forms(image: LogImage, record: MetadataRecord) -> Iterator[list[Row]]:
             yield [("RemoveTopic", {"topic_id": uuid_of(removed.topic_id)})]
         case PartitionMetadata():
             first, old = _rows_of_topic(image, record), image.controller.partitions.get(record.partition)
+            directories = _directories(image, record)
             if old is not None:
-                yield [*first, ("PartitionChange", _partition_change(old, record))]
-            yield [*first, ("Partition", _partition_fields(record))]
+                yield [*first, ("PartitionChange", _partition_change(old, record, directories))]
+            yield [*first, ("Partition", {**_partition_fields(record), "directories": directories})]
         case BrokerMetadata(broker=broker, epoch=epoch):
             before = image.controller.brokers.get(broker)
             if before is not None and epoch < 0:
@@ -155,6 +188,11 @@ def _replay_record(image: LogImage, record: KafkaRecord) -> Meaning:
             image = attrs.evolve(image, names=image.names.set(topic_id, values.text("name")))
         case "Config":
             image = _with_config(image, values)
+        case "FeatureLevel":
+            level = values.number("feature_level")
+            image = attrs.evolve(image, features=image.features.set(values.text("name"), level))
+        case "ProducerIds":
+            image = attrs.evolve(image, next_producer_id=values.number("next_producer_id"))
         case "Partition":
             meaning = (_partition(image, values),)
         case "PartitionChange":
@@ -250,9 +288,17 @@ def _partition_fields(partition: PartitionMetadata) -> Answer:
     }
 
 
-def _partition_change(old: PartitionMetadata, new: PartitionMetadata) -> Answer:
+def _directories(image: LogImage, partition: PartitionMetadata) -> list[bytes]:
+    """Where each replica is: in the one directory that its broker has (ClusterControlManager.defaultDir)."""
+    brokers = (image.controller.brokers.get(replica) for replica in partition.replicas)
+    return [directory_uuid(broker.directory) if broker and broker.directory else _NO_DIRECTORY for broker in brokers]
+
+
+def _partition_change(old: PartitionMetadata, new: PartitionMetadata, directories: list[bytes]) -> Answer:
     """What differs. A leader that is named begins an epoch."""
     fields: dict[str, object] = {"partition_id": new.partition.partition, "topic_id": uuid_of(new.topic_id)}
+    if old.replicas != new.replicas:
+        fields["directories"] = directories
     if (old.leader, old.leader_epoch) != (new.leader, new.leader_epoch):
         fields["leader"] = number_of(new.leader)
     lists = {

@@ -19,8 +19,9 @@ from isr_broker.core.messages import (
     ReassignPartition,
     TopicPartition,
 )
-from isr_broker.runtime import ClientAnswer, Runtime
+from isr_broker.runtime import ClientAnswer
 from isr_broker.wire import protocol
+from isr_broker.wire.admin_host import AdminHost
 from isr_broker.wire.protocol import Answer, Fields, Request
 from isr_broker.wire.turns import Turns, Work
 
@@ -35,9 +36,9 @@ MOST_REASSIGNED: Final = 10_000
 
 @attrs.define
 class ReassignmentRequests:
-    """The handlers of one broker."""
+    """The handlers of one broker, or controller."""
 
-    runtime: Runtime
+    runtime: AdminHost
     turns: Turns
     ask_each: AskEach
 

@@ -106,6 +106,8 @@ class Requests:
                 self.reassignments.serve(request, now, reply)
             case key if self.admin.serves(key):
                 self.admin.serve(request, now, reply, gate)
+            case protocol.DESCRIBE_LOG_DIRS:
+                reply({"error_code": 0, "results": [self._log_dir(body)]})
             case protocol.DELETE_RECORDS:
                 self._delete_records(body, now, reply)
             case key if self.brokers.serves(key):
@@ -164,6 +166,20 @@ class Requests:
             self.runtime.ask(request_maker(told), partial(collect_answer, tp), now)
         if not offsets:
             reply({"topics": []})
+
+    def _log_dir(self, body: Fields) -> Answer:
+        """DescribeLogDirs: the one data directory, and the size of each log in it (KIP-113)."""
+        wanted = {(t.text("topic"), n) for t in body.all("topics") for n in t.numbers("partitions")}
+        topics: dict[str, list[Answer]] = {}
+        for tp, log in sorted(self.runtime.logs.logs.items()):
+            if not body.has("topics") or (tp.topic, tp.partition) in wanted:
+                size = sum(segment.size for segment in log.segments)
+                replica = self.runtime.node.replicas.get(tp)
+                lag = 0 if replica is None else max(replica.high_watermark - log.view.end, 0)
+                row: Answer = {"partition_index": tp.partition, "partition_size": size, "offset_lag": lag}
+                topics.setdefault(tp.topic, []).append({**row, "is_future_key": False})
+        listed = [{"name": name, "partitions": rows} for name, rows in topics.items()]
+        return {"error_code": 0, "log_dir": "data", "topics": listed}
 
     # Producers
 

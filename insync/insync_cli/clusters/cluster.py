@@ -21,13 +21,14 @@ from insync_cli.terminal import Output
 from isr_broker.storage.meta_properties import new_id
 from isr_cluster.identity import CONTROLLER_BROKER, OtherData, cluster_of, controller_numbers
 from isr_cluster.ports import HOST, free_ports, in_use
-from isr_cluster.processes import Mishap, Processes, System, apart
+from isr_cluster.processes import Mishap, Processes, System, UnderControllers, apart
 
 EXAMPLE = """\
 insync cluster up --brokers 3 --data data --base-port 9092
 insync cluster up --brokers 3 --data data --set min.insync.replicas=2 --trace trace
 insync cluster up --brokers 3 --controllers 3 --data data
-insync cluster up --system apache-kafka --data kafka-data"""
+insync cluster up --system apache-kafka --data kafka-data
+insync cluster up --system apache-kafka --controllers 3 --data mixed-data"""
 
 MOST_BROKERS = 50
 MOST_CONTROLLERS = 9
@@ -53,7 +54,9 @@ USAGE = Usage(
 class Options:
     what: str = argument("up", "start the brokers, and stay until they are stopped", str, choices=("up",))
     brokers: int = option("N", "how many", positive, 3)
-    controllers: int = option("N", "how many controllers; more than one are a quorum, each a process", positive, 1)
+    controllers: int = option(
+        "N", "how many controllers of ours; more than one are a quorum, each a process", positive, 1
+    )
     data: Path = required_option("DIR", "the folder for their data, one folder per broker", Path)
     base_port: int = option("N", "the first broker's port", positive, 9092)
     settings: BrokerSettings = group(BrokerSettings)
@@ -108,9 +111,11 @@ def prepare_system(invocation: Options) -> System:
     for broker, port in ports.items():
         if in_use(port):
             raise UsageError(f"port {port}, for broker {broker}, is in use; give another --base-port")
+    places = [(HOST, port) for port in free_ports(quorum)] if quorum else []
+    controllers = dict(zip(controller_numbers(quorum), places, strict=True))
     if ours:
-        return _ours(root, ports, properties, cluster or new_id(), quorum)
-    return _not_ours(invocation, ports, properties, cluster)
+        return _ours(root, ports, properties, cluster or new_id(), controllers)
+    return _not_ours(invocation, ports, properties, cluster, controllers)
 
 
 def _quorum_size(invocation: Options, properties: Mapping[str, str]) -> int:
@@ -118,8 +123,8 @@ def _quorum_size(invocation: Options, properties: Mapping[str, str]) -> int:
     count = invocation.controllers
     if count == 1:
         return 0
-    if not invocation.under_test.is_ours:
-        raise UsageError("--controllers is for insync's own brokers")
+    if invocation.under_test.file is not None:
+        raise UsageError("--controllers is for brokers of insync and of Apache Kafka")
     if count > MOST_CONTROLLERS:
         raise UsageError(f"--controllers {count} is too many; at most {MOST_CONTROLLERS}")
     if "insync.trace.dir" in properties:
@@ -127,11 +132,15 @@ def _quorum_size(invocation: Options, properties: Mapping[str, str]) -> int:
     return count
 
 
-def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str, quorum: int = 0) -> System:
+def _ours(
+    root: Path,
+    ports: Mapping[int, int],
+    properties: Mapping[str, str],
+    cluster: str,
+    controllers: Mapping[int, tuple[str, int]],
+) -> System:
     """Brokers that find each other, and the controller, on ports of their own, which only this machine reaches."""
-    if quorum:
-        places = [(HOST, port) for port in free_ports(quorum)]
-        controllers = dict(zip(controller_numbers(quorum), places, strict=True))
+    if controllers:
         return Processes(root, ports, properties, cluster, _say, controllers=controllers)
     controller = free_ports(1)[0]
     return Processes(
@@ -140,7 +149,11 @@ def _ours(root: Path, ports: Mapping[int, int], properties: Mapping[str, str], c
 
 
 def _not_ours(
-    invocation: Options, ports: Mapping[int, int], properties: Mapping[str, str], cluster: str | None
+    invocation: Options,
+    ports: Mapping[int, int],
+    properties: Mapping[str, str],
+    cluster: str | None,
+    controllers: Mapping[int, tuple[str, int]],
 ) -> System:
     """Nodes of Apache Kafka, or what a file describes. A controller may listen on the port after the last broker."""
     from isr_cluster.kafka import KafkaProcesses
@@ -168,6 +181,7 @@ def _not_ours(
         tell=_say,
         files=invocation.under_test.kafka_files(noting=False, tell=_say),
         controller=(controller, controller),
+        controllers=controllers,
         options=QUIETLY,
     )
 
@@ -178,7 +192,9 @@ def _say(line: str) -> None:
 
 def _announce(processes: System, output: Output) -> None:
     pids = {broker: process.process.pid for broker, process in processes.running.items()}
-    controllers: Mapping[int, tuple[str, int]] = processes.controllers if isinstance(processes, Processes) else {}
+    controllers: Mapping[int, tuple[str, int]] = (
+        processes.controllers if isinstance(processes, UnderControllers) else {}
+    )
     for number, (host, port) in controllers.items():
         print(f"controller {number}: {host}:{port}, process {pids[number]}")
     for broker, port in processes.ports.items():
