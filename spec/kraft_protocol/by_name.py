@@ -31,6 +31,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from kraft_protocol.designs import late_requests
 
     yield late_requests.DESIGNS
+    from kraft_protocol.designs import formatting
+
+    yield formatting.DESIGNS
     from kraft_protocol.designs import dropped_rules
 
     yield dropped_rules.DESIGNS

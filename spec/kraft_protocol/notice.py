@@ -119,6 +119,38 @@ MISTAKES = (
         )
         for promise in (COUNTS_NEXT, "leaders-complete")
     ),
+    Mistake(
+        "kraft-lists-differ",
+        "one-leader-per-epoch",
+        4,
+        {"voters": 2, "epochs": 1, "omissions": 2, "dynamic": True},
+        "kraft-lists-differ",
+        {"omissions": 0},
+    ),
+    Mistake(
+        "kraft-lists-of-three",
+        "one-leader-per-epoch",
+        12,
+        {"voters": 4, "epochs": 1, "omissions": 2, "dynamic": True},
+        "kraft-lists-of-three",
+        {"omissions": 0},
+    ),
+    *(
+        Mistake(
+            "kraft-formatted-alone",
+            promise,
+            steps,
+            {"voters": 2, "epochs": 2, "log": 3, "lost_disks": 1, "lone_disks": 1, "dynamic": True},
+            "kraft-formatted-alone",
+            {"lone_disks": 0},
+            least=({"voters": 2, "epochs": epochs, "lost_disks": 1, "lone_disks": 1, "dynamic": True},),
+        )
+        for promise, steps, epochs in (
+            ("one-leader-per-epoch", 8, 1),
+            ("leaders-complete", 11, 2),
+            ("watermark-is-committed", 15, 2),
+        )
+    ),
     Mistake("kafka-19850", STAYS_OUT, 11, {"voters": 2, "epochs": 1, "log": 3, **TWO_CHANGES}, "kraft-joins-once"),
     Mistake(
         "kraft-joins-once",

@@ -33,15 +33,17 @@ from kraft_protocol.voter import becomes, first_of, follower, next_request, unat
 # Before anything happens
 
 
+def is_beginning(s: State) -> Bool:
+    """Nothing has happened on any first disk."""
+    return forall((s.epoch[q] == 0) & (s.role[q] == Role.UNATTACHED) & (s.directory[q] == 0) for q in Voter.all())
+
+
 @action
 def node_is_formatted_without_voters(old: State, new: State, r: Voter) -> Step:
     """Before anything else a node is formatted with --no-initial-controllers, so it is no voter at first."""
-    beginning = forall(
-        (old.epoch[q] == 0) & (old.role[q] == Role.UNATTACHED) & (old.directory[q] == 0) for q in Voter.all()
-    )
     return (
         DYNAMIC,
-        beginning,
+        is_beginning(old),
         old.alive == Voter.all(),
         ~old.joiners.has(r),
         old.joiners.size() < JOINERS,

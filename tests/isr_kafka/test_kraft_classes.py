@@ -184,6 +184,12 @@ def test_every_edge_of_the_smallest_bounds_in_each_release(each_raft: Kafka) -> 
 
 
 @pytest.mark.slow
+def test_every_edge_of_lists_that_differ_and_two_clients_lead_one_epoch(newest_raft: Kafka) -> None:
+    done = conform(Instance(design_named("kraft-lists-differ"), {}), newest_raft.command(), Limits(), patience=300.0)
+    agrees(done)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("release", "design"),
     [

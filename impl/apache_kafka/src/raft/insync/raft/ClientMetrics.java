@@ -10,17 +10,24 @@ import org.apache.kafka.common.metrics.Metrics;
  * more when it is elected, so those that another copy has left there are taken away before.
  */
 public final class ClientMetrics {
+  /** Those of a leader (KafkaRaftMetrics.addLeaderMetrics). An only voter leads as soon as it starts. */
+  private static final Set<String> OF_LEADERS =
+      Set.of("number-of-observers", "uncommitted-voter-change");
+
   private final Metrics metrics = new Metrics();
-  private Set<MetricName> names;
+  private List<MetricName> names;
 
   /** Where the client registers them. */
   public Metrics registry() {
     return metrics;
   }
 
-  /** Those that there are now belong to a client in any state. */
+  /** Those that there are now belong to a client in any state, but for those of a leader. */
   public void keep() {
-    names = Set.copyOf(metrics.metrics().keySet());
+    names =
+        metrics.metrics().keySet().stream()
+            .filter(name -> !OF_LEADERS.contains(name.name()))
+            .toList();
   }
 
   /** Take the others away. */

@@ -12,6 +12,10 @@ import org.apache.kafka.raft.HeldClient;
 
 /** KafkaRaftClients behind the protocol of docs/conform.md. */
 public class Main implements SystemUnderTest<World> {
+  /** What only some designs have, by the bound that they have for it. */
+  private static final Map<String, String> BOUNDED =
+      Map.of("list_leaves_out", "omissions", "node_is_formatted_alone", "lone_disks");
+
   private final Steps steps = new Steps();
   private JsonNode constants;
 
@@ -63,17 +67,36 @@ public class Main implements SystemUnderTest<World> {
 
   @Override
   public Map<String, Object> snapshot(World world) {
-    boolean late = constants.has("late_requests");
-    return Snapshot.of(world, bound("epochs"), bound("log"), bound("snapshots") > 0, late);
+    Map<String, Object> all =
+        Snapshot.of(
+            world,
+            bound("epochs"),
+            bound("log"),
+            bound("snapshots") > 0,
+            constants.has("late_requests"));
+    if (bound("changes") == 0) {
+      all.remove("awaited_end");
+    }
+    if (constants.has("omissions")) {
+      Snapshot.putLists(all, world);
+    }
+    if (constants.has("lone_disks")) {
+      Snapshot.putLoneNodes(all, world);
+    }
+    return all;
   }
 
   @Override
   public List<Step> candidates() {
-    return steps.candidates(
-        bound("voters"),
-        constants.get("dynamic").asBoolean(),
-        bound("snapshots") > 0 ? bound("log") : 0,
-        constants.has("late_requests"));
+    List<Step> all =
+        steps.candidates(
+            bound("voters"),
+            constants.get("dynamic").asBoolean(),
+            bound("snapshots") > 0 ? bound("log") : 0,
+            constants.has("late_requests"));
+    all.removeIf(
+        step -> BOUNDED.containsKey(step.action()) && !constants.has(BOUNDED.get(step.action())));
+    return all;
   }
 
   @Override
@@ -83,6 +106,11 @@ public class Main implements SystemUnderTest<World> {
       if (row.epoch() > bound("epochs") || row.log().size() > bound("log")) {
         return false;
       }
+      if (constants.has("list_size")
+          && !world.missing(v).isEmpty()
+          && world.firstVoters(v).size() < bound("list_size")) {
+        return false;
+      }
     }
     return world.writes <= bound("writes")
         && world.restarts <= bound("restarts")
@@ -90,6 +118,8 @@ public class Main implements SystemUnderTest<World> {
         && world.snapshots <= bound("snapshots")
         && world.changes <= bound("changes")
         && world.joiners().size() <= bound("joiners")
-        && (world.lateRequests == 0 || world.lateRequests <= bound("late_requests"));
+        && (world.lateRequests == 0 || world.lateRequests <= bound("late_requests"))
+        && (!constants.has("omissions") || world.omissions() <= bound("omissions"))
+        && (!constants.has("lone_disks") || world.loneNodes().size() <= bound("lone_disks"));
   }
 }

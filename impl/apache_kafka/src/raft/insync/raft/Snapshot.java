@@ -206,6 +206,15 @@ final class Snapshot {
     all.put("changes", world.changes);
   }
 
+  static void putLists(Map<String, Object> all, World world) {
+    all.put("missing_voters", each(world, row -> names(world.missing(row.id()))));
+    all.put("omissions", world.omissions());
+  }
+
+  static void putLoneNodes(Map<String, Object> all, World world) {
+    all.put("lone_nodes", names(world.loneNodes()));
+  }
+
   private static void putSnapshots(Map<String, Object> all, World world) {
     all.put("log_start", each(world, Row::logStart));
     all.put(

@@ -74,6 +74,8 @@ final class Steps {
     actions.put("voter_fails_at_request", new Action("leader", null, Steps::failAtRequest));
     actions.put("voter_fails_at_answer", new Action("q", null, Steps::failAtAnswer));
     atOne("node_is_formatted_without_voters", Steps::formatWithoutVoters);
+    actions.put("list_leaves_out", new Action("q", null, Steps::leaveOut));
+    atOne("node_is_formatted_alone", Steps::formatAlone);
     actions.put("leader_adds_voter", new Action("v", null, Steps::add));
     actions.put("leader_removes_voter", new Action("v", null, Steps::remove));
     actions.put("leader_updates_voter", new Action("v", null, Steps::update));
@@ -351,16 +353,44 @@ final class Steps {
     if (world.joiners().contains(r) || voters < 1) {
       throw Refused.because("somebody has to be a voter");
     }
-    for (int v = 1; v <= world.voters(); v++) {
-      Snapshot.Row row = world.place(v).row;
-      if (!row.runs() || row.directory() > 0 || row.epoch() > 0 || !row.role().equals("unattached")) {
-        throw Refused.because("something has happened");
-      }
+    checkBeginning(world);
+    if (world.omissions() > 0) {
+      throw Refused.because("lists that differ are without those that join later");
     }
     if (voters == 1) {
       throw Refused.cannot("an only voter leads as soon as it starts");
     }
     world.formatWithoutVoters(r);
+  }
+
+  private static void checkBeginning(World world) {
+    for (int v = 1; v <= world.voters(); v++) {
+      Snapshot.Row row = world.place(v).row;
+      boolean waits = row.runs() || world.restarts == 0;
+      if (!waits || row.directory() > 0 || row.epoch() > 0 || !row.role().equals("unattached")) {
+        throw Refused.because("something has happened");
+      }
+    }
+  }
+
+  private static void leaveOut(World world, int r, int q) {
+    if (!world.firstVoters(r).contains(r) || !world.firstVoters(r).contains(q)) {
+      throw Refused.because("the list is without it");
+    }
+    checkBeginning(world);
+    if (world.restarts > 0) {
+      throw Refused.because("something has happened");
+    }
+    world.leaveOut(r, q);
+  }
+
+  private static void formatAlone(World world, int r) {
+    Snapshot.Row row = world.place(r).row;
+    boolean isNew = row.directory() > 0 && row.epoch() == 0 && row.log().isEmpty();
+    if (row.runs() || !isNew || world.loneNodes().contains(r)) {
+      throw Refused.because("its disk is no empty one that waits for a process");
+    }
+    world.formatAlone(r);
   }
 
   private static void add(World world, int r, int v) {

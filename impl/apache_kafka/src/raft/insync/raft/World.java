@@ -69,6 +69,12 @@ final class World {
   /** Who was formatted without voters before anything happened. */
   private final TreeSet<Integer> joiners = new TreeSet<>();
 
+  /** Whom the list of each node leaves out, with which its first disk was formatted. */
+  private final Map<Integer, TreeSet<Integer>> missing = new HashMap<>();
+
+  /** Whose later disk was formatted as a quorum of one. */
+  private final TreeSet<Integer> loneNodes = new TreeSet<>();
+
   /** Whether the log has the voters, or the configuration of each process. */
   private final boolean dynamic;
 
@@ -95,6 +101,8 @@ final class World {
     dynamic = of.dynamic;
     firstDisks = of.firstDisks;
     joiners.addAll(of.joiners);
+    of.missing.forEach((v, all) -> missing.put(v, new TreeSet<>(all)));
+    loneNodes.addAll(of.loneNodes);
     committedVoters = of.committedVoters;
     snapshotEnds.putAll(of.snapshotEnds);
     snapshots = of.snapshots;
@@ -147,6 +155,29 @@ final class World {
     return joiners;
   }
 
+  TreeSet<Integer> missing(int v) {
+    return missing.getOrDefault(v, new TreeSet<>());
+  }
+
+  int omissions() {
+    return missing.values().stream().mapToInt(TreeSet::size).sum();
+  }
+
+  TreeSet<Integer> loneNodes() {
+    return loneNodes;
+  }
+
+  /** The list with which the first disk of a node is formatted; of nobody for who joins later. */
+  TreeSet<Integer> firstVoters(int v) {
+    TreeSet<Integer> all = new TreeSet<>();
+    for (int q = 1; q <= voters() && !joiners.contains(v); q++) {
+      if (!joiners.contains(q) && !missing(v).contains(q)) {
+        all.add(q);
+      }
+    }
+    return all;
+  }
+
   /** How many records of the model a snapshot stands for. It has committed ones only. */
   int end(OffsetAndEpoch snapshot) {
     return snapshotEnds.get(snapshot);
@@ -158,21 +189,43 @@ final class World {
 
   // What a step changes
 
-  /** Each node has a first disk, and all but those that join later know who the voters are. */
+  /**
+   * Each node has a first disk, and all but those that join later know who the voters are. A process
+   * that finds itself alone in its list leads at once, so it has not started yet.
+   */
   private void format() {
     for (int v = 1; v <= voters(); v++) {
       Disk disk = firstDisks.apply(v);
-      if (dynamic && !joiners.contains(v)) {
-        Map<Integer, Uuid> first = new HashMap<>();
-        for (int q = 1; q <= voters(); q++) {
-          if (!joiners.contains(q)) {
-            first.put(q, disk.directory(q));
-          }
-        }
-        VoterSets.format(disk, VoterRequests.first(first));
+      TreeSet<Integer> list = firstVoters(v);
+      if (dynamic && !list.isEmpty()) {
+        format(disk, list);
       }
-      start(v, disk);
+      if (!missing(v).isEmpty() && list.size() == 1) {
+        drafts.put(v, new Voter(v, disk, null));
+      } else {
+        start(v, disk);
+      }
     }
+  }
+
+  private static void format(Disk disk, TreeSet<Integer> list) {
+    Map<Integer, Uuid> first = new HashMap<>();
+    list.forEach(q -> first.put(q, disk.directory(q)));
+    VoterSets.format(disk, VoterRequests.first(first));
+  }
+
+  /** Before anything happens the list of this node leaves another out. */
+  void leaveOut(int v, int q) {
+    missing.computeIfAbsent(v, ignored -> new TreeSet<>()).add(q);
+    format();
+  }
+
+  /** The empty disk of a node that does not run is formatted as a quorum of one. */
+  void formatAlone(int v) {
+    Disk disk = places[v].copy().disk;
+    format(disk, new TreeSet<>(List.of(v)));
+    drafts.put(v, new Voter(v, disk, null));
+    loneNodes.add(v);
   }
 
   /** Before anything happens this node is formatted without voters, and is none of them. */
@@ -212,6 +265,7 @@ final class World {
   void loseDisk(int v) {
     stop(v);
     drafts.put(v, new Voter(v, drafts.get(v).disk.next(), null));
+    loneNodes.remove(v);
   }
 
   /** The disk of a voter that a step is changing. */
