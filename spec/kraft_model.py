@@ -12,7 +12,8 @@ One action is one input of one voter: a message arrives, a timer fires, a client
 A fetch waits at the leader for news, and a request arrives after its sender gave it up, in designs of their own
 (`designs.waiting_fetches`, `designs.late_requests`).
 
-Not modelled: observers that never become voters, the upgrade of kraft.version, preferred successors, time, and lies.
+Not modelled: observers that never become voters, the upgrade of kraft.version, time, and lies. So whom a leader that
+resigns would have stand first is not seen: any timer may fire at any moment.
 
 Rules that re-implementations often miss, marked by their number where they act:
   (1) a leader commits nothing until it has committed a record of its own epoch, however many voters have the others;

@@ -141,12 +141,6 @@ MISTAKES: Final = (
         "a fetch waits on where the leader has appended a record",
         TWO_EPOCHS,
     ),
-    _of_waiting(
-        "waits-on-after-commit",
-        "completeAll",
-        "a fetch waits on where the high watermark has moved (KIP-1166, since Kafka 4.1)",
-        THREE_VOTERS,
-    ),
 )
 VOTE_NOT_SAVED: Final = _mistake(
     "vote-not-saved",

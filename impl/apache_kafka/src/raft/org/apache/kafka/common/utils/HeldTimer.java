@@ -2,9 +2,13 @@ package org.apache.kafka.common.utils;
 
 /**
  * A timer that fires when it is told to, whatever the clock says. One that is made for no time at
- * all is due at once, until it is reset.
+ * all is due at once, until it is reset. Where it is reset to no time it is due if the property
+ * says so: the model fires it in a step of its own.
  */
 public final class HeldTimer extends Timer {
+  private static final boolean RESET_TO_NOTHING_IS_DUE =
+      Boolean.getBoolean("insync.reset-to-nothing-is-due");
+
   private boolean due;
 
   /** A timer that is due only where {@code timeoutMs} is 0. */
@@ -38,7 +42,7 @@ public final class HeldTimer extends Timer {
 
   @Override
   public void reset(long timeoutMs) {
-    due = false;
+    due = RESET_TO_NOTHING_IS_DUE && timeoutMs == 0;
   }
 
   @Override
