@@ -149,9 +149,7 @@ def _explore(
     """The states of all phases up to the last one that is given."""
     steps = evaluator(setting.design, tuple(setting.constants(phases).items()), restless, setting.cuts and not restless)
     place = [v.name for v in steps.instance.variables].index("phase")
-    tests = [
-        (p.name, p.kind == "sometimes", t) for p, t in zip(steps.instance.properties, steps.properties, strict=True)
-    ]
+    tests = [(p.name, p.kind == "sometimes", steps.test(p)) for p in steps.instance.properties]
     sightings = tuple(Sightings() for _ in range(phases + 1))
     parents: dict[State, tuple[State, int, Parameters] | None] = dict.fromkeys(starts)
     queue, deadline = list(parents), time.monotonic() + (most_seconds or float("inf"))

@@ -41,7 +41,7 @@ def best_first(
     """Expand at most `most` states, and return the behaviour that passes most milestones."""
     evaluator = Evaluator(instance)
     names = [p.name for p in milestones]
-    tests = [evaluator.properties[i] for i, p in enumerate(instance.properties) if p.name in names]
+    tests = [evaluator.test(p) for p in instance.properties if p.name in names]
 
     def count_milestones(state: State) -> int:
         return next((i for i, test in enumerate(tests) if not test(state)), len(tests))

@@ -169,7 +169,7 @@ def _tests_of(i: int, evaluator: Evaluator) -> list[tuple[Node, Callable[..., bo
     """What property i asks: of liveness, whether it is triggered and whether its goal is reached."""
     p = evaluator.instance.properties[i]
     if p.trigger is None:
-        return [(p.condition, evaluator.properties[i])]
+        return [(p.condition, evaluator.test(p))]
     return list(zip((p.trigger, p.condition), evaluator.leads(p), strict=True))
 
 

@@ -49,7 +49,7 @@ class _Search:
         self.liveness_properties = liveness_properties(instance, property_names)
         self.names, self.requested_names = names_to_check(self.properties, property_names)
         self.deadlock = DEADLOCK in property_names
-        tests = {p.name: t for p, t in zip(instance.properties, self.evaluator.properties, strict=True)}
+        tests = {p.name: self.evaluator.test(p) for p in instance.properties}
         # name, test, and the answer that decides: a witness of 'sometimes', a violation of the others
         decisive = [(p.kind, (p.name, tests[p.name], p.kind.startswith("sometimes"))) for p in self.properties]
         self.on_states = [found for kind, found in decisive if kind in ("always", "sometimes")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, combinations
 from typing import cast
 
@@ -101,9 +102,10 @@ def variables(nodes: Sequence[Node]) -> set[str]:
     return {n.attr[0] for n in walk(*nodes) if n.op == "variable"}
 
 
+@cache
 def bound(node: Node) -> bool:
     """Whether it speaks of what a quantifier binds."""
-    return any(n.op == "bound" for n in walk(node))
+    return node.op == "bound" or any(map(bound, node.args))
 
 
 def conjuncts(nodes: Sequence[Node]) -> Iterator[Node]:

@@ -1,7 +1,8 @@
 """The meaning of the language in plain Python: the oracle that every other engine is compared with.
 
-An instance becomes the source text of one Python module, with a function per definition, action and property. It is
-made from the table `MEANING`, which has one Python expression per operator. `Evaluator.source` is that text.
+An instance becomes the source text of one Python module, with a function per definition and action. It is made from
+the table `MEANING`, which has one Python expression per operator. `Evaluator.source` is that text. A property becomes a
+function when it is first asked for.
 
 A state is a tuple with the value of each variable (isr_lang.types says which value is what). In the text S is the state
 before a step, and T the state after it.
@@ -9,9 +10,10 @@ before a step, and T the state after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
+from types import CodeType
 from typing import Any, cast
 
 import attrs
@@ -283,11 +285,20 @@ def _position_type(node: Node) -> Scalar | None:
 class _Program:
     """An instance as Python: its source, what that defines by name, and the writer that knows what it has written."""
 
+    instance: Instance
     source: str
     writer: _Writer
-    space: Mapping[str, Any]
+    space: dict[str, Any]
     guard_base: list[int]
     guards: int
+
+    def test(self, name: str, condition: Node) -> Callable[..., bool]:
+        """A condition on a state, or on a step, as a function of this name; it is written once."""
+        if name not in self.space:
+            before = len(self.writer.lines)
+            text = [f"def {name}(S, T=None):", f"    return {self.writer.expression(condition)}", ""]
+            exec("\n".join(self.writer.lines[before:] + text), self.space)
+        return cast("Callable[..., bool]", self.space[name])
 
 
 @lru_cache(maxsize=4)
@@ -302,16 +313,18 @@ def _program(instance: Instance) -> _Program:
         body += writer.action(f"action_{i}", action, guards)
         guards += len(action.guards)
     body += writer.action("initial", instance.initial, 0)
-    for i, p in enumerate(instance.properties):
-        body += [f"def property_{i}(S, T=None):", f"    return {writer.expression(p.condition)}", ""]
-        if p.trigger is not None:
-            body += [f"def trigger_{i}(S, T=None):", f"    return {writer.expression(p.trigger)}", ""]
     in_range = " and ".join(writer.in_range(v.type, f"S[{i}]") or "True" for i, v in enumerate(instance.variables))
     body += ["def in_range(S):", f"    return {in_range or True}", ""]
     source = "\n".join(writer.lines + body)
     space: dict[str, Any] = dict(HELPERS)
-    exec(compile(source, f"<{instance.design.name}>", "exec"), space)
-    return _Program(source, writer, space, guard_base, guards)
+    exec(_compile_actions(source, f"<{instance.design.name}>"), space)
+    return _Program(instance, source, writer, space, guard_base, guards)
+
+
+@lru_cache(maxsize=4)
+def _compile_actions(source: str, file: str) -> CodeType:
+    """The source as code; instances that differ in their properties alone have the same."""
+    return compile(source, file, "exec")
 
 
 class Evaluator:
@@ -323,16 +336,13 @@ class Evaluator:
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        program = _program(instance)
+        self._program = program = _program(instance)
         self.source, self.guard_base = program.source, program.guard_base
         self._writer = program.writer.copy()
         self._space: dict[str, Any] = dict(program.space)
         self.false = [0] * program.guards
         self.actions: list[Callable[[State, list[int]], list[tuple[Parameters, State]]]] = [
             self._space[f"action_{i}"] for i in range(len(instance.actions))
-        ]
-        self.properties: list[Callable[..., bool]] = [
-            self._space[f"property_{i}"] for i in range(len(instance.properties))
         ]
 
     def initial_states(self) -> list[tuple[Parameters, State]]:
@@ -354,13 +364,17 @@ class Evaluator:
             exec("\n".join(self._writer.lines[before:] + text), self._space)
         return dict(cast("list[tuple[Parameters, State]]", self._space[name](state, [])))[parameters]
 
+    def test(self, p: Property) -> Callable[..., bool]:
+        """A property of the instance as a function of a state, or of a step."""
+        return self._program.test(f"property_{self.instance.properties.index(p)}", p.condition)
+
     def holds(self, p: Property, old: State, new: State | None = None) -> bool:
-        return bool(self.properties[self.instance.properties.index(p)](old, new))
+        return bool(self.test(p)(old, new))
 
     def leads(self, p: Property) -> tuple[Callable[[State], bool], Callable[[State], bool]]:
         """The trigger and the goal of a liveness property, as tests of a state."""
-        i = self.instance.properties.index(p)
-        return self._space[f"trigger_{i}"], self.properties[i]
+        assert p.trigger is not None
+        return self._program.test(f"trigger_{self.instance.properties.index(p)}", p.trigger), self.test(p)
 
     def evaluate(self, node: Node, old: State, new: State | None = None, **parameters: object) -> Any:
         """The value of one more (folded) expression, for explanations."""

@@ -71,7 +71,7 @@ def _pairs(path: Path) -> set[tuple[str, str]]:
 class _Walker:
     def __init__(self, instance: Instance, evaluator: Evaluator, random: Random) -> None:
         self.instance, self.evaluator, self.random = instance, evaluator, random
-        tests = list(zip(instance.properties, evaluator.properties, strict=True))
+        tests = [(p, evaluator.test(p)) for p in instance.properties]
         self.on_states: list[Callable[..., bool]] = [t for p, t in tests if p.kind == "always"]
         self.on_steps: list[Callable[..., bool]] = [t for p, t in tests if p.kind == "step"]
         self.action_counts: Counter[int] = Counter()

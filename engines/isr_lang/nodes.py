@@ -15,6 +15,7 @@ a variable must be in range, and `type-ok` is violated where it is not, or where
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import attrs
@@ -280,6 +281,12 @@ def after(node: Node) -> Node:
 
 def walk(*nodes: Node) -> list[Node]:
     """The nodes and everything below them, each once, children first."""
+    return list(_walk(*nodes))
+
+
+@lru_cache(maxsize=4096)
+def _walk(*nodes: Node) -> tuple[Node, ...]:
+    """As `walk` has them; the same definition is searched for each of its calls, and in each design that has it."""
     visited: dict[int, Node] = {}
 
     def visit(n: Node) -> None:
@@ -290,7 +297,7 @@ def walk(*nodes: Node) -> list[Node]:
 
     for node in nodes:
         visit(node)
-    return list(visited.values())
+    return tuple(visited.values())
 
 
 def variables_in(node: Node) -> set[str]:

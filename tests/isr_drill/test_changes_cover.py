@@ -120,7 +120,7 @@ class Pace:
         return bool(values["acked"]) and not int(str(values["holders"])) & ~holders
 
     def is_lost(self, coarse: State) -> bool:
-        return not self.coarse.properties[0](coarse)
+        return not self.coarse.test(self.coarse.instance.properties[0])(coarse)
 
     def after(self, candidates: Iterable[State], name: str, parameters: Sequence[object], new: State) -> set[State]:
         """The coarse states after a step of the protocol; none where the coarse model cannot keep pace."""

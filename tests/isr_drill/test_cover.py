@@ -185,7 +185,7 @@ class Cover:
         return bool(values["acked"]) or not leaders & ~memory.believers
 
     def gone(self, p: Point) -> bool:
-        return not self.coarse.properties[0](self.image(p, Memory(0, 0, 0)))
+        return not self.coarse.test(self.coarse.instance.properties[0])(self.image(p, Memory(0, 0, 0)))
 
 
 DESCRIBED: Final = {False: 0.05, True: 0.3}
