@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from enum import Enum, auto
 from typing import Final, cast
 
@@ -15,7 +15,7 @@ import attrs
 
 from isr_broker.snapshot import Json
 from isr_conform.conformance_result import ConformanceResult, Difference, Explain, Limits, Progress, nothing_known
-from isr_conform.edge_cover import Edge, ModelGraph, ReachableStates, sample_edges
+from isr_conform.edge_cover import Edge, ModelGraph, ReachableStates, sample_edges, walked_states
 from isr_conform.model_rules import ModelRules, step_text
 from isr_conform.sut_client import SutClient, SutFailure
 from isr_conform.sut_messages import Hello, ModelMessages, Place, greet
@@ -102,6 +102,7 @@ class ComparedRun:
             constants=instance.constants,
             walks=limits.walks,
             per_action=limits.per_action,
+            near_walks=limits.near_walks,
             seed=limits.seed,
             follows_schedule=limits.schedule is not None,
             saves=self.hello.saves,
@@ -173,6 +174,23 @@ class ComparedRun:
             self._note_step(state, label)
         return went
 
+    def requests_along(self, state: int, labels: list[int]) -> Iterator[tuple[str, JsonObject]]:
+        """What `step` asks for these steps, one after the other, while the system does as the model."""
+        asked_in = set[int]()
+        for label in labels:
+            if self.is_asked(label):
+                yield "step", self._step_request(state, label)
+                yield "snapshot", {}
+            state = self.graph.steps(state)[label]
+            if self.hello.lists_enabled and state not in self.asked_in and state not in asked_in:
+                asked_in.add(state)
+                yield "enabled", self.messages.surroundings(state)
+
+    def _step_request(self, state: int, label: int) -> JsonObject:
+        action, parameters = self.labels.name(label)
+        given = self.messages.parameters(action, parameters)
+        return {"action": action, "parameters": given, **self.messages.surroundings(state)}
+
     def is_asked(self, label: int) -> bool:
         """Whether the system takes part in a step; else the model takes it alone."""
         return self.labels.name(label)[0] in self.hello.actions
@@ -219,12 +237,10 @@ class ComparedRun:
 
     def _ask_step(self, state: int, label: int) -> list[Place] | Refusal | None:
         """Ask for a step: the places that differ after it, or its refusal; None if the answer is `cannot`."""
-        action, parameters = self.labels.name(label)
         if not self.is_asked(label):
             return []
         self.asking = label
-        asked = self.messages.parameters(action, parameters)
-        answer = self.client.ask("step", action=action, parameters=asked, **self.messages.surroundings(state))
+        answer = self.client.ask("step", **self._step_request(state, label))
         if not self.was_done(answer):
             return self.refusal(answer, self.graph.steps(state)[label])
         places = self.messages.differences(self.client, self.graph.steps(state)[label])
@@ -278,10 +294,16 @@ class ComparedRun:
     # The graph
 
     def explore(self) -> ReachableStates:
-        """The states of the model; the sample is drawn from their edges, and how much is to do is known."""
-        reachable_states = self.graph.explore(None, progress=self._explored)
-        if self.limits.per_action is not None:
-            self.drawn_edges = sample_edges(self.graph, reachable_states, self.limits.per_action, self.limits.seed)
+        """The states of the model, or some; the sample is drawn from their edges, and how much is to do is known."""
+        limits, steps = self.limits, self.graph.steps
+        if limits.near_walks is not None:
+            reachable_states = walked_states(self.graph, limits.near_walks, limits.walk_length, limits.seed)
+            self.drawn_edges = {(state, label) for state in reachable_states.predecessor for label in steps(state)}
+        else:
+            reachable_states = self.graph.explore(None, progress=self._explored)
+        if limits.per_action is not None:
+            self.drawn_edges = sample_edges(self.graph, reachable_states, limits.per_action, limits.seed)
+        if limits.draws_edges:
             self.progress_unit, self.of = "sampled edges", len(self.drawn_edges)
         else:
             self.count_edges(reachable_states)

@@ -24,7 +24,7 @@ def _drive(run: ComparedRun) -> None:
         driving.drive_paths(run)
     elif hello.branches:
         driving.drive_tree(run)
-    elif not hello.saves or limits.per_action is not None:
+    elif not hello.saves or limits.draws_edges:
         driving.drive_paths(run)
     elif hello.forgets:
         driving.drive_depth_first(run)

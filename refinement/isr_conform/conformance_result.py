@@ -37,6 +37,9 @@ class Limits:
     """How many walks, each of at most `walk_length` steps."""
     per_action: int | None = None
     """How many edges of each action are drawn at random; the edges on the paths to them are driven as well."""
+    near_walks: int | None = None
+    """How many edges are driven of the states that walks of the model come by, all those of a state; `walk_length`
+    is theirs. The model is not explored for that."""
     paths: bool = False
     """Drive paths from resets even if the system can save its state."""
     walk_length: int = 40
@@ -51,7 +54,12 @@ class Limits:
     @property
     def partial(self) -> bool:
         """Whether the run can go without the whole state graph."""
-        return self.walks is not None or self.schedule is not None
+        return any(kind is not None for kind in (self.walks, self.schedule, self.near_walks))
+
+    @property
+    def draws_edges(self) -> bool:
+        """Whether only some edges are driven, which are drawn by chance."""
+        return self.per_action is not None or self.near_walks is not None
 
 
 @attrs.frozen(kw_only=True)
@@ -113,9 +121,11 @@ class ConformanceResult:
     follows_schedule: bool = False
     """Whether a stored trace was driven."""
     per_action: int | None = None
+    near_walks: int | None = None
     drawn_edges: int = 0
     of_drawn: int = 0
-    """Edges that were drawn at random, `per_action` of each action; `drawn_edges` counts those that were driven."""
+    """Edges that were drawn at random, `per_action` of each action or those `near_walks`; `drawn_edges` counts those
+    that were driven."""
     left_out: tuple[str, ...] = ()
     """Actions that the system does not implement, by its answer to `hello`."""
     model_alone: tuple[str, ...] = ()

@@ -19,11 +19,14 @@ from isr_conform.compared_run import MOST_COUNTED, BudgetSpent, ComparedRun, Ste
 from isr_conform.conformance_result import Schedule
 from isr_conform.edge_cover import RandomWalk, ReachableStates, SpanningTree, UncoveredEdges
 from isr_conform.model_rules import step_text
+from isr_conform.read_ahead import ReadAhead
 from isr_conform.sut_client import SutFailure
 from isr_conform.value_json import JsonObject
 
 AHEAD: Final = 8
 """Branches that are asked for before the answer to the first of them has come."""
+STRIDE: Final = 64
+"""Steps of a walk that are chosen before the answer to the first of them has come."""
 PIPE: Final = 1 << 15
 """Bytes of requests that may lie in the pipe to the system, which holds twice as many."""
 
@@ -78,19 +81,19 @@ def drive_depth_first(run: ComparedRun) -> None:
 def drive_tree(run: ComparedRun) -> None:
     """Drive every edge, or a sample, from saved states, to each of which a shortest path leads.
 
-    A state behind an edge that the system does not pass is gone to another way.
+    A state behind an edge that the system does not pass is gone to another way, if the model was explored.
     """
     reachable_states = run.explore()
     remaining_labels: dict[int, set[int]] = {}
     for state, label in sorted(run.drawn_edges):
         remaining_labels.setdefault(state, set()).add(label)
-    if run.limits.per_action is None:
+    if not run.limits.draws_edges:
         remaining_labels = {state: set(run.graph.steps(state)) for state in reachable_states.predecessor}
     while remaining_labels:
         run.predecessor = reachable_states.predecessor
         before = len(remaining_labels)
         _climb(run, SpanningTree(reachable_states, remaining_labels), remaining_labels)
-        if len(remaining_labels) == before:
+        if len(remaining_labels) == before or run.limits.near_walks is not None:
             break
         reachable_states = run.graph.explore(None, lambda edge: edge not in run.blocked_edges)
 
@@ -209,7 +212,7 @@ def drive_paths(run: ComparedRun) -> None:
     """
     reached = run.explore()
     run.predecessor = reached.predecessor
-    remaining = UncoveredEdges(run.graph, reached, None if run.limits.per_action is None else run.drawn_edges)
+    remaining = UncoveredEdges(run.graph, reached, run.drawn_edges if run.limits.draws_edges else None)
     while (nearest := remaining.begin()) is not None:
         initial, route = nearest
         run.reset(initial)
@@ -247,19 +250,32 @@ def _drive(run: ComparedRun, remaining: UncoveredEdges, state: int, label: int) 
 
 
 def drive_walks(run: ComparedRun, walks: int) -> None:
-    """Drive so many walks, each from a reset."""
-    walk = RandomWalk(run.graph, run.limits.seed)
+    """Drive so many walks, each from a reset.
+
+    Steps are asked for before those before them were compared, until the system does something else than the model.
+    """
+    walk, client = RandomWalk(run.graph, run.limits.seed), ReadAhead(run.client)
+    run.client = client
     run.progress_unit, run.of = "walks", walks
     for run.progress_count in range(walks):
         state, before, went = walk.start(), "", StepOutcome.TAKEN
         run.reset(state)
         while went is not StepOutcome.DIVERGED and len(run.path) < run.limits.walk_length:
-            label = walk.step(state, before, run.blocked_edges)
-            if label is None:
+            most = 1 if client.surprises else min(STRIDE, run.limits.walk_length - len(run.path))
+            labels = list(walk.steps(state, before, run.blocked_edges, most))
+            if not labels:
                 break
-            went = run.step(state, label)
-            if went is StepOutcome.TAKEN:
-                state, before = run.graph.steps(state)[label], run.labels.name(label)[0]
+            if not client.surprises:
+                client.expect(run.requests_along(state, labels), PIPE)
+            for n, label in enumerate(labels, 1):
+                went = run.step(state, label)
+                if went is StepOutcome.TAKEN:
+                    state, before = run.graph.steps(state)[label], run.labels.name(label)[0]
+                else:
+                    client.take_back()
+                if client.surprises:
+                    walk.take_back(n)
+                    break
 
 
 def drive_schedule(run: ComparedRun, schedule: Schedule) -> None:

@@ -8,9 +8,9 @@ the edges that could not be passed, and no later path uses them.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -29,6 +29,10 @@ FAR: Final = 20_000
 """States that are searched for the next edge of a sample before the path ends and another begins at a reset."""
 RESTS: Final = 8
 """Random steps of a walk after a search that found nothing."""
+VAIN: Final = 1000
+"""Searches in a row that found nothing, after which the next ones are made rarely."""
+LONG_REST: Final = 1024
+"""Random steps from then on, until one is found."""
 
 Edge = tuple[int, int]
 """A state, and the label of a step from it."""
@@ -122,6 +126,29 @@ class ReachableStates:
             state, label = edge
             labels.append(label)
         return state, labels[::-1]
+
+
+def walked_states(graph: ModelGraph, most_edges: int, longest: int, seed: int) -> ReachableStates:
+    """The states that walks of the model come by, until so many edges lead from them.
+
+    Fewer if so many walks in a row as are `VAIN` come by no other state.
+    """
+    walk, reached, edges, vain = RandomWalk(graph, seed), ReachableStates({}, complete=False), 0, 0
+    while edges < most_edges and vain < VAIN:
+        known = len(reached.predecessor)
+        edge: Edge | None = None
+        state, before = walk.start(), ""
+        for _ in range(longest):
+            if state not in reached.predecessor:
+                reached.predecessor[state] = edge
+                edges += len(graph.steps(state))
+            label = walk.step(state, before, set())
+            if label is None:
+                break
+            edge = state, label
+            state, before = graph.steps(state)[label], graph.labels.name(label)[0]
+        vain = 0 if len(reached.predecessor) > known else vain + 1
+    return reached
 
 
 def sample_edges(graph: ModelGraph, reachable_states: ReachableStates, per_action: int, seed: int) -> set[Edge]:
@@ -246,6 +273,19 @@ class UncoveredEdges:
         return None
 
 
+@attrs.frozen
+class ChosenStep:
+    """A step of a walk, with all that decided about it before."""
+
+    chance: tuple[Any, ...]
+    plan: list[int]
+    rests: tuple[int, int]
+    edge: Edge
+    pair: tuple[str, str]
+    is_new_edge: bool
+    is_new_pair: bool
+
+
 class RandomWalk:
     """Walks that head for the nearest pair of consecutive actions not seen yet, and step at random if none is near."""
 
@@ -256,12 +296,40 @@ class RandomWalk:
         self.pairs: set[tuple[str, str]] = set()
         self.times: dict[str, int] = {}
         self._plan: list[int] = []
-        self._idle = 0
+        self._idle = self._vain_searches = 0
+        self._are_new = False, False
+        self._chosen: list[ChosenStep] = []
 
     def start(self) -> int:
         """An initial state."""
-        self._plan, self._idle = [], 0
+        self._plan = []
+        if self._vain_searches < VAIN:
+            self._idle = 0
         return self._random.choice(self.graph.initial)
+
+    def steps(self, state: int, before: str, blocked_edges: set[Edge], most: int) -> Iterator[int]:
+        """The labels of so many steps, as `step` has them; fewer if a state has no passable one."""
+        self._chosen.clear()
+        for _ in range(most):
+            chance, plan, rests = self._random.getstate(), list(self._plan), (self._idle, self._vain_searches)
+            if (label := self.step(state, before, blocked_edges)) is None:
+                return
+            name = self._names[label]
+            self._chosen.append(ChosenStep(chance, plan, rests, (state, label), (before, name), *self._are_new))
+            yield label
+            state, before = self.graph.steps(state)[label], name
+
+    def take_back(self, kept: int) -> None:
+        """Forget the steps of the last `steps` after so many of them."""
+        while len(self._chosen) > kept:
+            last = self._chosen.pop()
+            self._random.setstate(last.chance)
+            self._plan, (self._idle, self._vain_searches) = last.plan, last.rests
+            self.times[last.pair[1]] -= 1
+            if last.is_new_edge:
+                self.visited_edges.discard(last.edge)
+            if last.is_new_pair:
+                self.pairs.discard(last.pair)
 
     def step(self, state: int, before: str, blocked_edges: set[Edge]) -> int | None:
         """The label of the next step, after the action `before`; None if the state has no passable step."""
@@ -270,13 +338,15 @@ class RandomWalk:
             return None
         if (not self._plan or self._plan[0] not in options) and self._idle == 0:
             self._plan = self._find_plan(state, before, blocked_edges)
-            self._idle = 0 if self._plan else RESTS
+            self._vain_searches = 0 if self._plan else self._vain_searches + 1
+            self._idle = 0 if self._plan else RESTS if self._vain_searches < VAIN else LONG_REST
         self._idle = max(0, self._idle - 1)
         if self._plan and self._plan[0] in options:
             label = self._plan.pop(0)
         else:
             label = self._random.choices(options, [self._weight(state, label, before) for label in options])[0]
         name = self._names[label]
+        self._are_new = (state, label) not in self.visited_edges, (before, name) not in self.pairs
         self.visited_edges.add((state, label))
         self.pairs.add((before, name))
         self.times[name] = self.times.get(name, 0) + 1

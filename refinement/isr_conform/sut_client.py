@@ -39,12 +39,12 @@ class SutFailure(Exception):
 
 
 class SutClient(Protocol):
-    """Anything that answers the requests of docs/conform.md: a process, or an object in a test.
+    """Anything that answers the requests of docs/conform.md: a process, or an object in a test."""
 
-    `request_count` counts requests.
-    """
-
-    request_count: int
+    @property
+    def request_count(self) -> int:
+        """How many requests were sent."""
+        ...
 
     def ask(self, do: str, **more: Json) -> JsonObject:
         """Send one request and return its answer; SutFailure if no answer comes, or if the answer is an error."""

@@ -123,7 +123,8 @@ class ModelMessages:
         self._types = {v.name: v.type for v in instance.variables}
         self._parameters: dict[tuple[str, Parameters], JsonObject] = {}
         self._compared_variables = [(i, v.name) for i, v in enumerate(instance.variables) if v.name in set(variables)]
-        self._texts: dict[tuple[int, object], str] = {}
+        self._masks = {i: packing.mask(name) for i, name in self._compared_variables}
+        self._texts: dict[tuple[int, int], str] = {}
         self._numbers: dict[tuple[str, frozenset[tuple[str, object]]], int] = {}
 
     def state(self, bits: int) -> JsonObject:
@@ -136,10 +137,11 @@ class ModelMessages:
             return {}
         return {"surroundings": {name: value for name, value in self.state(bits).items() if name in self._surroundings}}
 
-    def _text(self, variable: int, value: object) -> str:
-        """How Python writes the JSON of a variable's value; most values occur in many states."""
-        key = (variable, value)
+    def _text(self, variable: int, bits: int) -> str:
+        """How Python writes the JSON of a variable's value in a state; most values occur in many states."""
+        key = (variable, bits & self._masks[variable])
         if key not in self._texts:
+            value = self.packing.unpack(bits)[variable]
             self._texts[key] = repr(to_json(value, self.instance.variables[variable].type))
         return self._texts[key]
 
@@ -156,6 +158,10 @@ class ModelMessages:
 
     def unlike(self, snapshot: Json, bits: int) -> list[Place]:
         """Where a snapshot differs from this state of the model."""
+        if isinstance(snapshot, dict) and all(
+            name in snapshot and repr(snapshot[name]) == self._text(i, bits) for i, name in self._compared_variables
+        ):
+            return []  # the same JSON: nothing else need be looked at
         return self.unlike_values(snapshot, self.packing.unpack(bits))
 
     def unlike_values(self, snapshot: Json, values: tuple[object, ...]) -> list[Place]:
@@ -166,8 +172,6 @@ class ModelMessages:
         for i, name in self._compared_variables:
             if name not in snapshot:
                 raise SutFailure(f"its snapshot lacks {name}, which it claims to tell")
-            if repr(snapshot[name]) == self._text(i, values[i]):  # the same JSON: nothing else need be looked at
-                continue
             try:
                 theirs = checked_json(snapshot[name], self._types[name], self.instance)
             except InvalidValue as problem:

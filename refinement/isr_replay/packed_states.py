@@ -43,6 +43,12 @@ class Packing:
             bits += number - place.low << WORD * place.word + place.shift
         return bits
 
+    def mask(self, variable: str) -> int:
+        """The bits that hold the values of a variable."""
+        first = self.layout.offset[variable]
+        cells = self.layout.cells[first : first + self.layout.size(self.types[variable])]
+        return sum(cell.mask << WORD * cell.word + cell.shift for cell in cells)
+
     def member(self, variable: str, element: int) -> int:
         """The contribution of one element to a variable that is a set."""
         return self.part(variable, 1 << element)

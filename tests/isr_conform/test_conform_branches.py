@@ -176,3 +176,39 @@ def test_a_tree_leads_to_what_is_left_and_to_nothing_else(left: list[int], label
     tree = SpanningTree(ReachableStates({0: None, 1: (0, 7), 2: (1, 8), 3: (1, 9), 4: (0, 6)}), left)
     assert sorted(label for children in tree.children.values() for label in children) == labels
     assert (0 in tree.children) == bool(left)
+
+
+@pytest.mark.explores
+def test_edges_near_walks_are_all_those_of_the_states_that_walks_come_by() -> None:
+    system = Branching()
+    done = drive(system, Limits(near_walks=200, walk_length=10, seed=3))
+    assert done.conforms
+    assert done.complete
+    assert 200 <= done.of_drawn == done.drawn_edges == done.edges == done.steps < 250
+    assert done.resets <= 2
+    assert system.most < 50
+
+
+@pytest.mark.explores
+def test_edges_near_walks_come_to_an_end_where_the_model_has_fewer() -> None:
+    done = drive(Branching(), Limits(near_walks=100_000, walk_length=30))
+    assert done.complete
+    assert 1000 < done.edges == done.of_drawn < 100_000
+
+
+def test_a_system_that_does_not_branch_is_driven_near_walks_too() -> None:
+    done = drive(CoresInProcess(), Limits(near_walks=100, walk_length=10, seed=3))
+    assert done.conforms
+    assert done.drawn_edges == done.of_drawn >= 100
+
+
+def test_a_lie_is_found_near_walks() -> None:
+    def lie(do: str, request: JsonObject, answer: JsonObject) -> JsonObject:
+        if do == "snapshot" and cast("dict[str, dict[str, Json]]", answer["state"])["high_watermark"]["r1"]:
+            state = cast("dict[str, Json]", answer["state"])
+            return {"state": {**state, "high_watermark": {"r1": 0, "r2": 0}}}
+        return answer
+
+    done = drive(Branching(lie), Limits(near_walks=600, walk_length=30))
+    assert {place.partition("[")[0] for d in done.differences for place, _, _ in d.places} == {"high_watermark"}
+    assert done.edges + done.count.total() < done.of_drawn, "what is behind a difference is not driven"

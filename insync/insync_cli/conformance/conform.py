@@ -39,6 +39,9 @@ class Drive:
 
     sample: int | None = option("N", "N walks by chance, in place of every edge", positive)
     edges: int | None = option("N", "N edges of each action by chance, in place of every edge", positive)
+    near_walks: int | None = option(
+        "N", "N edges of the states that walks of the model come by, in place of every edge", positive
+    )
     longest: int = option("N", "steps of a walk", positive, 40)
     trace: Path | None = option("FILE", "the story of a trace, as far as the design allows it, at its bounds", Path)
     seed: int = option("N", "of walks and edges", natural, 0)
@@ -239,6 +242,7 @@ def limits(drive: Drive, schedule: Schedule | None, stop: Callable[[], bool]) ->
         schedule=schedule,
         walks=drive.sample,
         per_action=drive.edges,
+        near_walks=drive.near_walks,
         paths=drive.paths,
         walk_length=drive.longest,
         seed=drive.seed,
@@ -294,7 +298,7 @@ def exit_code(result: ConformanceResult) -> Exit:
         return Exit.SAFETY
     if not result.complete:
         return Exit.INCONCLUSIVE
-    by_chance = result.walks is not None
+    by_chance = result.walks is not None or result.near_walks is not None
     return Exit.HOLDS if result.edges and (by_chance or not result.undriven_actions) else Exit.UNCOVERED
 
 
@@ -308,7 +312,10 @@ def report(result: ConformanceResult, constants: Mapping[str, object]) -> dict[s
         "drawn": None
         if result.per_action is None
         else {"each": result.per_action, "driven": result.drawn_edges, "of": result.of_drawn},
-        "seed": result.seed if result.walks is not None or result.per_action is not None else None,
+        "near_walks": None
+        if result.near_walks is None
+        else {"asked": result.near_walks, "driven": result.drawn_edges, "of": result.of_drawn},
+        "seed": result.seed if any((result.walks, result.per_action, result.near_walks)) else None,
         "complete": result.complete,
         "states": {"driven": result.states, "of": result.of_states},
         "edges": {"driven": result.edges, "of": result.of_edges},
@@ -430,7 +437,7 @@ def result_line(result: ConformanceResult) -> str:
     def of(n: int, total: int | None) -> str:
         return f"{n:,} of {total:,}" if total is not None else f"{n:,}"
 
-    parts = [f"{result.drawn_edges:,} of {result.of_drawn:,} drawn edges"] if result.per_action is not None else []
+    parts = [f"{result.drawn_edges:,} of {result.of_drawn:,} drawn edges"] if result.of_drawn else []
     parts += [f"{of(result.edges, result.of_edges)} edges", f"{of(result.states, result.of_states)} states"]
     parts += [
         f"{of(result.pairs, result.of_pairs)} action pairs",
@@ -447,6 +454,8 @@ def result_line(result: ConformanceResult) -> str:
         word = f"SAMPLED({result.walks}, seed {result.seed})"
     if word == "HOLDS" and result.per_action is not None:
         word = f"SAMPLED({result.per_action} edges of each action, seed {result.seed})"
+    if word == "HOLDS" and result.near_walks is not None:
+        word = f"SAMPLED({result.near_walks} edges near walks, seed {result.seed})"
     if word == "HOLDS" and result.follows_schedule:
         word = "SAMPLED(1)"
     if word == "HOLDS" and result.edges == 0:
