@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import numpy as np
@@ -133,22 +133,23 @@ def walked_states(graph: ModelGraph, most_edges: int, longest: int, seed: int) -
 
     Fewer if so many walks in a row as are `VAIN` come by no other state.
     """
-    walk, reached, edges, vain = RandomWalk(graph, seed), ReachableStates({}, complete=False), 0, 0
+    walk, edges, vain = RandomWalk(graph, seed), 0, 0
+    predecessor: dict[int, Edge | None] = {}
     while edges < most_edges and vain < VAIN:
-        known = len(reached.predecessor)
+        states = len(predecessor)
         edge: Edge | None = None
         state, before = walk.start(), ""
         for _ in range(longest):
-            if state not in reached.predecessor:
-                reached.predecessor[state] = edge
+            if state not in predecessor:
+                predecessor[state] = edge
                 edges += len(graph.steps(state))
             label = walk.step(state, before, set())
             if label is None:
                 break
             edge = state, label
             state, before = graph.steps(state)[label], graph.labels.name(label)[0]
-        vain = 0 if len(reached.predecessor) > known else vain + 1
-    return reached
+        vain = 0 if len(predecessor) > states else vain + 1
+    return ReachableStates(predecessor, complete=False)
 
 
 def sample_edges(graph: ModelGraph, reachable_states: ReachableStates, per_action: int, seed: int) -> set[Edge]:
@@ -277,7 +278,7 @@ class UncoveredEdges:
 class ChosenStep:
     """A step of a walk, with all that decided about it before."""
 
-    chance: tuple[Any, ...]
+    chance: tuple[object, ...]
     plan: list[int]
     rests: tuple[int, int]
     edge: Edge
@@ -298,7 +299,7 @@ class RandomWalk:
         self._plan: list[int] = []
         self._idle = self._vain_searches = 0
         self._are_new = False, False
-        self._chosen: list[ChosenStep] = []
+        self._last_steps: list[ChosenStep] = []
 
     def start(self) -> int:
         """An initial state."""
@@ -309,20 +310,20 @@ class RandomWalk:
 
     def steps(self, state: int, before: str, blocked_edges: set[Edge], most: int) -> Iterator[int]:
         """The labels of so many steps, as `step` has them; fewer if a state has no passable one."""
-        self._chosen.clear()
+        self._last_steps.clear()
         for _ in range(most):
             chance, plan, rests = self._random.getstate(), list(self._plan), (self._idle, self._vain_searches)
             if (label := self.step(state, before, blocked_edges)) is None:
                 return
             name = self._names[label]
-            self._chosen.append(ChosenStep(chance, plan, rests, (state, label), (before, name), *self._are_new))
+            self._last_steps.append(ChosenStep(chance, plan, rests, (state, label), (before, name), *self._are_new))
             yield label
             state, before = self.graph.steps(state)[label], name
 
-    def take_back(self, kept: int) -> None:
+    def take_back(self, most: int) -> None:
         """Forget the steps of the last `steps` after so many of them."""
-        while len(self._chosen) > kept:
-            last = self._chosen.pop()
+        while len(self._last_steps) > most:
+            last = self._last_steps.pop()
             self._random.setstate(last.chance)
             self._plan, (self._idle, self._vain_searches) = last.plan, last.rests
             self.times[last.pair[1]] -= 1
