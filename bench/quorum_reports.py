@@ -61,7 +61,12 @@ REPORTS: Final = (
         "kraft --restarts 1 --property leaders-complete",
     ),
     Report("12181, 14077", "kafka-14077 --property one-leader-per-epoch", TERM),
-    Report("12460", "kafka-12460 --property watermark-within-log", ""),
+    Report(
+        "12460",
+        "kafka-12460 --property watermark-within-log",
+        "kraft --voters 3 --epochs 2 --log 2 --writes 0 --lost-disks 1 --property watermark-within-log "
+        "--reduction on --memory 2G --workers 1",
+    ),
     Report("12619", "kafka-12619 --property leaders-complete --reduction on", ""),
     Report(
         "13104",
