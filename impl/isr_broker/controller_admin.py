@@ -17,7 +17,7 @@ from isr_broker.wire import protocol
 from isr_broker.wire.admin_requests import AdminRequests
 from isr_broker.wire.cluster_requests import ClusterRequests
 from isr_broker.wire.decoder import BadFrame
-from isr_broker.wire.kafka_brokers import ADMIN_APIS, enclosed_request, enclosing_answer
+from isr_broker.wire.kafka_brokers import ADMIN_APIS, INTERNAL_TOPICS, enclosed_request, enclosing_answer
 from isr_broker.wire.protocol import Answer, Request
 from isr_broker.wire.reassignment_requests import ReassignmentRequests
 from isr_broker.wire.turns import Turns
@@ -50,7 +50,7 @@ class ControllerAdmin:
     reassignments: ReassignmentRequests = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.topics = AdminRequests(self, self.turns)
+        self.topics = AdminRequests(self, self.turns, INTERNAL_TOPICS)
         self.brokers = ClusterRequests(self)
         self.reassignments = ReassignmentRequests(self, self.turns, self.topics.each)
 

@@ -44,8 +44,11 @@ _LONGEST_VALUE: Final = 32_767
 """Characters of a value (ConfigurationControlManager)."""
 
 
-def fault(name: str, value: str) -> str:
-    """What is wrong with a setting of a topic, as a sentence; empty if nothing is."""
+def fault(name: str, value: str, of_others: bool = False) -> str:
+    """What is wrong with a setting of a topic, as a sentence; empty if nothing is.
+
+    A topic `of_others` is one that brokers of Apache Kafka keep for themselves: what is not known here is theirs.
+    """
     if len(value) > _LONGEST_VALUE:
         return f"{name}: a value of {len(value)} characters is longer than {_LONGEST_VALUE}"
     if name in _RANGES:
@@ -54,6 +57,8 @@ def fault(name: str, value: str) -> str:
         return "" if good else f"{name}={value}: it must be a whole number from {low} to {high}"
     if name in (UNCLEAN, "preallocate"):
         return "" if truth(value) is not None else f"{name}={value}: it must be true or false"
+    if of_others:
+        return ""
     if name in _ONLY:
         return "" if value.strip() == _ONLY[name] else f"{name}={value}: it can only be {_ONLY[name]} here"
     return f"{name} cannot be set for a topic here; {', '.join(CHANGEABLE)} can"

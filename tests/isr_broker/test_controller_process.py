@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.support.clients import Confluent, confluent_read, create_topic
+from tests.support.clients import Confluent, Setting, confluent_read, create_topic
 from tests.support.quorums import QuorumStatus, quorum_status
 
 from isr_cluster.admin import Admin, RequestRefused
@@ -113,8 +113,9 @@ class Writes(Protocol):
 class Traffic:
     """A producer that sends on, with acks=all."""
 
-    def __init__(self, nodes: UnderControllers) -> None:
-        self.producer = Confluent(nodes.bootstrap, {"acks": "all", "enable.idempotence": True, "linger.ms": 0})
+    def __init__(self, nodes: UnderControllers, settings: dict[str, Setting] | None = None) -> None:
+        ordinary: dict[str, Setting] = {"acks": "all", "enable.idempotence": True, "linger.ms": 0}
+        self.producer = Confluent(nodes.bootstrap, {**ordinary, **(settings or {})})
         self.sent = 0
 
     def goes_on(self, count: int) -> None:

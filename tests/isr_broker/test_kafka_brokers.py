@@ -138,8 +138,10 @@ def three(runs: type[ControllerRuntime] = ControllerRuntime) -> Brokers:
     return world
 
 
-def creates(topic: str) -> bytes:
-    fields: Answer = {"topics": [{"name": topic, "num_partitions": 2, "replication_factor": 2}], "timeout_ms": 1_000}
+def creates(topic: str, **configs: str) -> bytes:
+    rows = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
+    wanted: Answer = {"name": topic, "num_partitions": 2, "replication_factor": 2, "configs": rows}
+    fields: Answer = {"topics": [wanted], "timeout_ms": 1_000}
     return protocol.ask(protocol.CREATE_TOPICS, 7, 3, "admin", fields)
 
 
@@ -217,6 +219,21 @@ def test_a_topic_is_created_by_an_envelope_and_its_replicas_are_in_the_directori
     assert len(partitions) == 2
     for partition in partitions:
         assert partition.uuids("directories") == [directory(broker) for broker in partition.numbers("replicas")]
+
+
+def test_topics_of_kafkas_brokers_for_themselves_are_compacted_and_no_others() -> None:
+    world = three()
+    for broker in (11, 12):
+        world.joins(broker)
+    errors: list[int] = []
+    for topic, minimum in (("t", "1"), ("__consumer_offsets", "no number"), ("__consumer_offsets", "1")):
+        frame = creates(topic, cleanup_policy="compact", min_insync_replicas=minimum)
+        answer = world.asks(protocol.ENVELOPE, envelope(frame))
+        inner = protocol.parse_answer(protocol.CREATE_TOPICS, 7, answer.data("response_data") or b"")
+        errors += [topic.number("error_code") for topic in inner.body.all("topics")]
+    assert errors == [Error.INVALID_CONFIG.value] * 2 + [0]
+    of_topics = [(c.text("resource_name"), c.text("name"), c.text("value")) for c in world.records("Config")]
+    assert ("__consumer_offsets", "cleanup.policy", "compact") in of_topics
 
 
 def test_another_controller_and_one_that_resigns_say_so_of_an_envelope() -> None:

@@ -88,6 +88,28 @@ def confluent_read(
     return found
 
 
+def confluent_transaction(bootstrap: str, topic: str, values: list[bytes]) -> list[bytes]:
+    """What the last that many committed records are, after one transaction that was aborted and one that was not."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": "x"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"never", partition=0)
+    producer.flush(20)
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    producer.commit_transaction(30)
+    settings = {"group.id": "none", "isolation.level": "read_committed", "enable.partition.eof": True}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, **settings})
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+    found: list[bytes] = []
+    while (message := consumer.poll(20)) is not None and message.error() is None:
+        found.append(message.value() or b"")
+    consumer.close()
+    return found[-len(values) :]
+
+
 # kafka-python
 
 

@@ -7,7 +7,7 @@ ConfigAdminManager.preprocess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import attrs
@@ -51,10 +51,12 @@ def _records_of(topic: Fields, settings: Settings) -> int:
     return 1 + (len(topic.all("assignments")) or max(_partitions(topic, settings), 0)) + len(topic.all("configs"))
 
 
-def refused_creations(topics: Sequence[Fields], settings: Settings, existing: set[str]) -> list[Refusal | None]:
+def refused_creations(
+    topics: Sequence[Fields], settings: Settings, existing: set[str], of_others: Collection[str] = ()
+) -> list[Refusal | None]:
     """Why each topic of a CreateTopics cannot be created as it is asked for; None where the controller decides.
 
-    A topic that exists is the controller's to refuse, whatever else is wrong.
+    A topic that exists is the controller's to refuse, whatever else is wrong. Those `of_others` have any settings.
     """
     if sum(_records_of(topic, settings) for topic in topics) > MOST_NEW:
         return [Refusal(Error.POLICY_VIOLATION, _TOO_MUCH) for _ in topics]
@@ -63,7 +65,7 @@ def refused_creations(topics: Sequence[Fields], settings: Settings, existing: se
         name = topic.text("name")
         if name == _METADATA_TOPIC:
             return Refusal(Error.INVALID_REQUEST, f"{name} cannot be created")
-        return None if name in existing else _bad_config(topic) or _bad_placement(topic)
+        return None if name in existing else _bad_config(topic, name in of_others) or _bad_placement(topic)
 
     return _each_once(topics, _name_of, refusal_of, "Duplicate topic name.")
 
@@ -89,13 +91,13 @@ def _partitions(topic: Fields, settings: Settings) -> int:
     return settings.num_partitions if partitions == -1 else partitions
 
 
-def _bad_config(topic: Fields) -> Refusal | None:
+def _bad_config(topic: Fields, of_others: bool) -> Refusal | None:
     """What is wrong with the settings of a new topic."""
     configs = topic.all("configs")
     empty = [c.text("name") for c in configs if not c.has("value")]
     if empty:
         return Refusal(Error.INVALID_CONFIG, f"a setting needs a value: {', '.join(empty)}")
-    faults = (topic_configs.fault(c.text("name"), c.text("value")) for c in configs)
+    faults = (topic_configs.fault(c.text("name"), c.text("value"), of_others) for c in configs)
     why = next((why for why in faults if why), "")
     return Refusal(Error.INVALID_CONFIG, why) if why else None
 

@@ -5,7 +5,7 @@ A change is the controller's to make; a request that names several things is ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, TypeAlias
 
@@ -80,10 +80,11 @@ _ELECTIONS: Final[Mapping[int, type[ElectPreferredLeader | ElectUncleanLeader]]]
 
 @attrs.define
 class AdminRequests:
-    """The handlers of one broker, or controller."""
+    """The handlers of one broker, or controller; topics `of_others` are those that brokers of Kafka keep, if any."""
 
     runtime: AdminHost
     turns: Turns
+    of_others: Collection[str] = ()
     index: Topics = attrs.field(factory=Topics)
     auto_creation: AutoCreation = attrs.field(factory=AutoCreation)
 
@@ -298,7 +299,7 @@ class AdminRequests:
         configs = (
             cache(partial(described_topic, settings=settings)) if request.version >= _WITH_CONFIGS else _no_configs
         )
-        refusals = refused_creations(topics, settings, set(self.topics.by_name))
+        refusals = refused_creations(topics, settings, set(self.topics.by_name), self.of_others)
         good = [topic for topic, refusal in zip(topics, refusals, strict=True) if refusal is None]
 
         def send_reply(answers: list[AdminAnswer]) -> None:

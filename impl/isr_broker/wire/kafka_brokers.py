@@ -38,6 +38,10 @@ ADMIN_APIS: Final = (
 """What such a broker hands on for admins. It tells them of these APIs only if the controller serves them."""
 
 
+INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+"""What such brokers have created for themselves, compacted (Topic.INTERNAL_TOPICS)."""
+
+
 def told_features(features: Mapping[str, int], epoch: int) -> Answer:
     """What ApiVersions says of features: the levels that hold, and no others are supported."""
     return {
