@@ -64,6 +64,7 @@ from isr_broker.wire.controller_records import (
     feature_records,
     producer_ids,
     replay,
+    snapshot_of,
 )
 from isr_broker.wire.kafka_brokers import ADMIN_APIS, ASKED_VERSIONS, assignments, told_features
 from isr_broker.wire.protocol import Answer, Fields, Request
@@ -101,6 +102,7 @@ class ControllerRuntime(VoterRuntime):
     post: Callable[[BrokerId, Address, Message], None]
     image: LogImage = attrs.field(init=False)
     replay_end: Offset = 0
+    growth: int = 0
     controller: Controller | None = None
     active_epoch: LeaderEpoch = -1
     inbox: deque[ControllerInput] = attrs.field(factory=deque[ControllerInput])
@@ -115,7 +117,7 @@ class ControllerRuntime(VoterRuntime):
     _busy: bool = False
 
     def __attrs_post_init__(self) -> None:
-        self.image = LogImage(controller=Controller(settings=self.core_settings, cluster=self.cluster))
+        self.image = self._empty_image()
         self.requests = BrokerRequests(self, self.leader_address, self.decisions_read)
         self.admin = ControllerAdmin(
             me=self.me,
@@ -125,6 +127,9 @@ class ControllerRuntime(VoterRuntime):
             knows=lambda: self.controller or self.image.controller,
             hands_in=self._asked_by_admins,
         )
+
+    def _empty_image(self) -> LogImage:
+        return LogImage(controller=Controller(settings=self.core_settings, cluster=self.cluster))
 
     @property
     def me(self) -> BrokerId:
@@ -238,8 +243,11 @@ class ControllerRuntime(VoterRuntime):
 
     def _step(self, now: Millis) -> bool:
         """One thing that is to be done; False if there is none."""
+        if self.replay_end < self.files.log.view.start:
+            self._loads_snapshot()
+            return True
         if self.replay_end < (self.voter.high_watermark or 0):
-            self._replays()
+            self._replays(now)
             return True
         leads = isinstance(self.voter.part, QuorumLeader)
         if self.controller is not None and (not leads or self.active_epoch != self.voter.epoch):
@@ -252,7 +260,7 @@ class ControllerRuntime(VoterRuntime):
             return False
         return self._decides(now) if self.proposal_end is None else self._confirms(now)
 
-    def _replays(self) -> None:
+    def _replays(self, now: Millis) -> None:
         """More of the log is committed. Of a leader that is so once a record of its own epoch is."""
         watermark = self.voter.high_watermark or 0
         data = self.files.read(Slice(offset=self.replay_end, up_to=watermark, max_bytes=READ_BYTES))
@@ -260,6 +268,16 @@ class ControllerRuntime(VoterRuntime):
         self.image, self.replay_end = replay(self.image, data)
         if self.image.controller.offset != before:
             self.marks.append((self.replay_end, self.image.controller.offset))
+        self.growth += len(data)
+        if self.growth >= self.core_settings.metadata_log_max_record_bytes_between_snapshots:
+            self.growth = 0
+            self.keeps_snapshot(self.replay_end, snapshot_of(self.image, self.outside.wall()), now)
+
+    def _loads_snapshot(self) -> None:
+        """The log begins behind what is known: a snapshot says all that was before."""
+        self.image, _ = replay(self._empty_image(), self.files.snapshot_contents())
+        self.replay_end, self.growth = self.files.log.view.start, 0
+        self.marks.append((self.replay_end, self.image.controller.offset))
 
     def _claims(self, now: Millis) -> None:
         """It leads, and all that was committed before is known (QuorumController.claim)."""

@@ -14,21 +14,26 @@ import attrs
 from isr_broker.core.messages import Error, Millis, Offset
 from isr_broker.core.quorum_messages import (
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
     VoterId,
     VoterSet,
 )
-from isr_broker.core.record_batch import batch_around, encoded_record
+from isr_broker.core.record_batch import BadBatch, batch_around, batches, encoded_record
 from isr_broker.core.voter import fetch_request, handle, started
 from isr_broker.core.voter_state import (
+    AnswerFetchSnapshot,
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
     AppendVoters,
     ChangeVoters,
     EndProcess,
+    InstallSnapshot,
+    KeepSnapshot,
     LeaderFound,
     Propose,
     QuorumFollower,
@@ -42,6 +47,7 @@ from isr_broker.core.voter_state import (
     SendRequest,
     SendResponse,
     Signal,
+    TakeSnapshot,
     TruncateQuorumLog,
     Unattached,
     Voter,
@@ -56,7 +62,7 @@ from isr_broker.environment import Address
 from isr_broker.quorum_settings import QuorumSettings
 from isr_broker.storage.quorum_disk import DamagedQuorum, QuorumDisk
 from isr_broker.wire import protocol
-from isr_broker.wire.control_records import kraft_version, leader_change, voter_sets, voters_batch
+from isr_broker.wire.control_records import checkpoint, kraft_version, leader_change, voter_sets, voters_batch
 from isr_broker.wire.metadata_records import encode
 from isr_broker.wire.protocol import Answer, Request
 from isr_broker.wire.quorum_channel import LeaderPlace, Outcome, QuorumChannel, RequestLost
@@ -73,6 +79,7 @@ from isr_broker.wire.quorum_requests import (
     continues_log,
     description,
     is_for,
+    part_of_snapshot,
     question_of,
 )
 
@@ -167,6 +174,7 @@ class VoterRuntime:
     successors: tuple[VoterId, ...] = ()
     appended_at: Millis = 0
     change: _VotersChange | None = None
+    snapshot_contents: bytes = b""
     searches: int = 0
     """How often an observer has asked somebody for the leader; such a request has a number below 0."""
 
@@ -175,7 +183,8 @@ class VoterRuntime:
         others = self.quorum.places.keys() - {self.quorum.me}
         self.channels = {q: QuorumChannel(self.quorum, q) for q in others}
         directory = self.quorum.directory if self.quorum.dynamic else None
-        step = started(self.quorum.me, directory, self._first_sets(), self.files.quorum, self.files.log.view)
+        sets, files = self._first_sets(), self.files
+        step = started(self.quorum.me, directory, sets, files.quorum, files.log.view, files.snapshot)
         self.voter = step.voter
         self._learns_voters()
         self._sets_timer(now)
@@ -184,11 +193,15 @@ class VoterRuntime:
 
     def _first_sets(self) -> VoterSets:
         """Who votes, by what is on the disk; DamagedQuorum if that is of a quorum whose voters change, and this not."""
-        contents, snapshots = self.files.log.contents(), self.files.snapshots()
+        contents, snapshot = self.files.log.contents(), self.files.snapshot_contents()
+        if not is_whole(snapshot):
+            raise DamagedQuorum("the last snapshot is damaged: put the node's folder away, and format a new one")
         if self.files.voters is None:
-            firsts = [voters for snapshot in snapshots for _, voters in voter_sets(snapshot)]
-            return VoterSets(firsts[-1] if firsts else VoterSet(), voter_sets(contents))
-        if any(map(kraft_version, (contents, *snapshots))):
+            start = self.files.log.view.start
+            later = tuple((offset, voters) for offset, voters in voter_sets(contents) if offset >= start)
+            first = next((voters for _, voters in voter_sets(snapshot)), VoterSet())
+            return VoterSets(VoterSet(), ((start - 1, first), *later)) if start else VoterSets(first, later)
+        if kraft_version(contents) or kraft_version(snapshot):
             raise DamagedQuorum(
                 "the log or a snapshot has voters that change (kraft.version 1), and those of controller.quorum.voters"
                 " do not"
@@ -261,6 +274,8 @@ class VoterRuntime:
         if isinstance(question.request, QuorumFetchRequest):
             self._answers_earlier(question.sender)
             self._notes_fetch(question.request, now)
+        if isinstance(question.request, FetchSnapshotRequest):
+            self._notes_voice(question.request, now)
         self._takes(handle(self.voter, _arrival(number, question)), now)
         part, state = self.voter.part, self.voter.quorum
         is_of_leader = isinstance(part, QuorumFollower) and state.leader == question.sender
@@ -296,8 +311,14 @@ class VoterRuntime:
                 return self._ends(
                     "voters are to change (kraft.version 1), and those of controller.quorum.voters do not"
                 )
+        if isinstance(response, FetchSnapshotResponse) and response.snapshot is not None:
+            if not is_whole(response.contents):
+                return self._loses(RequestLost(answer.sender, answer.number, "a snapshot that is not whole"), now)
+            found = voter_sets(response.contents)
+            answer = attrs.evolve(answer, response=attrs.evolve(response, voters=found[-1][1] if found else None))
         self._takes(handle(self.voter, answer), now)
-        has_fetched = isinstance(response, QuorumFetchResponse) and response.error is Error.NONE and is_expected
+        is_fetch = isinstance(response, QuorumFetchResponse | FetchSnapshotResponse)
+        has_fetched = is_fetch and response.error is Error.NONE and is_expected
         if has_fetched and isinstance(self.voter.part, QuorumFollower):
             self.timer = now + self.settings.controller_quorum_fetch_timeout_ms
 
@@ -312,6 +333,11 @@ class VoterRuntime:
     def propose(self, records: bytes, now: Millis) -> None:
         """Have a leader append batches; nobody else does."""
         self._takes(handle(self.voter, Propose(records)), now)
+
+    def keeps_snapshot(self, end: Offset, contents: bytes, now: Millis) -> None:
+        """Keep a snapshot of what is committed before an offset; `contents` are batches that say all of that."""
+        self.snapshot_contents = contents
+        self._takes(handle(self.voter, TakeSnapshot(end)), now)
 
     # Voters change
 
@@ -488,6 +514,17 @@ class VoterRuntime:
                 self.appended_at = now
             case RefuseChange():
                 pass
+            case KeepSnapshot(snapshot, voters):
+                of_log = voters if self.quorum.dynamic else VoterSet()
+                wall = self.outside.wall()
+                data = checkpoint(of_log, self.snapshot_contents, snapshot.epoch, wall)
+                self.files.keep(snapshot, data)
+                self.snapshot_contents = b""
+            case InstallSnapshot(snapshot, contents):
+                self.files.install(snapshot, contents)
+            case AnswerFetchSnapshot(number=number, response=response):
+                question, reply = self.replies.pop(number)
+                reply(self._part_of_snapshot(question, response))
             case TruncateQuorumLog(end):
                 self.files.truncate(end)
             case SendRequest(to=to):
@@ -531,6 +568,14 @@ class VoterRuntime:
         if has_news or until <= now:
             self._answers_waiting(number)
 
+    def _part_of_snapshot(self, question: Question, response: FetchSnapshotResponse) -> Answer:
+        whole, position = self.files.snapshot_contents(), question.position
+        if position >= len(whole):
+            refusal = attrs.evolve(response, error=Error.POSITION_OUT_OF_RANGE)
+            return part_of_snapshot(self.quorum, refusal, len(whole), position, question.most)
+        part = attrs.evolve(response, contents=whole[position:])
+        return part_of_snapshot(self.quorum, part, len(whole), position, question.most)
+
     def _answers_waiting(self, number: int) -> None:
         fetch, (question, reply) = self.waiting.pop(number), self.replies.pop(number)
         self.followers.setdefault(question.sender, _Follower()).watermark = fetch.response.high_watermark
@@ -551,6 +596,12 @@ class VoterRuntime:
         elif fetch.log_end >= follower.end:
             follower.caught_up_at = follower.fetched_at
         follower.fetched_at, follower.end = wall, self.voter.log.end
+        self._notes_voice(fetch, now)
+
+    def _notes_voice(self, fetch: QuorumFetchRequest | FetchSnapshotRequest, now: Millis) -> None:
+        """Of a majority of the voters it has heard, so it goes on leading (updateCheckQuorumForFollowingVoter)."""
+        if not isinstance(self.voter.part, QuorumLeader) or fetch.epoch != self.voter.epoch:
+            return
         voters = self.voter.sets.last
         if names(voters.get(fetch.replica), fetch.directory):
             self.fetchers.add(fetch.replica)
@@ -593,6 +644,15 @@ class VoterRuntime:
         leader = self.voter.quorum.leader
         whom = "" if leader in (None, self.quorum.me) else f" of {leader}"
         self.outside.log(f"epoch {self.voter.epoch}, log end {self.voter.log.end}: {part_name(self.voter)}{whom}")
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether these are batches as they were written, and nothing else."""
+    try:
+        found = list(batches(data, check=True))
+    except BadBatch:
+        return False
+    return sum(batch.size for batch in found) == len(data)
 
 
 def _arrival(number: int, question: Question) -> RequestArrived:

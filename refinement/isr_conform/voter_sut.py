@@ -9,7 +9,7 @@ out, is the driver's choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 import attrs
@@ -20,11 +20,14 @@ from isr_broker.core.quorum_messages import (
     BeginQuorumEpochRequest,
     DirectoryId,
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
+    SnapshotId,
     VoteRequest,
     VoteResponse,
     VoterId,
@@ -35,6 +38,7 @@ from isr_broker.core.record_batch import batches, new_batch, stamped
 from isr_broker.core.voter import handle, started
 from isr_broker.core.voter_state import (
     AddVoter,
+    AnswerFetchSnapshot,
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
@@ -42,6 +46,8 @@ from isr_broker.core.voter_state import (
     ChangeVoters,
     EndProcess,
     Failure,
+    InstallSnapshot,
+    KeepSnapshot,
     LeaderFound,
     Nominee,
     Propose,
@@ -56,6 +62,7 @@ from isr_broker.core.voter_state import (
     SendRequest,
     SendResponse,
     Signal,
+    TakeSnapshot,
     TruncateQuorumLog,
     UpdateVoter,
     Voter,
@@ -85,6 +92,7 @@ ARRIVALS: Final = {
     "voter_answers_begin": ("leader", "begin"),
     "voter_answers_end": ("leader", "end"),
     "leader_answers_fetch": ("f", "fetch"),
+    "leader_answers_fetch_snapshot": ("f", "fetch_snapshot"),
 }
 """The parameter that names the sender, and the kind of request that arrives."""
 
@@ -93,17 +101,18 @@ ANSWERS: Final = {
     "candidate_counts": ("vote",),
     "leader_hears_error": ("begin", "end"),
     "follower_takes_fetch": ("fetch",),
+    "follower_takes_snapshot": ("fetch_snapshot",),
 }
 """The kinds of request to which an answer comes back."""
 
-VARIABLES: Final = (
+VARIABLES: Final[tuple[str, ...]] = (
     *("epoch", "vote", "leader", "log", "alive", "role", "high_watermark", "has_fetched", "granting", "rejecting"),
     *("follower_end", "request", "answer", "answer_epoch", "answer_leader", "answer_record", "answer_last_epoch"),
     *("answer_end", "answer_watermark", "writes", "restarts", "lost_disks", "leaders", "committed"),
 )
 """All of the model with fixed voters, but that which says whether something was out of its range."""
 
-CHANGING: Final = (
+CHANGING: Final[tuple[str, ...]] = (
     "directory",
     "vote_directory",
     "voters_at",
@@ -114,6 +123,9 @@ CHANGING: Final = (
 )
 """What it has beside that where voters change, and `awaited_end` where they do."""
 
+WITH_SNAPSHOTS: Final[tuple[str, ...]] = ("log_start", "fetching_snapshot", "answer_log", "snapshots")
+"""What it has beside that where voters take snapshots."""
+
 NO_RECORD: Final = new_batch(b"")
 WITH_VOTERS: Final = new_batch(b"", 3)
 """A LeaderChange with the version of the log and its first voters. In the model it is one record, the first one."""
@@ -123,13 +135,20 @@ WITH_VOTERS: Final = new_batch(b"", 3)
 class Disk:
     """What a voter keeps when its process ends: its quorum-state, the batches of its log, and which voters they have.
 
-    `directory`: its id, None where that does not count.
+    `directory`: its id, None where that does not count. `snapshot`: the last one. The log has the records before that,
+    too, which no core reads.
     """
 
     sets: VoterSets
     directory: DirectoryId | None = None
     quorum: QuorumState = attrs.field(factory=QuorumState)
     log: tuple[bytes, ...] = ()
+    snapshot: SnapshotId | None = None
+
+    @property
+    def log_start(self) -> int:
+        """Where the log begins."""
+        return 0 if self.snapshot is None else self.snapshot.end
 
     def position(self, offset: int | None) -> int | None:
         """Which record of the model this offset is; a first batch with voters is one."""
@@ -137,7 +156,9 @@ class Disk:
 
     def view(self) -> LogView:
         """The log as a core knows it."""
-        return LogView().appended(batches(b"".join(self.log)), flushed=True)
+        start = self.log_start
+        whole = b"".join(self.log[self.position(start) :])
+        return LogView(start=start, end=start).appended(batches(whole), flushed=True)
 
     def epochs(self) -> list[int]:
         """The epoch of each record."""
@@ -154,6 +175,7 @@ class Quorum:
     answers: dict[Pair, ResponseArrived] = attrs.field(factory=dict[Pair, ResponseArrived])
     joiners: frozenset[VoterId] = frozenset()
     changes: int = 0
+    snapshots: int = 0
     writes: int = 0
     restarts: int = 0
     lost_disks: int = 0
@@ -224,6 +246,15 @@ class Quorum:
                 ends = [batch.next_offset for batch in batches(records)]
                 sets = tuple(s for s in disk.sets.records if ends and read.offset <= s[0] < ends[-1])
                 self._answer(r, to, number, attrs.evolve(response, records=records, voters=sets))
+            case AnswerFetchSnapshot(to=to, number=number, response=response):
+                assert response.snapshot is not None
+                contents = b"".join(disk.log[: disk.position(response.snapshot.end)])
+                self._answer(r, to, number, attrs.evolve(response, contents=contents))
+            case KeepSnapshot(snapshot):
+                self.disks[r] = attrs.evolve(disk, snapshot=snapshot)
+            case InstallSnapshot(snapshot, contents):
+                log = tuple(contents[b.position : b.position + b.size] for b in batches(contents))
+                self.disks[r] = attrs.evolve(disk, log=log, snapshot=snapshot)
             case EndProcess(failure):
                 self.failure = failure
 
@@ -271,11 +302,14 @@ class Quorum:
         if self.voters[r] is not None:
             raise Refused("its process runs")
         disk = self.disks[r]
-        self.take(r, started(r, disk.directory, disk.sets, disk.quorum, disk.view()))
+        self.take(r, started(r, disk.directory, disk.sets, disk.quorum, disk.view(), disk.snapshot))
 
     def all_running(self) -> Quorum:
         """Every process runs, and has done nothing so far."""
-        self.voters = {r: Voter(me=r, directory=disk.directory, sets=disk.sets) for r, disk in self.disks.items()}
+        self.voters = {
+            r: Voter(me=r, directory=disk.directory, sets=disk.sets, snapshot=disk.snapshot)
+            for r, disk in self.disks.items()
+        }
         return self
 
 
@@ -283,23 +317,27 @@ def new_disks(voters: Iterable[VoterId], joiners: frozenset[VoterId] = frozenset
     """Disks with the first directory id of each node, formatted with the voters that are no joiners, or without any."""
     voters, first = tuple(voters), bytes(1)
     of_voters = VoterSets(VoterSet({q: VoterNode(first) for q in voters if q not in joiners}))
-    return {r: Disk(VoterSets(VoterSet()) if r in joiners else of_voters, first) for r in voters}
+    of_voter, of_joiner = Disk(of_voters, first, snapshot=SnapshotId(0, 0)), Disk(VoterSets(VoterSet()), first)
+    return {r: of_joiner if r in joiners else of_voter for r in voters}
 
 
 class VoterSut(Adapter[Quorum]):
     """A quorum of the voter's cores."""
 
     name = "the voter's core"
-    variables = VARIABLES
+    variables: Sequence[str] | None = VARIABLES
 
     def refusal(self) -> str | None:
-        """Snapshots it does not have."""
+        """It is a voter of today's design."""
         if self.design not in ("kraft", "kraft-853"):
             return f"the voter's core is compared with kraft and kraft-853, not with {self.design}"
+        parts = [VARIABLES]
         if self.is_dynamic:
-            later = ("awaited_end",) if self.constants.get("changes") else ()
-            self.variables = (*VARIABLES, *CHANGING, "committed_voters", *later)
-        return "the voter's core has nothing of --snapshots" if self.constants.get("snapshots") else None
+            parts += [CHANGING, ("committed_voters",), ("awaited_end",) if self.constants.get("changes") else ()]
+        if self.constants.get("snapshots"):
+            parts.append(WITH_SNAPSHOTS)
+        self.variables = [name for names in parts for name in names]
+        return None
 
     @property
     def is_dynamic(self) -> bool:
@@ -315,7 +353,7 @@ class VoterSut(Adapter[Quorum]):
 
     def step(self, world: Quorum, action: str, parameters: Mapping[str, object]) -> None:
         """One input of the core of `r`."""
-        ids = {name: voter_id(str(value)) for name, value in parameters.items()}
+        ids = {name: voter_id(str(value)) for name, value in parameters.items() if name != "end"}
         r = ids.pop("r")
         other = next(iter(ids.values()), r)
         if action in TIMERS:
@@ -329,6 +367,8 @@ class VoterSut(Adapter[Quorum]):
             world.tell(r, request_at(world, r, other, (ARRIVALS[action][1],)))
         elif action in ANSWERS:
             world.tell(r, answer_at(world, r, other, ANSWERS[action]))
+        elif action == "voter_takes_snapshot":
+            take_snapshot(world, r, cast("int", parameters["end"]))
         else:
             FURTHER[action](world, r, other)
             return self._check_bounds(world)
@@ -337,10 +377,10 @@ class VoterSut(Adapter[Quorum]):
         self._check_bounds(world)
 
     def _check_bounds(self, world: Quorum) -> None:
-        names = ("epochs", "log", "writes", "restarts", "lost_disks", "changes", "joiners")
+        names = ("epochs", "log", "writes", "restarts", "lost_disks", "changes", "joiners", "snapshots")
         limits = {name: cast("int", self.constants[name]) for name in names}
         counts = {"writes": world.writes, "restarts": world.restarts, "lost_disks": world.lost_disks}
-        counts |= {"changes": world.changes, "joiners": len(world.joiners)}
+        counts |= {"changes": world.changes, "joiners": len(world.joiners), "snapshots": world.snapshots}
         counts["epochs"] = max(disk.quorum.epoch for disk in world.disks.values())
         counts["log"] = max(len(disk.log) for disk in world.disks.values())
         beyond = [name for name, count in counts.items() if count > limits[name]]
@@ -350,6 +390,8 @@ class VoterSut(Adapter[Quorum]):
     def candidates(self, world: Quorum) -> Iterable[Step]:
         """Every step that there is a name for."""
         for r in world.voters:
+            for end in range(1, cast("int", self.constants["log"]) + 1):
+                yield "voter_takes_snapshot", {"r": voter_name(r), "end": end}
             for action in (*TIMERS, *(name for name in FURTHER if name not in BETWEEN_TWO)):
                 yield action, {"r": voter_name(r)}
             for q in world.voters:
@@ -364,6 +406,7 @@ class VoterSut(Adapter[Quorum]):
             **of_voters(world),
             **of_messages(world),
             **(of_changes(world, longest) if self.is_dynamic else {}),
+            **(of_snapshots(world) if self.constants.get("snapshots") else {}),
             "writes": world.writes,
             "restarts": world.restarts,
             "lost_disks": world.lost_disks,
@@ -398,6 +441,8 @@ def kind(request: QuorumRequest) -> str:
             return "end"
         case QuorumFetchRequest():
             return "fetch"
+        case FetchSnapshotRequest():
+            return "fetch_snapshot"
 
 
 def request_at(world: Quorum, r: VoterId, sender: VoterId, kinds: Iterable[str]) -> RequestArrived:
@@ -479,6 +524,15 @@ def change(world: Quorum, r: VoterId, changes: ChangeVoters) -> None:
     if world.refusal is not None:
         raise Refused(world.refusal.name)
     world.changes += 1
+
+
+def take_snapshot(world: Quorum, r: VoterId, end: int) -> None:
+    """A voter takes a snapshot of so many records."""
+    before, is_dynamic = world.running(r), world.disks[r].directory is not None
+    world.tell(r, TakeSnapshot(end + 2 if is_dynamic else end))
+    if world.running(r) == before:
+        raise Refused("it has one, or not all of that is committed")
+    world.snapshots += 1
 
 
 def find(world: Quorum, r: VoterId, q: VoterId) -> None:
@@ -609,7 +663,7 @@ def of_messages(world: Quorum) -> dict[str, object]:
         "answer_leader": of_answers(lambda a: maybe_name(a.leader), None),
         "answer_record": of_fetches(lambda a: next((b.leader_epoch for b in batches(a.records)), None), None),
         "answer_last_epoch": of_fetches(lambda a: a.diverging.epoch if a.diverging is not None else 0, 0),
-        "answer_end": of_fetches(lambda a: position(a.diverging.end) if a.diverging is not None else 0, 0),
+        "answer_end": of_fetches(lambda a: position(answer_end(a)), 0),
         "answer_watermark": of_fetches(lambda a: position(a.high_watermark), None),
     }
 
@@ -640,6 +694,8 @@ def of_changes(world: Quorum, log: int) -> dict[str, object]:
 
     def answer_voters(r: VoterId, q: VoterId) -> dict[str, object]:
         answer = world.answers.get((r, q))
+        if answer is not None and isinstance(answer.response, FetchSnapshotResponse):
+            return of_set(answer.response.voters or VoterSet())
         sets = answer.response.voters if answer is not None and isinstance(answer.response, QuorumFetchResponse) else ()
         return of_set(sets[0][1] if sets else VoterSet())
 
@@ -662,13 +718,50 @@ def of_changes(world: Quorum, log: int) -> dict[str, object]:
     }
 
 
+def answer_end(response: QuorumFetchResponse) -> int:
+    """Where an epoch ends that a fetch is told of, or a snapshot."""
+    if response.snapshot is not None:
+        return response.snapshot.end
+    return response.diverging.end if response.diverging is not None else 0
+
+
+def of_snapshots(world: Quorum) -> dict[str, object]:
+    """The variables of snapshots, each by its name."""
+    everybody = sorted(world.voters)
+
+    def fetching(r: VoterId) -> int:
+        voter = world.voters[r]
+        part = voter.part if voter is not None else None
+        snapshot = part.snapshot if isinstance(part, QuorumFollower) else None
+        return 0 if snapshot is None else world.disks[r].position(snapshot.end) or 0
+
+    def answer_log(r: VoterId, q: VoterId) -> list[int]:
+        answer = world.answers.get((r, q))
+        response = answer.response if answer is not None else None
+        contents = response.contents if isinstance(response, FetchSnapshotResponse) else b""
+        return [batch.leader_epoch for batch in batches(contents)]
+
+    return {
+        "log_start": {voter_name(r): disk.position(disk.log_start) for r, disk in world.disks.items()},
+        "fetching_snapshot": {voter_name(r): fetching(r) for r in everybody},
+        "answer_log": {voter_name(r): {voter_name(q): answer_log(r, q) for q in everybody} for r in everybody},
+        "snapshots": world.snapshots,
+    }
+
+
 def answer_kind(response: QuorumResponse) -> str:
     """The name of an answer in the model."""
+    if response.error is Error.SNAPSHOT_NOT_FOUND:
+        return "snapshot"
     if response.error is not Error.NONE:
         return "error"
     match response:
         case VoteResponse(vote_granted=vote_granted):
             return "grant" if vote_granted else "rejection"
+        case FetchSnapshotResponse():
+            return "snapshot"
+        case QuorumFetchResponse(snapshot=SnapshotId()):
+            return "snapshot_id"
         case QuorumFetchResponse(diverging=diverging):
             return "fetched" if diverging is None else "diverging"
         case _:

@@ -62,6 +62,7 @@ class Controllers(World):
     """
 
     runs: type[ControllerRuntime] = ControllerRuntime
+    core_settings: Settings = SETTINGS
     callers: dict[int, Caller] = attrs.field(init=False)
     answered: dict[str, int] = attrs.field(factory=dict[str, int])
     read: set[MetadataPosition] = attrs.field(factory=set[MetadataPosition])
@@ -78,7 +79,7 @@ class Controllers(World):
         quorum = Quorum(me=me, cluster="c", directory=bytes([me] * 16), listener="CONTROLLER", places=PLACES)
         files = QuorumDisk.open(self.disks[me], THREE, Settings())
         outside = Member(self, me)
-        runtime = self.runs(quorum, self.settings, files, outside, core_settings=SETTINGS, post=self.post)
+        runtime = self.runs(quorum, self.settings, files, outside, core_settings=self.core_settings, post=self.post)
         self.runtimes[me] = runtime
         runtime.start(self.now)
 

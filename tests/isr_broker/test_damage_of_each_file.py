@@ -66,8 +66,8 @@ def test_every_name_of_a_file_that_storage_has_is_damaged_in_each_way() -> None:
             if isinstance(value, ast.Constant) and isinstance(value.value, str) and "[" not in value.value:
                 names.add(value.value)
     endings = {segment.SUFFIX, STRAY, DELETION, checkpoints.TEMPORARY}
-    of_voters = {quorum_disk.FOLDER, quorum_state.NAME, ".checkpoint"}
-    """A voter's files, each damaged in test_quorum_disk.py; snapshots are not read."""
+    of_voters = {quorum_disk.FOLDER, quorum_state.NAME}
+    """A voter's files, each damaged in test_quorum_disk.py."""
     contents = {"1", "0", "crc32c", "node.id", "cluster.id", "system=insync", "4L6g3nShT-eMCtK--X86sw"}
     others = {"__consumer_offsets", ROOT}
     expected = (WRITTEN - {SEGMENT, PARTITION_METADATA}) | {dropped_records.FILE}

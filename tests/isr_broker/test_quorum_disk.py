@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 
+import attrs
 import pytest
 
 from isr_broker.core.effects import Slice
+from isr_broker.core.quorum_messages import SnapshotId
 from isr_broker.core.record_batch import batch_around, batches, encoded_record, new_batch, stamped
 from isr_broker.core.voter_state import QuorumState, fixed_voters
 from isr_broker.settings import Settings
@@ -18,6 +20,7 @@ from isr_broker.storage.quorum_state import parse_quorum_state, quorum_state_tex
 from isr_broker.wire.control_records import kraft_version, leader_change
 
 THREE = frozenset({1, 2, 3})
+EVERYTHING = Slice(offset=0, up_to=2**62, max_bytes=2**30)
 SEGMENT = f"{FOLDER}/{0:020d}.log"
 
 KAFKAS_STATE = (
@@ -62,6 +65,44 @@ def refusal(disk: MemoryDisk, voters: frozenset[int] = THREE) -> str:
     assert all_files(disk) == before
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+# Snapshots
+
+
+def test_a_log_begins_where_a_snapshot_ends_and_an_earlier_one_is_removed() -> None:
+    disk = written(5)
+    files = opened(disk)
+    for end in (2, 4):
+        files.keep(SnapshotId(4, end), b"to %d" % end)
+    disk.crash(Nothing())
+    again = opened(disk)
+    assert (again.snapshot, again.snapshot_contents()) == (SnapshotId(4, 4), b"to 4")
+    assert (again.log.view.start, again.log.view.end) == (4, 5)
+    assert [batch.base_offset for batch in batches(again.read(attrs.evolve(EVERYTHING, offset=4)))] == [4]
+    assert sum(name.endswith(".checkpoint") for name in disk.names(FOLDER)) == 1
+
+
+def test_a_snapshot_takes_the_place_of_the_log_and_a_crash_in_between_changes_nothing_of_that() -> None:
+    disk = written(3)
+    disk.put(f"{FOLDER}/{9:020d}-{6:010d}.checkpoint", b"nine")
+    disk.put(QUORUM_STATE, quorum_state_text(QuorumState(epoch=6), THREE, owner_of(disk)))
+    between = opened(disk)
+    assert (between.log.view.start, between.log.view.end, between.snapshot) == (9, 9, SnapshotId(6, 9))
+    whole = opened(written(3))
+    whole.save(QuorumState(epoch=6))
+    whole.install(SnapshotId(6, 9), b"nine")
+    assert (whole.log.view.start, whole.log.view.end) == (9, 9)
+    whole.append(stamped(new_batch(b"9"), 9, 6))
+    assert opened(written(3)).log.view.end == 3
+
+
+def test_a_log_that_begins_behind_its_snapshot_lacks_something() -> None:
+    disk = written(5)
+    opened(disk).keep(SnapshotId(4, 4), b"to 4")
+    opened(disk).keep(SnapshotId(4, 5), b"to 5")
+    disk.remove(f"{FOLDER}/{5:020d}-{4:010d}.checkpoint")
+    assert "no snapshot has what is before offset 5" in refusal(disk)
 
 
 # What Kafka has written
@@ -195,4 +236,4 @@ def test_a_segment_that_is_missing_is_named() -> None:
     disk.put(f"{FOLDER}/{7:020d}.log", stamped(new_batch(b""), 7, 4))
     assert f"{3:020d}.log is missing, and there is" in refusal(disk)
     disk.lose(SEGMENT)
-    assert "what is before offset 7 is in a snapshot, or missing" in refusal(disk)
+    assert "no snapshot has what is before offset 7" in refusal(disk)

@@ -18,6 +18,7 @@ from isr_broker.core.quorum_messages import (
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
+    SnapshotId,
     VoteRequest,
     VoteResponse,
 )
@@ -32,7 +33,6 @@ from isr_broker.wire.quorum_requests import (
     Question,
     Quorum,
     RefusedAnswer,
-    SnapshotNeeded,
     answer_to,
     continues_log,
     is_for,
@@ -174,8 +174,9 @@ def test_what_answers_say_beside_the_protocol_is_an_error_of_the_request() -> No
     topic = {"topic_id": bytes(15) + b"\1", "partitions": [partition]}
     frame = protocol.answer(protocol.FETCH, 17, 1, {"responses": [topic]})
     body = protocol.parse_answer(protocol.FETCH, 17, frame[4:]).body
-    with pytest.raises(SnapshotNeeded, match="snapshots are not fetched"):
-        response_of(protocol.FETCH, body)
+    response = response_of(protocol.FETCH, body)
+    assert isinstance(response, QuorumFetchResponse)
+    assert response.snapshot == SnapshotId(epoch=2, end=5)
 
 
 def test_a_batch_that_a_fetch_has_cut_is_left_out() -> None:

@@ -24,6 +24,7 @@ THREE = {"voters": 3, "epochs": 3, "log": 3, "writes": 2, "restarts": 1}
 CHANGED = {"voters": 2}
 LOST_AND_REPLACED = {"voters": 2, "log": 4, "changes": 2, "lost_disks": 1}
 JOINED = {"voters": 2, "joiners": 1}
+SNAPSHOTS = {"voters": 2, "snapshots": 1}
 """Of the design in which voters are known by their directory ids, and change."""
 
 
@@ -63,6 +64,15 @@ def test_the_core_takes_every_edge_of_two_voters_that_change(constants: dict[str
 
 
 @pytest.mark.processes
+@pytest.mark.slow
+@pytest.mark.parametrize(("design", "edges"), [(KRAFT, 20_922), (KRAFT_853, 42_138)], ids=["fixed", "changing"])
+def test_the_core_takes_every_edge_of_two_voters_with_a_snapshot(design: Design, edges: int) -> None:
+    done = driven({"voters": 2, "snapshots": 1}, CORE, design=design)
+    assert done.conforms, done.differences
+    assert done.edges == edges
+
+
+@pytest.mark.processes
 def test_the_core_takes_walks_of_three_voters() -> None:
     done = driven(THREE, CORE, Limits(walks=8, walk_length=120, seed=1))
     assert done.conforms, done.differences
@@ -90,6 +100,8 @@ MISTAKES_OF_CHANGES = {
     "any disk votes": (LOST_AND_REPLACED, "is_asked = lambda voter, request: True"),
     "changes at once": (LOST_AND_REPLACED, "may_change = lambda voter: voter.high_watermark is not None"),
     "changes early": (CHANGED, "may_change = lambda voter: True"),
+    "sends no snapshot": (SNAPSHOTS, "needs_snapshot = lambda voter, request: False"),
+    "keeps all voter sets": (SNAPSHOTS, "VoterSets.from_start = lambda sets, start: sets"),
     "adds who is behind": (JOINED, "has_caught_up = lambda part, change: change.voter in part.ends"),
 }
 """The same for voters that change."""
@@ -120,11 +132,9 @@ def test_a_mistake_in_the_core_is_found(name: str, tmp_path: Path) -> None:
     assert not driven(constants, [sys.executable, str(planted)], limits, design).conforms
 
 
-def test_what_the_core_does_not_have_is_refused() -> None:
+def test_a_design_that_is_not_the_cores_is_refused() -> None:
     sut = VoterSut()
     sut.design, sut.constants = "kafka-17426", {"dynamic": "on"}
     assert sut.refusal() == "the voter's core is compared with kraft and kraft-853, not with kafka-17426"
     sut.design, sut.constants = "kraft", {"dynamic": False, "snapshots": 1}
-    assert sut.refusal() == "the voter's core has nothing of --snapshots"
-    sut.constants = {"dynamic": False, "snapshots": 0}
     assert sut.refusal() is None

@@ -31,6 +31,14 @@ class VoterNode:
 VoterSet: TypeAlias = Map[VoterId, VoterNode]
 
 
+@attrs.frozen(order=True)
+class SnapshotId:
+    """A snapshot has all records before its end; `epoch` is that of the last one (OffsetAndEpoch)."""
+
+    epoch: LeaderEpoch
+    end: Offset
+
+
 @attrs.frozen(kw_only=True)
 class VoteRequest:
     """May I lead this epoch? A pre-vote asks whether I could lead the next one (VoteRequest, `PreVote` from version 2).
@@ -77,7 +85,19 @@ class QuorumFetchRequest:
     directory: DirectoryId | None = None
 
 
-QuorumRequest: TypeAlias = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | QuorumFetchRequest
+@attrs.frozen(kw_only=True)
+class FetchSnapshotRequest:
+    """May I have the snapshot with this id? It is sent in parts, which are one answer here."""
+
+    epoch: LeaderEpoch
+    replica: VoterId
+    snapshot: SnapshotId
+    directory: DirectoryId | None = None
+
+
+QuorumRequest: TypeAlias = (
+    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | QuorumFetchRequest | FetchSnapshotRequest
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -106,6 +126,7 @@ class QuorumFetchResponse:
     - `records`: filled by the driver of the leader, which has the log, as the effect `AnswerQuorumFetch` asks.
     - `diverging`: set where the logs part, and then there are no records.
     - `voters`: the voter sets of these records, each with the offset of its record.
+    - `snapshot`: set where the leader's log begins later, and then there are no records either.
     """
 
     error: Error = Error.NONE
@@ -115,6 +136,22 @@ class QuorumFetchResponse:
     diverging: EpochEnd | None = None
     records: bytes = b""
     voters: tuple[tuple[Offset, VoterSet], ...] = ()
+    snapshot: SnapshotId | None = None
 
 
-QuorumResponse: TypeAlias = VoteResponse | QuorumEpochResponse | QuorumFetchResponse
+@attrs.frozen(kw_only=True)
+class FetchSnapshotResponse:
+    """The snapshot that was asked for, with its voters if they change; SNAPSHOT_NOT_FOUND if the leader has it no more.
+
+    `contents`: filled by the driver of the leader, as the effect `AnswerFetchSnapshot` asks.
+    """
+
+    error: Error = Error.NONE
+    epoch: LeaderEpoch
+    leader: VoterId | None
+    snapshot: SnapshotId | None = None
+    contents: bytes = b""
+    voters: VoterSet | None = None
+
+
+QuorumResponse: TypeAlias = VoteResponse | QuorumEpochResponse | QuorumFetchResponse | FetchSnapshotResponse

@@ -1,7 +1,7 @@
 """One voter of the metadata quorum: `started`, and `handle(voter, input)`; KRaft as values (KIP-595, KIP-996).
 
-One input is one action of the model `kraft`, or of `kraft-853` where voters change. The log has no snapshots. Time is
-its driver's: it says when a timer has run out, and that a request is lost.
+One input is one action of the model `kraft`, or of `kraft-853` where voters change. Time is its driver's: it says when
+a timer has run out, and that a request is lost.
 
 Kafka: KafkaRaftClient, QuorumState, and the classes below EpochState. The numbers in brackets are rules of
 `kraft_model`.
@@ -22,11 +22,14 @@ from isr_broker.core.quorum_messages import (
     BeginQuorumEpochRequest,
     DirectoryId,
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
+    SnapshotId,
     VoteRequest,
     VoteResponse,
     VoterId,
@@ -36,6 +39,7 @@ from isr_broker.core.quorum_messages import (
 from isr_broker.core.record_batch import batches, stamped
 from isr_broker.core.voter_state import (
     AddVoter,
+    AnswerFetchSnapshot,
     AnswerQuorumFetch,
     AppendLeaderChange,
     AppendQuorumLog,
@@ -43,6 +47,8 @@ from isr_broker.core.voter_state import (
     ChangeVoters,
     EndProcess,
     Failure,
+    InstallSnapshot,
+    KeepSnapshot,
     LeaderFound,
     Nominee,
     OpenRequest,
@@ -61,6 +67,7 @@ from isr_broker.core.voter_state import (
     SendRequest,
     SendResponse,
     Signal,
+    TakeSnapshot,
     TruncateQuorumLog,
     Unattached,
     UpdateVoter,
@@ -79,14 +86,19 @@ RequestMaker: TypeAlias = Callable[[Voter, VoterId], QuorumRequest]
 
 
 def started(
-    me: VoterId, directory: DirectoryId | None, sets: VoterSets, quorum: QuorumState, log: LogView
+    me: VoterId,
+    directory: DirectoryId | None,
+    sets: VoterSets,
+    quorum: QuorumState,
+    log: LogView,
+    snapshot: SnapshotId | None = None,
 ) -> VoterStep:
     """A process starts with what is on its disk: who stood for election still stands, who followed still follows.
 
     (7) Who led its epoch has resigned. An only voter leads at once, and who followed somebody that is not among the
     voters does not know where that is. Model: voter_starts. QuorumState.initialize.
     """
-    voter = Voter(me=me, directory=directory, sets=sets, quorum=quorum, log=log)
+    voter = Voter(me=me, directory=directory, sets=sets, quorum=quorum, log=log, snapshot=snapshot)
     if voter.is_alone:
         return _leads_alone(voter, voter.epoch + 1)
     if quorum.leader == me:
@@ -114,6 +126,8 @@ def handle(voter: Voter, voter_input: VoterInput) -> VoterStep:
             return _asks(voter, {to: lost.request}) if lost is not None else VoterStep(voter)
         case LeaderFound(epoch, leader):
             return _finds(voter, epoch, leader)
+        case TakeSnapshot(end):
+            return _takes_snapshot(voter, end)
         case AddVoter() | RemoveVoter() | UpdateVoter():
             return _changes(voter, voter_input)
 
@@ -299,6 +313,8 @@ def _request(voter: Voter, message: RequestArrived) -> VoterStep:
             return _answers_vote(voter, message, vote)
         case QuorumFetchRequest() as fetch:
             return _answers_fetch(voter, message, fetch)
+        case FetchSnapshotRequest() as fetch:
+            return _answers_fetch_snapshot(voter, message, fetch)
         case BeginQuorumEpochRequest(epoch=epoch, leader=leader) | EndQuorumEpochRequest(epoch=epoch, leader=leader):
             return _hears_leader(voter, message, epoch, leader)
 
@@ -405,13 +421,22 @@ def continues(voter: Voter, request: QuorumFetchRequest) -> bool:
 
 
 def _end_of(voter: Voter, epoch: LeaderEpoch) -> EpochEnd:
-    """Where an epoch ends in its log. Before all records of who was formatted with voters is epoch 0, as a snapshot.
+    """Where an epoch ends in its log. Before all records is what the snapshot has, and be that none.
 
     KafkaRaftLog.endOffsetForEpoch. Model: epoch_not_above, end_of_epoch.
     """
     end = voter.log.epochs.end_of(epoch, voter.log.end)
-    has_snapshot = voter.directory is not None and voter.sets.first
-    return EpochEnd(0, end.end) if has_snapshot and all(e.epoch > epoch for e in voter.log.epochs.entries) else end
+    is_before = all(entry.epoch > epoch for entry in voter.log.epochs.entries)
+    return end if voter.snapshot is None or not is_before else EpochEnd(voter.snapshot.epoch, end.end)
+
+
+def needs_snapshot(voter: Voter, request: QuorumFetchRequest) -> bool:
+    """The follower's log ends before the leader's begins, or in another epoch (validateOffsetAndEpoch)."""
+    snapshot = voter.snapshot
+    if snapshot is None or snapshot.end == 0:
+        return False
+    is_other = request.log_end == snapshot.end and request.last_epoch != snapshot.epoch
+    return request.log_end < snapshot.end or is_other or request.last_epoch < snapshot.epoch
 
 
 def majority_end(voter: Voter, part: QuorumLeader) -> Offset:
@@ -470,6 +495,9 @@ def _answers_fetch(voter: Voter, message: RequestArrived, fetch: QuorumFetchRequ
     """
     if not isinstance(voter.part, QuorumLeader) or fetch.epoch != voter.epoch:
         return _answers(VoterStep(voter), message, _refused_fetch(voter, fetch))
+    if needs_snapshot(voter, fetch):
+        response = _fetch_response(voter, voter.high_watermark)
+        return _answers(VoterStep(voter), message, attrs.evolve(response, snapshot=voter.snapshot))
     if not continues(voter, fetch):
         diverging = _end_of(voter, fetch.last_epoch)
         response = _fetch_response(voter, voter.high_watermark)
@@ -491,14 +519,14 @@ def _fetch_response(voter: Voter, watermark: Offset | None) -> QuorumFetchRespon
 
 
 def _refused_fetch(voter: Voter, fetch: QuorumFetchRequest) -> QuorumFetchResponse:
+    return attrs.evolve(_fetch_response(voter, None), error=_not_of_leader(voter, fetch.epoch))
+
+
+def _not_of_leader(voter: Voter, epoch: LeaderEpoch) -> Error:
     """KafkaRaftClient.validateLeaderOnlyRequest."""
-    if fetch.epoch < voter.epoch:
-        error = Error.FENCED_LEADER_EPOCH
-    elif fetch.epoch > voter.epoch:
-        error = Error.UNKNOWN_LEADER_EPOCH
-    else:
-        error = Error.NOT_LEADER_OR_FOLLOWER
-    return attrs.evolve(_fetch_response(voter, None), error=error)
+    if epoch < voter.epoch:
+        return Error.FENCED_LEADER_EPOCH
+    return Error.UNKNOWN_LEADER_EPOCH if epoch > voter.epoch else Error.NOT_LEADER_OR_FOLLOWER
 
 
 def _appends(voter: Voter, records: bytes) -> VoterStep:
@@ -508,6 +536,60 @@ def _appends(voter: Voter, records: bytes) -> VoterStep:
     appended = stamped(records, voter.log.end, voter.epoch)
     log = _with_epoch(voter.log, voter.epoch, list(batches(appended))[-1].next_offset)
     return VoterStep(_commits(attrs.evolve(voter, log=log), voter.part), (AppendQuorumLog(appended),))
+
+
+# Snapshots
+
+
+def _takes_snapshot(voter: Voter, end: Offset) -> VoterStep:
+    """Its log begins later, and of the voter sets before only the last is kept. Model: voter_takes_snapshot."""
+    if not voter.log.start < end <= (voter.high_watermark or 0):
+        return VoterStep(voter)
+    snapshot = SnapshotId(max(voter.log.epochs.last_before(end), 0), end)
+    sets = voter.sets.from_start(end)
+    taken = attrs.evolve(voter, snapshot=snapshot, log=voter.log.started(end), sets=sets)
+    return VoterStep(taken, (KeepSnapshot(snapshot, voter.sets.cut(end).last),))
+
+
+def _answers_fetch_snapshot(voter: Voter, message: RequestArrived, fetch: FetchSnapshotRequest) -> VoterStep:
+    """A leader sends the snapshot that was asked for, if it has no later one. Model: leader_answers_fetch_snapshot."""
+    response = FetchSnapshotResponse(epoch=voter.epoch, leader=voter.quorum.leader)
+    if not isinstance(voter.part, QuorumLeader) or fetch.epoch != voter.epoch:
+        error = _not_of_leader(voter, fetch.epoch)
+        return _answers(VoterStep(voter), message, attrs.evolve(response, error=error))
+    if voter.snapshot != fetch.snapshot:
+        error = Error.SNAPSHOT_NOT_FOUND
+        return _answers(VoterStep(voter), message, attrs.evolve(response, error=error))
+    response = attrs.evolve(response, snapshot=voter.snapshot, voters=voter.sets.cut(fetch.snapshot.end).last)
+    return VoterStep(voter, (AnswerFetchSnapshot(to=message.sender, number=message.number, response=response),))
+
+
+def _installs(voter: Voter, leader: VoterId, response: FetchSnapshotResponse, request: QuorumRequest) -> VoterStep:
+    """A follower has the snapshot in place of its log, or hears that it is gone, and fetches on.
+
+    Model: follower_takes_snapshot. handleFetchSnapshotResponse.
+    """
+    snapshot, effects = response.snapshot, tuple[VoterEffect, ...]()
+    is_answer = response.epoch == voter.epoch and response.error in (Error.NONE, Error.SNAPSHOT_NOT_FOUND)
+    if not is_answer:
+        return _asks(voter, {leader: request})
+    if snapshot is not None:
+        if (snapshot.epoch, snapshot.end) <= (voter.last_epoch, voter.log.end):
+            return _ends(voter, Failure.SNAPSHOT_BEHIND)
+        sets = attrs.evolve(voter.sets, records=())
+        if voter.directory is not None:
+            sets = sets.appended(((snapshot.end - 1, response.voters or VoterSet()),))
+        voter = attrs.evolve(
+            voter,
+            log=LogView(start=snapshot.end, end=snapshot.end, flushed=snapshot.end),
+            snapshot=snapshot,
+            sets=sets,
+            high_watermark=snapshot.end,
+        )
+        effects = (InstallSnapshot(snapshot, response.contents),)
+    voter = attrs.evolve(voter, part=QuorumFollower(has_fetched=True))
+    step = _asks(voter, {leader: fetch_request(voter)})
+    return VoterStep(step.voter, (*effects, *step.effects))
 
 
 # Voters change
@@ -603,6 +685,8 @@ def _response(voter: Voter, message: ResponseArrived) -> VoterStep:
             return _asks_again(waiting, message.sender, request.request)
         case QuorumFetchResponse():
             return _takes_fetch(waiting, message.sender, response)
+        case FetchSnapshotResponse():
+            return _installs(waiting, message.sender, response, request.request)
         case _:
             return VoterStep(waiting)
 
@@ -662,6 +746,12 @@ def is_rejected(voter: Voter, part: Nominee) -> bool:
 def _takes_fetch(voter: Voter, leader: VoterId, response: QuorumFetchResponse) -> VoterStep:
     """A follower appends or truncates, and fetches again. Model: follower_takes_fetch. handleFetchResponse."""
     effects: tuple[VoterEffect, ...] = ()
+    if response.error is Error.NONE and response.epoch == voter.epoch and response.snapshot is not None:
+        voter = attrs.evolve(voter, part=QuorumFollower(has_fetched=True, snapshot=response.snapshot))
+        request = FetchSnapshotRequest(
+            epoch=voter.epoch, replica=voter.me, snapshot=response.snapshot, directory=voter.directory
+        )
+        return _asks(voter, {leader: request})
     if response.error is Error.NONE and response.epoch == voter.epoch:
         if response.diverging is not None:
             if response.diverging.end < (voter.high_watermark or 0):

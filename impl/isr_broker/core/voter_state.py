@@ -18,9 +18,11 @@ from isr_broker.core.log_view import LogView
 from isr_broker.core.messages import Error, LeaderEpoch, Offset
 from isr_broker.core.quorum_messages import (
     DirectoryId,
+    FetchSnapshotResponse,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
+    SnapshotId,
     VoterId,
     VoterNode,
     VoterSet,
@@ -48,9 +50,13 @@ class Nominee:
 
 @attrs.frozen(kw_only=True)
 class QuorumFollower:
-    """It fetches from the leader of its epoch; whether it has with success since it knows of it (has_fetched)."""
+    """It fetches from the leader of its epoch; whether it has with success since it knows of it (has_fetched).
+
+    `snapshot`: which one it fetches (fetching_snapshot).
+    """
 
     has_fetched: bool = False
+    snapshot: SnapshotId | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -111,6 +117,12 @@ class VoterSets:
         """(11) Of a log that was cut: the sets before are back."""
         return attrs.evolve(self, records=tuple(record for record in self.records if record[0] < end))
 
+    def from_start(self, start: Offset) -> VoterSets:
+        """Of a log that begins there: of the sets before that the last stays, as the snapshot has it."""
+        before, later = self.cut(start), tuple(record for record in self.records if record[0] >= start)
+        kept = ((start - 1, before.last),) if before.records else ()
+        return attrs.evolve(self, records=(*kept, *later))
+
     def appended(self, records: tuple[tuple[Offset, VoterSet], ...]) -> VoterSets:
         """Of a log to which these were appended."""
         return attrs.evolve(self, records=(*self.records, *records)) if records else self
@@ -135,7 +147,8 @@ class Voter:
 
     - `me`, `directory`: its id, and that of its disk, None where that does not count (directory).
     - `sets`: who votes, itself included if it does.
-    - `quorum`: its quorum-state. `log`: where its log ends, and its epochs (log).
+    - `quorum`: its quorum-state. `log`: where its log begins and ends, and its epochs (log, log_start).
+    - `snapshot`: the last one that it has. A disk that was formatted with voters has one, of no records.
     - `high_watermark`: what is below it, it knows to be committed (high_watermark).
     - `part`: what it is in its epoch (role, and what belongs to that).
     - `requests`: its open requests, by whom it asks (request). `request_count`: how many it has sent in this life.
@@ -146,6 +159,7 @@ class Voter:
     directory: DirectoryId | None = None
     quorum: QuorumState = attrs.field(factory=QuorumState)
     log: LogView = attrs.field(factory=LogView)
+    snapshot: SnapshotId | None = None
     high_watermark: Offset | None = None
     part: Part = attrs.field(factory=Unattached)
     requests: Map[VoterId, OpenRequest] = attrs.field(factory=Map[VoterId, OpenRequest])
@@ -173,8 +187,8 @@ class Voter:
 
     @property
     def last_epoch(self) -> LeaderEpoch:
-        """The epoch of the last record, 0 of an empty log (OffsetAndEpoch of RaftLog)."""
-        return max(self.log.last_epoch, 0)
+        """The epoch of the last record, be that in the snapshot; 0 if there is none (OffsetAndEpoch of RaftLog)."""
+        return max(self.log.last_epoch, 0 if self.snapshot is None else self.snapshot.epoch)
 
 
 def names(node: VoterNode | None, directory: DirectoryId | None) -> bool:
@@ -275,9 +289,16 @@ class UpdateVoter:
     node: VoterNode
 
 
+@attrs.frozen
+class TakeSnapshot:
+    """A voter is to take a snapshot of what is before this offset, which is committed (createSnapshot)."""
+
+    end: Offset
+
+
 ChangeVoters: TypeAlias = AddVoter | RemoveVoter | UpdateVoter
 VoterInput: TypeAlias = (
-    Signal | RequestArrived | ResponseArrived | RequestExpired | Propose | LeaderFound | ChangeVoters
+    Signal | RequestArrived | ResponseArrived | RequestExpired | Propose | LeaderFound | ChangeVoters | TakeSnapshot
 )
 
 
@@ -341,6 +362,25 @@ class TruncateQuorumLog:
     end: Offset
 
 
+@attrs.frozen
+class KeepSnapshot:
+    """Keep a snapshot of what was committed before its end, with these voters if they change; the log begins there.
+
+    A log of which that is not a part is given up.
+    """
+
+    snapshot: SnapshotId
+    voters: VoterSet
+
+
+@attrs.frozen
+class InstallSnapshot:
+    """Put a snapshot that was fetched in the place of the log (truncateToLatestSnapshot)."""
+
+    snapshot: SnapshotId
+    contents: bytes
+
+
 @attrs.frozen(kw_only=True)
 class SendRequest:
     """Send a request to another voter."""
@@ -369,11 +409,21 @@ class AnswerQuorumFetch:
     slice: Slice
 
 
+@attrs.frozen(kw_only=True)
+class AnswerFetchSnapshot:
+    """Send the answer to a request for a snapshot, with what that has."""
+
+    to: VoterId
+    number: int
+    response: FetchSnapshotResponse
+
+
 class Failure(Enum):
     """Why a process has to end: going on would break what was promised, or another voter has lost its disk."""
 
     IMPOSSIBLE_LEADER = "an epoch has another leader than the one that is known, or this voter, which does not lead"
     TRUNCATION_BELOW_WATERMARK = "the log is to be cut below the high watermark"
+    SNAPSHOT_BEHIND = "the leader's snapshot does not end behind the log"
     WATERMARK_BACK = "the leader's high watermark is below the one that is known"
 
 
@@ -394,6 +444,9 @@ VoterEffect: TypeAlias = (
     | SendRequest
     | SendResponse
     | AnswerQuorumFetch
+    | AnswerFetchSnapshot
+    | KeepSnapshot
+    | InstallSnapshot
     | EndProcess
 )
 

@@ -13,7 +13,7 @@ Every operation gives back what a core needs to know (`LogView`). What makes a c
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import attrs
 
@@ -94,7 +94,7 @@ class Log:
     has_other_epochs: bool = False
 
     @classmethod
-    def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Log:
+    def create(cls, disk: Disk, folder: str, settings: Settings, topic_id: int = 0) -> Self:
         """A new, empty log of a topic, or the one that is there.
 
         A new one is durable with its first append, as in Kafka: until then a crash may take it, and there is nothing in
@@ -131,7 +131,7 @@ class Log:
         durable: Offset = 0,
         first: Offset | None = None,
         has_topic: bool = True,
-    ) -> Log:
+    ) -> Self:
         """Recovery: the longest valid prefix of what is there (LogLoader.load, LogSegment.recover).
 
         Kafka checks the CRC of what is past the recovery point, and takes the rest's headers from index files and

@@ -7,8 +7,9 @@ partition or broker is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import attrs
 from immutables import Map
@@ -19,7 +20,9 @@ from isr_broker.core.messages import (
     BrokerId,
     BrokerMetadata,
     ControllerLife,
+    MetadataPosition,
     MetadataRecord,
+    MetadataSnapshot,
     Offset,
     PartitionMetadata,
     TopicPartition,
@@ -41,7 +44,8 @@ from isr_broker.wire.controller_channels import (
     incarnation_id,
     incarnation_of,
 )
-from isr_broker.wire.encoder import Answer
+from isr_broker.wire.decoder import Cursor
+from isr_broker.wire.encoder import Answer, varint
 from isr_broker.wire.metadata_records import BadRecord, decode, encode
 from isr_broker.wire.metadata_records import MetadataRecord as KafkaRecord
 from isr_broker.wire.protocol import NOBODY, Fields, number_of
@@ -73,8 +77,21 @@ _TOPIC, _BROKER = 2, 4
 _SAME_LEADER: Final = -2
 _NO_DIRECTORY: Final = bytes(16)
 """DirectoryId.UNASSIGNED."""
+_RECORDS_IN_BATCH: Final = 1_000
+_POSITION_TAG: Final = 10_004
 _NO_CONFIGS: Map[str, str] = Map()
 _DEFAULTS: Final = Settings()
+
+
+def _start_of_position() -> bytes:
+    """A NoOp up to the size of its one tagged field."""
+    out = bytearray(encode("NoOp", 0, {})[:-1])
+    varint(out, 1)
+    varint(out, _POSITION_TAG)
+    return bytes(out)
+
+
+_POSITION: Final = _start_of_position()
 
 
 @attrs.frozen(kw_only=True)
@@ -105,6 +122,9 @@ def replay(image: LogImage, data: bytes) -> tuple[LogImage, Offset]:
         end = batch.next_offset
         for at in record_places(data, batch):
             key, value = key_and_value(data, at)
+            if not batch.control and value is not None and value.startswith(_POSITION):
+                image = _with_position(image, value)
+                continue
             if batch.control and is_leader_change(key):
                 life = ControllerLife(batch.leader_epoch)
                 image = attrs.evolve(image, controller=apply_records(image.controller, (life,)))
@@ -143,6 +163,49 @@ def producer_ids(broker: BrokerId, epoch: int, after: int) -> bytes:
     """The record that a broker has been given producer ids, all before this one (ProducerIdControlManager)."""
     fields = {"broker_id": broker, "broker_epoch": epoch, "next_producer_id": after}
     return encode("ProducerIds", 0, fields)
+
+
+def snapshot_of(image: LogImage, wall: int) -> bytes:
+    """Batches that say all that an image says, from nothing on, and what no record of Kafka's says of it.
+
+    That is how many decisions there were, and in which lives. It is in a tagged field of a NoOp, and Kafka passes over
+    it.
+    """
+    core = image.controller
+    others = [
+        encode("FeatureLevel", 0, {"name": n, "feature_level": level}) for n, level in sorted(image.features.items())
+    ]
+    if image.next_producer_id != FIRST_PRODUCER_ID:
+        others.append(producer_ids(NOBODY, NOBODY, image.next_producer_id))
+    so_far = LogImage(controller=Controller(settings=core.settings, cluster=core.cluster))
+    records: list[MetadataRecord] = [
+        *(b for _, b in sorted(core.brokers.items())),
+        *(p for _, p in sorted(core.partitions.items())),
+    ]
+    data = batch_of(so_far, (), wall, others) if others else b""
+    for at in range(0, len(records), _RECORDS_IN_BATCH):
+        batch = batch_of(so_far, records[at : at + _RECORDS_IN_BATCH], wall)
+        so_far, _ = replay(so_far, batch)
+        data += batch
+    numbers = [core.offset, *(number for life in core.lives for number in (life.offset, life.life))]
+    text = json.dumps(numbers, separators=(",", ":")).encode()
+    out = bytearray(_POSITION)
+    varint(out, len(text))
+    return data + batch_around(encoded_record(bytes(out) + text), timestamp=wall)
+
+
+def _with_position(image: LogImage, value: bytes) -> LogImage:
+    """Its brokers and partitions are those after so many decisions."""
+    cursor = Cursor(value, len(_POSITION))
+    offset, *lives = cast("list[int]", json.loads(cursor.take(cursor.varint())))
+    core = image.controller
+    whole = MetadataSnapshot(
+        offset=offset,
+        brokers=tuple(core.brokers.values()),
+        partitions=tuple(core.partitions.values()),
+        lives=tuple(map(MetadataPosition, lives[::2], lives[1::2])),
+    )
+    return attrs.evolve(image, controller=apply_records(core, (whole,)))
 
 
 def _first_form(image: LogImage, records: Sequence[MetadataRecord], at: int) -> tuple[list[bytes], LogImage, int]:

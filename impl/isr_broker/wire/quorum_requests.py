@@ -1,8 +1,8 @@
 """What voters of the metadata quorum say to each other: messages of cores, and Kafka's protocol (KIP-595, KIP-996).
 
-Vote with pre-votes, BeginQuorumEpoch, EndQuorumEpoch, and Fetch of `__cluster_metadata`, in both directions; and the
-answer to DescribeQuorum; AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853). Kafka: RaftUtil, and the handlers
-of KafkaRaftClient, whose checks of a request are here.
+Vote with pre-votes, BeginQuorumEpoch, EndQuorumEpoch, and Fetch and FetchSnapshot of `__cluster_metadata`, in both
+directions; and the answer to DescribeQuorum; AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter (KIP-853). Kafka:
+RaftUtil, and the handlers of KafkaRaftClient, whose checks of a request are here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from isr_broker.core.messages import EpochEnd, Error, Millis, Offset, error_of
 from isr_broker.core.quorum_messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     QuorumEpochResponse,
     QuorumFetchRequest,
     QuorumFetchResponse,
     QuorumRequest,
     QuorumResponse,
+    SnapshotId,
     VoteRequest,
     VoteResponse,
     VoterId,
@@ -45,6 +48,7 @@ SERVED_VERSIONS: Final[dict[int, tuple[int, int]]] = {
     protocol.BEGIN_QUORUM_EPOCH: (0, 1),
     protocol.END_QUORUM_EPOCH: (0, 1),
     protocol.DESCRIBE_QUORUM: (0, 2),
+    protocol.FETCH_SNAPSHOT: (0, 1),
     protocol.DESCRIBE_CLUSTER: (1, 2),
 }
 """The versions that a voter serves, by API key. Fetch before 12 has no epoch of the last record (KIP-595)."""
@@ -61,6 +65,7 @@ ASKED_VERSIONS: Final = {
     protocol.VOTE: 2,
     protocol.BEGIN_QUORUM_EPOCH: 1,
     protocol.END_QUORUM_EPOCH: 1,
+    protocol.FETCH_SNAPSHOT: 1,
 }
 """The versions in which a voter asks: those of Kafka 4.0, which every later release serves."""
 
@@ -94,10 +99,6 @@ class Quorum:
         return named[0][1:] if named else None
 
 
-class SnapshotNeeded(BadFrame):
-    """The leader's log begins behind the end of the follower's: what is between is in a snapshot."""
-
-
 class RefusedAnswer(Exception):
     """An answer that says nothing of epoch and leader, but an error of the whole request, which the message names."""
 
@@ -110,6 +111,7 @@ _KEYS: Final[dict[type[QuorumRequest], int]] = {
     BeginQuorumEpochRequest: protocol.BEGIN_QUORUM_EPOCH,
     EndQuorumEpochRequest: protocol.END_QUORUM_EPOCH,
     QuorumFetchRequest: protocol.FETCH,
+    FetchSnapshotRequest: protocol.FETCH_SNAPSHOT,
 }
 
 
@@ -119,15 +121,36 @@ def key_of(request: QuorumRequest) -> int:
 
 
 def request_frame(
-    quorum: Quorum, to: VoterId, correlation: int, request: QuorumRequest, successors: Sequence[VoterId] = ()
+    quorum: Quorum,
+    to: VoterId,
+    correlation: int,
+    request: QuorumRequest,
+    successors: Sequence[VoterId] = (),
+    position: int = 0,
 ) -> bytes:
     """The frame of a request to another voter.
 
     `successors` are the voters that a leader which has resigned would have for its successor, the best first.
+    `position`: how much there is of a snapshot already.
     """
     key = key_of(request)
     client = f"voter-{quorum.me}"
-    return protocol.ask(key, ASKED_VERSIONS[key], correlation, client, _fields(quorum, to, request, successors))
+    fields = _fields(quorum, to, request, successors)
+    if isinstance(request, FetchSnapshotRequest):
+        fields = _snapshot_fields(quorum, request, position)
+    return protocol.ask(key, ASKED_VERSIONS[key], correlation, client, fields)
+
+
+def _snapshot_fields(quorum: Quorum, request: FetchSnapshotRequest, position: int) -> Answer:
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": request.epoch,
+        "snapshot_id": {"end_offset": request.snapshot.end, "epoch": request.snapshot.epoch},
+        "position": position,
+        "replica_directory_id": quorum.directory,
+    }
+    topics = [{"name": TOPIC, "partitions": [partition]}]
+    return {"cluster_id": quorum.cluster, "replica_id": request.replica, "max_bytes": FETCH_BYTES, "topics": topics}
 
 
 def _fields(quorum: Quorum, to: VoterId, request: QuorumRequest, successors: Sequence[VoterId]) -> Answer:
@@ -176,6 +199,8 @@ def _fields(quorum: Quorum, to: VoterId, request: QuorumRequest, successors: Seq
                 "max_bytes": FETCH_BYTES,
                 "topics": [{"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}],
             }
+        case FetchSnapshotRequest():
+            return {}
 
 
 def _topics(partition: Answer) -> list[Answer]:
@@ -191,6 +216,7 @@ class Question:
     """A request of another voter, or an observer's fetch, as it came.
 
     - `wait`: how long it may wait for an answer with news. `watermark`: the high watermark that its sender knows.
+    - `position`, `most`: from where on a snapshot is to be sent, and how many bytes of it.
     - `successors`: those of an EndQuorumEpoch, the best first. `place`: where the leader is that says so.
     """
 
@@ -198,6 +224,8 @@ class Question:
     request: QuorumRequest
     wait: Millis = 0
     watermark: Offset | None = None
+    position: int = 0
+    most: int = FETCH_BYTES
     successors: tuple[VoterId, ...] = ()
     place: Address | None = None
 
@@ -215,6 +243,8 @@ def question_of(quorum: Quorum, request: Request) -> Question | Error:
             return _vote(quorum, partition)
         case protocol.FETCH:
             return _fetch(quorum, body, partition)
+        case protocol.FETCH_SNAPSHOT:
+            return _fetch_snapshot(quorum, body, partition)
         case _:
             leader, epoch = partition.number("leader_id"), partition.number("leader_epoch")
             if leader < 0 or leader == quorum.me or not (quorum.dynamic or leader in quorum.places):
@@ -250,8 +280,8 @@ def _partition(body: Fields, fetches: bool) -> Fields | None:
     if fetches and not topic.text("topic"):
         is_right = topic.data("topic_id") == TOPIC_ID
     else:
-        is_right = (topic.text("topic") if fetches else topic.text("topic_name")) == TOPIC
-    number = "partition" if "partition" in partition.values else "partition_index"
+        is_right = TOPIC in (topic.text("topic") if fetches else topic.text("topic_name"), topic.text("name"))
+    number = next((name for name in ("partition", "index") if name in partition.values), "partition_index")
     return partition if is_right and partition.number(number) == 0 else None
 
 
@@ -301,6 +331,23 @@ def _fetch(quorum: Quorum, body: Fields, partition: Fields) -> Question | Error:
     )
 
 
+def _fetch_snapshot(quorum: Quorum, body: Fields, partition: Fields) -> Question | Error:
+    replica, epoch, snapshot = body.number("replica_id"), partition.number("current_leader_epoch"), _snapshot(partition)
+    position, most = partition.number("position"), min(FETCH_BYTES, body.number("max_bytes"))
+    if snapshot is None or min(epoch, position) < 0 or most < 1:
+        return Error.INVALID_REQUEST
+    request = FetchSnapshotRequest(
+        epoch=epoch, replica=replica, snapshot=snapshot, directory=_directory(quorum, partition)
+    )
+    return Question(sender=replica, request=request, position=position, most=most)
+
+
+def _snapshot(partition: Fields) -> SnapshotId | None:
+    found = partition.part("snapshot_id")
+    end, epoch = found.number("end_offset"), found.number("epoch")
+    return SnapshotId(epoch, end) if min(end, epoch) >= 0 else None
+
+
 def _successors(partition: Fields) -> tuple[VoterId, ...]:
     candidates = partition.all("preferred_candidates")
     return tuple(each.number("candidate_id") for each in candidates) or tuple(partition.numbers("preferred_successors"))
@@ -326,12 +373,37 @@ def answer_to(quorum: Quorum, response: QuorumResponse) -> Answer:
         if response.diverging is not None:
             ends = {"epoch": response.diverging.epoch, "end_offset": response.diverging.end}
             partition = {**partition, "diverging_epoch": ends}
+        if response.snapshot is not None:
+            partition = {**partition, "snapshot_id": _snapshot_fields_of(response.snapshot)}
         topic = {"topic": TOPIC, "topic_id": TOPIC_ID, "partitions": [partition]}
         return {"responses": [topic], "node_endpoints": endpoints}
+    if isinstance(response, FetchSnapshotResponse):
+        return part_of_snapshot(quorum, response, 0, 0, FETCH_BYTES)
     partition = {**common, "leader_id": leader, "leader_epoch": response.epoch}
     if isinstance(response, VoteResponse):
         partition = {**partition, "vote_granted": response.vote_granted}
     return {"topics": _topics(partition), "node_endpoints": endpoints}
+
+
+def part_of_snapshot(quorum: Quorum, response: FetchSnapshotResponse, size: int, position: int, most: int) -> Answer:
+    """The answer with a part of a snapshot, of which `size` is all; `response` has all of it from the position on."""
+    leader = number_of(response.leader)
+    partition = {
+        "index": 0,
+        "error_code": response.error.value,
+        "snapshot_id": _snapshot_fields_of(response.snapshot or SnapshotId(0, 0)),
+        "current_leader": {"leader_id": leader, "leader_epoch": response.epoch},
+        "size": size,
+        "position": position,
+        "unaligned_records": response.contents[:most],
+    }
+    endpoints = [{"node_id": leader, "host": host, "port": port} for host, port in _places(quorum, leader)]
+    topics = [{"name": TOPIC, "partitions": [partition]}]
+    return {"error_code": 0, "topics": topics, "node_endpoints": endpoints}
+
+
+def _snapshot_fields_of(snapshot: SnapshotId) -> Answer:
+    return {"end_offset": snapshot.end, "epoch": snapshot.epoch}
 
 
 def _places(quorum: Quorum, leader: VoterId) -> list[Address]:
@@ -341,8 +413,7 @@ def _places(quorum: Quorum, leader: VoterId) -> list[Address]:
 def response_of(key: int, body: Fields) -> QuorumResponse:
     """What an answer says.
 
-    RefusedAnswer for an error of the whole request, SnapshotNeeded if the leader has no records to send, BadFrame for
-    an answer that is none.
+    RefusedAnswer for an error of the whole request, BadFrame for an answer that is none.
     """
     if error := body.number("error_code", 0):
         raise RefusedAnswer(protocol.ERROR_NAMES.get(error, str(error)))
@@ -352,6 +423,8 @@ def response_of(key: int, body: Fields) -> QuorumResponse:
     error_here = error_of(partition.number("error_code", 0))
     if key == protocol.FETCH:
         return _fetch_response(partition, error_here)
+    if key == protocol.FETCH_SNAPSHOT:
+        return _snapshot_response(partition, error_here)
     epoch, leader = partition.number("leader_epoch"), _voter(partition.number("leader_id"))
     if key == protocol.VOTE:
         vote_granted = partition.number("vote_granted", 0) == 1
@@ -371,10 +444,25 @@ def _voter(number: int) -> VoterId | None:
     return None if number < 0 else number
 
 
+def _snapshot_response(partition: Fields, error: Error) -> FetchSnapshotResponse:
+    current = partition.part("current_leader")
+    return FetchSnapshotResponse(
+        error=error,
+        epoch=current.number("leader_epoch"),
+        leader=_voter(current.number("leader_id")),
+        snapshot=_snapshot(partition) if error is Error.NONE else None,
+        contents=partition.data("unaligned_records") or b"",
+    )
+
+
+def size_of_snapshot(body: Fields) -> int:
+    """How many bytes the snapshot has of which an answer has a part."""
+    partition = _partition(body, fetches=False)
+    return 0 if partition is None else partition.number("size", 0)
+
+
 def _fetch_response(partition: Fields, error: Error) -> QuorumFetchResponse:
     current, ends = partition.part("current_leader"), partition.part("diverging_epoch")
-    if partition.part("snapshot_id").number("end_offset") >= 0:
-        raise SnapshotNeeded("the leader's log begins behind the end of this one, and snapshots are not fetched")
     watermark, epoch = partition.number("high_watermark"), ends.number("epoch")
     records = whole_batches(partition.data("records") or b"")
     return QuorumFetchResponse(
@@ -385,6 +473,7 @@ def _fetch_response(partition: Fields, error: Error) -> QuorumFetchResponse:
         diverging=EpochEnd(epoch, ends.number("end_offset")) if epoch >= 0 else None,
         records=records,
         voters=voter_sets(records),
+        snapshot=_snapshot(partition),
     )
 
 
