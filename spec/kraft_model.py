@@ -10,10 +10,10 @@ promised is in `promises`. Voters change where the setting `dynamic` is on, as i
 One action is one input of one voter: a message arrives, a timer fires, a client asks, a process ends or starts.
 
 A fetch waits at the leader for news, and a request arrives after its sender gave it up, in designs of their own
-(`designs.waiting_fetches`, `designs.late_requests`).
+(`designs.waiting_fetches`, `designs.late_requests`). So is the upgrade of kraft.version (`designs.version_upgrade`).
 
-Not modelled: observers that never become voters, the upgrade of kraft.version, time, and lies. So whom a leader that
-resigns would have stand first is not seen: any timer may fire at any moment.
+Not modelled: observers that never become voters, time, and lies. So whom a leader that resigns would have stand first
+is not seen: any timer may fire at any moment.
 
 Rules that re-implementations often miss, marked by their number where they act:
   (1) a leader commits nothing until it has committed a record of its own epoch, however many voters have the others;

@@ -34,6 +34,9 @@ def _modules() -> Iterator[tuple[Design, ...]]:
     from kraft_protocol.designs import formatting
 
     yield formatting.DESIGNS
+    from kraft_protocol.designs import version_upgrade
+
+    yield version_upgrade.DESIGNS
     from kraft_protocol.designs import dropped_rules
 
     yield dropped_rules.DESIGNS

@@ -252,13 +252,18 @@ def prospective_counts(old: State, new: State, r: Voter, q: Voter) -> Step:
     )
 
 
-@action
-def candidate_counts(old: State, new: State, r: Voter, q: Voter) -> Step:
-    """An answer reaches a candidate: with a majority it leads, else it waits. handleVoteResponse, onBecomeLeader."""
+def counts(old: State, new: State, r: Voter, q: Voter, leader: VoterState) -> Step:
+    """An answer reaches a candidate, which is this leader if it has a majority then."""
     n = with_vote_of(old, r, q)
     majority = wins(old, r, q, n)
     return (
         *comes_back(old, r, q, Request.VOTE),
         brings_news(old, r, q) | ~majority | (log_end(old, r) < LOG),
-        *becomes(old, new, r, first_of(n, *common_cases(old, r, q), (majority, new_leader(old, r, old.epoch[r])))),
+        *becomes(old, new, r, first_of(n, *common_cases(old, r, q), (majority, leader))),
     )
+
+
+@action
+def candidate_counts(old: State, new: State, r: Voter, q: Voter) -> Step:
+    """An answer reaches a candidate: with a majority it leads, else it waits. handleVoteResponse, onBecomeLeader."""
+    return counts(old, new, r, q, new_leader(old, r, old.epoch[r]))

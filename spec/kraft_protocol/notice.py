@@ -151,6 +151,16 @@ MISTAKES = (
             ("watermark-is-committed", 15, 2),
         )
     ),
+    *(
+        Mistake(
+            "kraft-upgrades-early",
+            promise,
+            15,
+            {"voters": 3, "epochs": 2, "log": 2, "upgrades": 1, "dynamic": True},
+            "kraft-version-upgrade",
+        )
+        for promise in (COUNTS_NEXT, "leaders-complete")
+    ),
     Mistake("kafka-19850", STAYS_OUT, 11, {"voters": 2, "epochs": 1, "log": 3, **TWO_CHANGES}, "kraft-joins-once"),
     Mistake(
         "kraft-joins-once",

@@ -67,14 +67,21 @@ def has_committed_voters(s: State, leader: Voter) -> Bool:
     return end_of_voters(s, leader) <= s.high_watermark[leader].or_else(0)
 
 
-def changes_voters(old: State, new: State, leader: Voter, voters: VoterSet) -> Step:
-    """(12) The leader appends this voter set, if it may. One change at a time."""
+def appends_voters(old: State, new: State, leader: Voter, voters: VoterSet) -> Step:
+    """(12) The leader appends this voter set, if it may. One at a time."""
     return (
-        DYNAMIC,
-        old.changes < CHANGES,
         has_committed_own_epoch(old, leader),
         has_committed_voters(old, leader),
         *appends(old, new, leader, voters, old.voters_at[leader].put(log_end(old, leader), voters)),
+    )
+
+
+def changes_voters(old: State, new: State, leader: Voter, voters: VoterSet) -> Step:
+    """The leader changes the voters to these."""
+    return (
+        DYNAMIC,
+        old.changes < CHANGES,
+        *appends_voters(old, new, leader, voters),
         new.changes == old.changes + 1,
     )
 

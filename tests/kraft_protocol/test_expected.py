@@ -34,6 +34,7 @@ RUNS = (
     Run("kraft-waiting-fetches", TWO | {"restarts": 1}),
     Run("kraft-late-requests", TWO | {"epochs": 1, "log": 1, "writes": 0, "restarts": 1}),
     Run("kraft-formatted-alone", TWO | {"lost_disks": 1}),
+    Run("kraft-version-upgrade", CHANGE),
 )
 """Every design with two voters, and where it needs a fault or a change, with that; small enough for every engine."""
 OTHERS = {"kraft", "kafka-10533", "kraft-waiting-fetches", "kraft-late-requests"}
