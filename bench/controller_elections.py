@@ -132,7 +132,7 @@ def gap_after_kill(quorum: ControllersAndBroker, number: int) -> Gap:
 
 def gaps_of(root: Path, files: NodeFiles | None, kills: int) -> list[Gap]:
     """All of one kind."""
-    ports = dict(zip((*CONTROLLERS, BROKER), free_ports(4), strict=True))
+    ports: dict[int, int] = dict(zip((*CONTROLLERS, BROKER), free_ports(4), strict=True))
     quorum = ControllersAndBroker(
         root=root,
         ports=ports,

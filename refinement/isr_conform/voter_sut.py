@@ -331,7 +331,7 @@ class VoterSut(Adapter[Quorum]):
         """It is a voter of today's design."""
         if self.design not in ("kraft", "kraft-853"):
             return f"the voter's core is compared with kraft and kraft-853, not with {self.design}"
-        parts = [VARIABLES]
+        parts: list[Sequence[str]] = [VARIABLES]
         if self.is_dynamic:
             parts += [CHANGING, ("committed_voters",), ("awaited_end",) if self.constants.get("changes") else ()]
         if self.constants.get("snapshots"):
@@ -609,8 +609,8 @@ def of_voters(world: Quorum) -> dict[str, object]:
     def ends(voter: Voter) -> dict[str, object]:
         part = voter.part
         here = world.disks[voter.me]
-        of_leader = part.ends if isinstance(part, QuorumLeader) else {}
-        return {voter_name(q): here.position(of_leader.get(q)) for q in world.voters}
+        of_leader = part.ends if isinstance(part, QuorumLeader) else None
+        return {voter_name(q): here.position(of_leader.get(q) if of_leader else None) for q in world.voters}
 
     has_fetched = [r for r, v in alive.items() if isinstance(v.part, QuorumFollower) and v.part.has_fetched]
     return {

@@ -5,7 +5,7 @@ Without these a broker of Kafka's could have a session too early, or an id that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, cast
 
 import attrs
@@ -320,7 +320,8 @@ def test_each_alter_partition_of_kafka_counts_as_asked_after_those_before() -> N
         "topics": [{"topic_id": uuid_of(partition.topic_id), "partitions": [row]}],
     }
     errors: list[int] = []
-    for tags in ({}, {}, cluster_tags("c")):
+    untagged: Mapping[int, bytes] = {}
+    for tags in (untagged, untagged, cluster_tags("c")):
         answer = world.asks(protocol.ALTER_PARTITION, {**fields, HEADER_TAGS: tags})
         errors += [p.number("error_code") for topic in answer.all("topics") for p in topic.all("partitions")]
     first, second, ours = Notes.attempts

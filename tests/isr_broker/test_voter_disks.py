@@ -15,8 +15,8 @@ from immutables import Map
 from tests.isr_broker.test_voter_runtime import BUSY, CheckedRuntime, Member, World
 
 from isr_broker.core.messages import Error
-from isr_broker.core.quorum_messages import VoterNode, VoterSet
-from isr_broker.core.voter_state import QuorumLeader
+from isr_broker.core.quorum_messages import DirectoryId, VoteRequest, VoterNode, VoterSet
+from isr_broker.core.voter_state import QuorumLeader, Voter
 from isr_broker.settings import Settings
 from isr_broker.storage.disk_memory import MemoryDisk
 from isr_broker.storage.quorum_disk import QuorumDisk, write_first_checkpoint
@@ -212,8 +212,14 @@ def test_an_empty_disk_elects_nobody() -> None:
 
 
 def test_one_that_votes_as_the_voter_that_it_was_loses_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("isr_broker.core.voter.is_asked", lambda voter, request: True)
-    monkeypatch.setattr("isr_broker.core.voter.names", lambda voter, directory: voter is not None)
+    def names(node: VoterNode | None, directory: DirectoryId | None) -> bool:
+        return node is not None
+
+    def is_asked(voter: Voter, request: VoteRequest) -> bool:
+        return True
+
+    monkeypatch.setattr("isr_broker.core.voter.is_asked", is_asked)
+    monkeypatch.setattr("isr_broker.core.voter.names", names)
     world = Disks(CHANGING)
     with pytest.raises(AssertionError, match="startswith"):
         with_a_lost_disk(world, world.loses_disk)

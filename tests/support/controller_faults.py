@@ -102,7 +102,7 @@ class _Cluster:
         everybody = set(self.nodes.controllers)
         in_time(
             lambda: (
-                (status := active(self.nodes)).ends.keys() == everybody
+                set((status := active(self.nodes)).ends) == everybody
                 and min(status.ends.values()) >= status.watermark - 5
                 and all(status.directories[q] == self.nodes.directories[q] for q in everybody)
             ),
