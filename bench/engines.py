@@ -83,7 +83,15 @@ BILLIONS = (
     ("kip-320 --replicas 6 --epochs 1 --isr-changes 4 --crashes 0 --memory 18G", "--symmetry on"),
 )
 """Models and options; the last takes most of 24 GiB."""
-PROOF = "kip-966 --replicas any --seconds 20"
+PROOFS = (
+    "kip-966 --replicas any --seconds 20",
+    "kip-966 --replicas any --min-insync any --seconds 20",
+    "kafka-4.4-mended --replicas any --min-insync any --spares any --reassignments any --minimum-changes any "
+    "--late-news any --copies any --seconds 20",
+    "abstract-quorum --voters any --dynamic on --lost-disks any --seconds 60",
+)
+LIVE = (SMALL,)
+"""Models whose liveness is asked, without symmetry, which would count other steps."""
 
 
 Bar = tuple[str, str, float]
@@ -383,11 +391,44 @@ def explorations(questions: Sequence[tuple[str, str]], folder: Path, cache: Path
     return lines
 
 
-def proof(folder: Path, _: Path, __: Sequence[int]) -> list[str]:
-    """A proof without bounds, asked on all processors, with what the last proof learnt."""
-    ended = process([INSYNC, "prove", *PROOF.split(), "--quiet", "--out", str(folder / "proof")], folder)
-    said = ended.output.strip().splitlines()[-1]
-    return [f"`insync prove {PROOF}`: {ended.wall:.0f} s, {ended.cpu:.0f} s of processor time.", "", f"    {said}"]
+def proofs(folder: Path, _: Path, workers: Sequence[int]) -> list[str]:
+    """Proofs without bounds, with what the last ones learnt: each ends by itself, proved or not."""
+    head = ["`insync prove`", "verdict", "obligations", "asked", "s", "processor time, s", "of these the solver's"]
+    lines = [f"With {workers[-1]} workers:", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for question in PROOFS:
+        out = folder / "proof"
+        shutil.rmtree(out, ignore_errors=True)
+        words = [*question.split(), "--look", "0", "--workers", str(workers[-1]), "--quiet", "--out", str(out)]
+        ended = process([INSYNC, "prove", *words], folder)
+        assert (out / "prove.json").exists(), ended.output
+        report = json.loads((out / "prove.json").read_text("utf-8"))
+        stats = report["stats"]
+        cells = [f"`{question}`", report["verdict"], f"{stats['obligations']:,}", str(stats["asked"])]
+        cells += [f"{ended.wall:.0f}", f"{ended.cpu:.0f}", f"{stats['solver_seconds']:.0f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def liveness(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
+    """What must come to pass, beside the same exploration without that question."""
+    head = ["model", "states", "s", "processor time, s", "with liveness, s", "processor time, s", "times, cpu"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for model in LIVE:
+        options = f"--symmetry off --workers {workers[-1]}"
+        for more in ("", " --liveness on"):
+            check(model, options + more, folder, cache)  # the machine code is in the cache from now on
+        runs: dict[str, list[ProcessEnd]] = {"": [], " --liveness on": []}
+        states = 0
+        for _ in range(RUNS):
+            for more, found in runs.items():
+                ended, stats = check(model, options + more, folder, cache)
+                found.append(ended)
+                states = int(stats["distinct"] or 0)
+        without, asked = (sorted(found, key=lambda r: r.cpu)[RUNS // 2] for found in runs.values())
+        cells = [f"`{model}`", f"{states:,}", f"{without.wall:.2f}", f"{without.cpu:.2f}"]
+        cells += [f"{asked.wall:.2f}", f"{asked.cpu:.2f}", f"{asked.cpu / without.cpu:.1f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def time_walk(walk: Callable[[], Exploration]) -> tuple[float, float, Exploration]:
@@ -487,7 +528,8 @@ PARTS = {
     "walks": walks,
     "reduced": reduced,
     "larger": larger,
-    "proof": proof,
+    "proofs": proofs,
+    "liveness": liveness,
 }
 
 
