@@ -424,9 +424,9 @@ def liveness(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
                 ended, stats = check(model, options + more, folder, cache)
                 found.append(ended)
                 states = int(stats["distinct"] or 0)
-        without, asked = (sorted(found, key=lambda r: r.cpu)[RUNS // 2] for found in runs.values())
+        without, beside = (sorted(found, key=lambda r: r.cpu)[RUNS // 2] for found in runs.values())
         cells = [f"`{model}`", f"{states:,}", f"{without.wall:.2f}", f"{without.cpu:.2f}"]
-        cells += [f"{asked.wall:.2f}", f"{asked.cpu:.2f}", f"{asked.cpu / without.cpu:.1f}"]
+        cells += [f"{beside.wall:.2f}", f"{beside.cpu:.2f}", f"{beside.cpu / without.cpu:.1f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
