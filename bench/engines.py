@@ -399,12 +399,12 @@ def proofs(folder: Path, _: Path, workers: Sequence[int]) -> list[str]:
         out = folder / "proof"
         shutil.rmtree(out, ignore_errors=True)
         words = [*question.split(), "--look", "0", "--workers", str(workers[-1]), "--quiet", "--out", str(out)]
-        ended = process([INSYNC, "prove", *words], folder)
-        assert (out / "prove.json").exists(), ended.output
+        end = process([INSYNC, "prove", *words], folder)
+        assert (out / "prove.json").exists(), end.output
         report = json.loads((out / "prove.json").read_text("utf-8"))
         stats = report["stats"]
         cells = [f"`{question}`", report["verdict"], f"{stats['obligations']:,}", str(stats["asked"])]
-        cells += [f"{ended.wall:.0f}", f"{ended.cpu:.0f}", f"{stats['solver_seconds']:.0f}"]
+        cells += [f"{end.wall:.0f}", f"{end.cpu:.0f}", f"{stats['solver_seconds']:.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -421,8 +421,8 @@ def liveness(folder: Path, cache: Path, workers: Sequence[int]) -> list[str]:
         states = 0
         for _ in range(RUNS):
             for more, found in runs.items():
-                ended, stats = check(model, options + more, folder, cache)
-                found.append(ended)
+                end, stats = check(model, options + more, folder, cache)
+                found.append(end)
                 states = int(stats["distinct"] or 0)
         without, beside = (sorted(found, key=lambda r: r.cpu)[RUNS // 2] for found in runs.values())
         cells = [f"`{model}`", f"{states:,}", f"{without.wall:.2f}", f"{without.cpu:.2f}"]
