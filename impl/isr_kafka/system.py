@@ -59,7 +59,8 @@ class Part:
     it is driven where none is named; others are of the same family. `explain_in`: what is known of the differences
     of a release, None where nothing is, and `page` tells of them.
     `unlike`: settings with which designs that have a certain constant are known to differ, or cannot be driven, each
-    with that and with why. `earlier`: the designs of releases that have another than `design`.
+    with that and with why. `absent`: constants of designs along which it is not driven at all, each with why.
+    `earlier`: the designs of releases that have another than `design`.
     """
 
     word: str
@@ -70,6 +71,7 @@ class Part:
     explain_in: Callable[[str], Explain] | None = None
     page: str = "docs/kafka-classes.md"
     unlike: tuple[tuple[str, str, str], ...] = ()
+    absent: tuple[tuple[str, str], ...] = ()
     earlier: tuple[EarlierDesign, ...] = ()
 
     def design_of(self, release: str) -> str:
@@ -78,6 +80,7 @@ class Part:
 
 
 OWN_VIEW: Final = ("own_view", "minimum_changes", "its leaders wait for followers for whom Kafka's do not")
+NO_UPGRADE: Final = ("upgrades", "its adapter upgrades no kraft.version")
 PARTITION: Final = Part(
     "kafka",
     ("main",),
@@ -95,6 +98,7 @@ QUORUM: Final = Part(
     _releases_from("3.9.1"),
     known_raft_differences.explain_in,
     page="docs/kraft-classes.md",
+    absent=(NO_UPGRADE,),
     earlier=(EarlierDesign("3.9", "kraft-3.9", "it has no pre-votes"),),
 )
 QUORUM_ON_FILES: Final = Part(
@@ -105,6 +109,7 @@ QUORUM_ON_FILES: Final = Part(
     _releases_from("4.3.0"),
     known_raft_differences.explain_in,
     page="docs/kraft-classes.md",
+    absent=(NO_UPGRADE,),
     unlike=(
         ("dynamic", "dynamic", "its adapter has no voters with directory ids on files"),
         ("snapshots", "snapshots", "its adapter takes no snapshots on files"),

@@ -245,6 +245,12 @@ def test_no_voters_in_the_log_and_no_snapshots_on_files(
     assert "on files" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("part", ["kafka-raft", "kafka-raft-files"])
+def test_no_upgrade_of_the_version_is_driven(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "kraft-version-upgrade", "--sut", part]) == Exit.USAGE
+    assert "its adapter upgrades no kraft.version" in capsys.readouterr().err
+
+
 def test_on_files_the_releases_that_have_kafkas_log_in_java_are_driven() -> None:
     assert QUORUM_ON_FILES.releases == ("4.4.0", "4.3.1", "4.3.0")
 

@@ -186,12 +186,15 @@ def check_family(design: Design, sut: str) -> None:
 
 
 def check_settings(instance: Instance, sut: str) -> None:
-    """UsageError where a part of Kafka is to be driven with a setting with which the design is known to differ."""
+    """UsageError where a part of Kafka is not driven along the design, or where the two differ with a setting."""
     from isr_kafka.system import part_from_word
 
     part = part_from_word(sut)
     if part is None:
         return
+    for name, why in part.absent:
+        if name in instance.constants:
+            raise UsageError(f"--sut {sut} is not driven along {instance.design.name}, for {why} ({part.page})")
     for name, mark, why in part.unlike:
         if instance.constants.get(name) and mark in instance.constants:
             option = f"--{name.replace('_', '-')}"
