@@ -68,6 +68,11 @@ class NodeFiles:
         main = ["-cp", self.path, "insync.node.Node", str(properties)]
         return [self.program, *JVM, *LOGS, *shared, *options, *main]
 
+    def plain_command(self) -> list[str]:
+        """What starts a node by Kafka's own main class, without anything of ours; the name of its settings follows."""
+        shared = [f"-XX:SharedArchiveFile={self.archive}"] if self.archive.is_file() else []
+        return [self.program, *JVM, *LOGS, *QUIETLY, *shared, "-cp", self.path, "kafka.Kafka"]
+
     def new_folder(self, data: Path, node: int, cluster: str, controller: bool, elr: bool = True) -> None:
         """Make the folder of a node of this cluster, formatted with the ELR (KIP-966) switched on or off."""
         shutil.copytree(self._formatted_folder(controller, elr), data)

@@ -70,7 +70,11 @@ class ComparedRun:
         self.instance, self.client, self.limits, self.progress = instance, client, limits, progress
         self.hello: Hello = greet(client, instance)
         self.packing = Packing(instance)
-        self.messages = ModelMessages(instance, self.packing, self.hello.variables, self.hello.surroundings)
+        self.messages = ModelMessages(
+            *(instance, self.packing, self.hello.variables, self.hello.surroundings),
+            leaves_out=self.hello.node is not None,
+            settles=self.hello.settles,
+        )
         every = frozenset(a.name for a in instance.actions)
         self.graph = ModelGraph(
             instance, self.packing, self.hello.actions if self.hello.surroundings is None else every
@@ -193,7 +197,15 @@ class ComparedRun:
 
     def is_asked(self, label: int) -> bool:
         """Whether the system takes part in a step; else the model takes it alone."""
-        return self.labels.name(label)[0] in self.hello.actions
+        action, parameters = self.labels.name(label)
+        if action not in self.hello.actions or self.hello.node is None:
+            return action in self.hello.actions
+        return next(iter(self.messages.parameters(action, parameters).values()), None) == self.hello.node
+
+    def asked_edges(self, reachable_states: ReachableStates) -> set[Edge]:
+        """The edges of these states in which the system takes part."""
+        states = reachable_states.predecessor
+        return {(state, label) for state in states for label in self.graph.steps(state) if self.is_asked(label)}
 
     def _note_step(self, state: int, label: int) -> None:
         self._note_pair(label)
@@ -316,7 +328,7 @@ class ComparedRun:
 
     def count_edges(self, reachable_states: ReachableStates) -> None:
         if reachable_states.complete:
-            self.of = sum(len(self.graph.steps(state)) for state in reachable_states.predecessor)
+            self.of = len(self.asked_edges(reachable_states))
 
     def save(self) -> Json:
         answer = self.client.ask("save")
@@ -407,7 +419,9 @@ class ComparedRun:
         answer = self._ask_step(state, last)
         if kind is Kind.INCONSISTENT:
             return isinstance(answer, list) and bool(answer)
-        return isinstance(answer, Refusal) or last not in self.messages.enabled(self.client, self.labels, state)
+        if isinstance(answer, Refusal) or not self.hello.lists_enabled:
+            return isinstance(answer, Refusal)
+        return last not in self.messages.enabled(self.client, self.labels, state)
 
     # Totals
 
@@ -426,7 +440,7 @@ class ComparedRun:
         if not graph.complete:
             return
         result.of_states = len(graph.predecessor)
-        of_actions, result.of_pairs = self.graph.totals(graph)
+        of_actions, result.of_pairs = self.graph.totals(graph, self.is_asked)
         result.of_actions = Counter({name: n for name, n in of_actions.items() if name in self.hello.actions})
         result.of_edges = result.of_actions.total()
         result.untaken_actions = tuple(

@@ -212,7 +212,8 @@ def drive_paths(run: ComparedRun) -> None:
     """
     reached = run.explore()
     run.predecessor = reached.predecessor
-    remaining = UncoveredEdges(run.graph, reached, run.drawn_edges if run.limits.draws_edges else None)
+    wanted = None if run.hello.node is None else run.asked_edges(reached)
+    remaining = UncoveredEdges(run.graph, reached, run.drawn_edges if run.limits.draws_edges else wanted)
     while (nearest := remaining.begin()) is not None:
         initial, route = nearest
         run.reset(initial)

@@ -100,13 +100,14 @@ class ModelGraph:
             progress(len(reachable_states.predecessor))
         return reachable_states
 
-    def totals(self, reachable_states: ReachableStates) -> tuple[Counter[str], int]:
-        """How many edges each action has in these states, and how many pairs of actions can follow each other there."""
+    def totals(self, reachable_states: ReachableStates, is_asked: Callable[[int], bool]) -> tuple[Counter[str], int]:
+        """How many edges each action has in these states, of steps that are is_asked, and how many pairs of actions can
+        follow each other there."""
         edges, into = Counter[str](), dict[int, set[str]]()
         for state in reachable_states.predecessor:
             for label, target in self.steps(state).items():
                 name = self.labels.name(label)[0]
-                edges[name] += 1
+                edges[name] += is_asked(label)
                 into.setdefault(target, set()).add(name)
         pairs = {(a, self.labels.name(b)[0]) for state, names in into.items() for b in self.steps(state) for a in names}
         return edges, len(pairs)

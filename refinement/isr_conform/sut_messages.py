@@ -5,8 +5,9 @@ All of them name variables, actions and values as one instance of the model does
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -28,6 +29,7 @@ from isr_lang.left_out import NAME as LEFT_OUT
 from isr_replay.core_system import Labels
 from isr_replay.packed_states import Packing
 
+_BETWEEN_LOOKS: Final = 0.01
 Place: TypeAlias = tuple[str, Json, Json]
 """A place at which two states differ (`isr[r1]`), with the model's value and the system's value."""
 
@@ -52,6 +54,11 @@ class Hello:
     surroundings: tuple[str, ...] | None = None
     """For a system that is a part of the model: the variables of which it is told the model's values. What is not among
     its actions the model does alone. None for a system that is the whole of it."""
+    node: str | None = None
+    """For a system that is one node of several: only steps whose first parameter it is are asked of it. Its snapshots
+    may then leave out variables, and keys of maps: what does not show at that moment."""
+    settles: float = 0.0
+    """Seconds within which a snapshot comes to be the model's: it is asked for again until then."""
 
 
 def greet(client: SutClient, instance: Instance) -> Hello:
@@ -79,6 +86,11 @@ def greet(client: SutClient, instance: Instance) -> Hello:
         raise SutFailure("in its answer to hello, enabled, saves, forgets and branches are true or false")
     if surroundings is not None and flags["saves"]:
         raise SutFailure("in its answer to hello, a system with surroundings saves nothing")
+    node, settles = answer.get("node"), answer.get("settles", 0)
+    if node is not None and (not isinstance(node, str) or surroundings is None):
+        raise SutFailure("in its answer to hello, node is a name, of a system with surroundings")
+    if isinstance(settles, bool) or not isinstance(settles, int | float):
+        raise SutFailure("in its answer to hello, settles is a number of seconds")
     return Hello(
         name=name,
         variables=tuple(variables),
@@ -88,6 +100,8 @@ def greet(client: SutClient, instance: Instance) -> Hello:
         forgets=bool(flags["saves"] and flags["forgets"]),
         branches=bool(flags["saves"] and flags["forgets"] and flags["branches"]),
         surroundings=surroundings,
+        node=node,
+        settles=float(settles),
     )
 
 
@@ -117,8 +131,11 @@ class ModelMessages:
         packing: Packing,
         variables: tuple[str, ...],
         surroundings: tuple[str, ...] | None = None,
+        leaves_out: bool = False,
+        settles: float = 0.0,
     ) -> None:
         self.instance, self.packing, self.variables = instance, packing, variables
+        self._leaves_out, self._settles = leaves_out, settles
         self._surroundings = None if surroundings is None else frozenset(surroundings)
         self._types = {v.name: v.type for v in instance.variables}
         self._parameters: dict[tuple[str, Parameters], JsonObject] = {}
@@ -154,7 +171,10 @@ class ModelMessages:
 
     def differences(self, client: SutClient, bits: int) -> list[Place]:
         """Ask for a snapshot, and compare the variables that it has with this state of the model."""
-        return self.unlike(client.ask("snapshot").get("state"), bits)
+        end = time.monotonic() + self._settles
+        while (places := self.unlike(client.ask("snapshot").get("state"), bits)) and time.monotonic() < end:
+            time.sleep(_BETWEEN_LOOKS)
+        return places
 
     def unlike(self, snapshot: Json, bits: int) -> list[Place]:
         """Where a snapshot differs from this state of the model."""
@@ -170,13 +190,17 @@ class ModelMessages:
             raise SutFailure("its answer to snapshot has no state")
         places = list[Place]()
         for i, name in self._compared_variables:
+            if name not in snapshot and self._leaves_out:
+                continue
             if name not in snapshot:
                 raise SutFailure(f"its snapshot lacks {name}, which it claims to tell")
+            ours = to_json(values[i], self._types[name])
+            whole = _with_model_values(snapshot[name], ours) if self._leaves_out else snapshot[name]
             try:
-                theirs = checked_json(snapshot[name], self._types[name], self.instance)
+                theirs = checked_json(whole, self._types[name], self.instance)
             except InvalidValue as problem:
                 raise SutFailure(f"its snapshot says of {name}: {problem}") from None
-            places += differing_places(name, to_json(values[i], self._types[name]), theirs)
+            places += differing_places(name, ours, theirs)
         return places
 
     def enabled(self, client: SutClient, labels: Labels, bits: int) -> set[int]:
@@ -207,6 +231,11 @@ class ModelMessages:
     def _key(self, step: tuple[str, Parameters]) -> tuple[str, frozenset[tuple[str, object]]]:
         given = self.parameters(*step)
         return step[0], frozenset((k, _hashable_value(v)) for k, v in given.items())
+
+
+def _with_model_values(value: Json, ours: Json) -> Json:
+    """A value as a system told it, and for keys of a map of which it told nothing the model's."""
+    return {**ours, **value} if isinstance(value, dict) and isinstance(ours, dict) else value
 
 
 def _hashable_value(value: Json) -> object:

@@ -115,6 +115,51 @@ class Forgetful(ControllerAlone):
             self.own["controller_isr"] = was
 
 
+class LeaderAlone(AnsweredAtOnce):
+    """One replica of the model as a system: of its state its own log and watermark show, at the second look."""
+
+    def __init__(self, loses: bool = False, settles: float = 5.0) -> None:
+        super().__init__()
+        self.instance, self.request_count, self.loses, self.settles = instance(), 0, loses, settles
+        self.evaluator, self.looks = Evaluator(self.instance), 0
+        self.state: JsonObject = {}
+        self.asked = list[JsonObject]()
+
+    def ask(self, do: str, **more: Json) -> JsonObject:
+        self.request_count += 1
+        names: list[Json] = [v.name for v in self.instance.variables]
+        match do:
+            case "hello":
+                told: JsonObject = {"variables": ["log", "high_watermark"], "surroundings": names, "node": "r1"}
+                told |= {
+                    "actions": ["leader_appends", "follower_appends", "leader_answers_fetch"],
+                    "settles": self.settles,
+                }
+                return {"protocol": "insync/conform/1", "name": "a leader", **told}
+            case "reset":
+                self.state, self.looks = cast("JsonObject", more["state"]), 0
+                return {}
+            case "snapshot":
+                self.looks += 1
+                log: Json = cast("JsonObject", self.state["log"])["r1"] if self.looks > 1 else list[Json]([0])
+                watermark = cast("JsonObject", self.state["high_watermark"])["r1"]
+                shown: JsonObject = {"log": {"r1": log}}
+                if log:
+                    shown["high_watermark"] = {"r1": watermark}
+                return {"state": shown}
+            case _:
+                self.asked.append(cast("JsonObject", more["parameters"]))
+                before = states()[text_of(more["surroundings"])]
+                after = next(
+                    after
+                    for index, parameters, after in self.evaluator.successors(before)
+                    if (action := self.instance.actions[index].name) == more["action"]
+                    and parameters_json(self.instance, action, parameters) == more["parameters"]
+                )
+                self.state, self.looks = state_json(self.instance, before if self.loses else after), 0
+                return {"done": True}
+
+
 def driven(system: ControllerAlone, limits: Limits | None = None) -> ConformanceResult:
     return carried_out(ComparedRun(system.instance, system, limits or Limits()))
 
@@ -165,3 +210,32 @@ def test_a_part_saves_nothing() -> None:
 
     with pytest.raises(SutFailure, match="a system with surroundings saves nothing"):
         driven(Saving())
+
+
+def of_leader(system: LeaderAlone, limits: Limits) -> ConformanceResult:
+    return carried_out(ComparedRun(system.instance, system, limits))
+
+
+@pytest.mark.explores
+def test_one_node_is_asked_for_its_own_steps_alone_and_settles() -> None:
+    system = LeaderAlone()
+    done = of_leader(system, Limits(walks=4, walk_length=20, seed=1))
+    assert done.conforms, done.differences
+    assert system.asked
+    assert all(next(iter(parameters.values())) == "r1" for parameters in system.asked)
+    assert done.of_edges is not None
+    assert 0 < done.edges <= done.of_edges < len(states())
+
+
+def test_one_node_that_loses_what_it_appends_is_found() -> None:
+    done = of_leader(LeaderAlone(loses=True, settles=0.1), Limits(walks=40, walk_length=20, seed=1, stop_at_first=True))
+    assert done.differences[0].places[0][0] in ("log[r1]", "high_watermark[r1]")
+
+
+def test_a_node_has_surroundings() -> None:
+    class Lonely(LeaderAlone):
+        def ask(self, do: str, **more: Json) -> JsonObject:
+            return super().ask(do, **more) | ({"surroundings": None} if do == "hello" else {})
+
+    with pytest.raises(SutFailure, match="node is a name, of a system with surroundings"):
+        of_leader(Lonely(), Limits(walks=1))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -29,8 +31,12 @@ insync conform --sut "python docs/examples/naive_isr.py" --replicas 3 --crashes 
 insync conform --sut "./my-broker --conform" --sample 100 --seed 7
 insync conform --sut kafka=4.4.0 --replicas 2
 insync conform --sut kafka-raft=4.4.0 --voters 2
-insync conform --sut kafka-controllers=4.4.0 --sample 20"""
+insync conform --sut kafka-controllers=4.4.0 --sample 20
+insync conform --sut broker:kafka=4.4.0 --replicas 2 --crashes 0 --sample 20"""
 USAGE = Usage("conform", "Any implementation held to the model, through the protocol of docs/conform.md.", EXAMPLE)
+
+
+BROKER = "broker:"
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +63,7 @@ class Options:
     sut: str = required_option(
         "COMMAND",
         "starts the system under test, which speaks JSON lines; or kafka, kafka=4.4.0, kafka-raft, kafka-raft-files, "
-        "kafka-controllers",
+        "kafka-controllers; or one broker, broker:COMMAND or broker:kafka=4.4.0 (docs/own-broker.md)",
         str,
     )
     kafka_home: Path | None = option("DIR", "with --sut kafka: a Kafka downloaded or built, in place of Maven's", Path)
@@ -127,6 +133,8 @@ def command(sut: str, home: Path | None, design: Design) -> str:
     from isr_kafka.system import kafka_from_word
 
     try:
+        if sut.startswith(BROKER):
+            return broker_command(sut.removeprefix(BROKER), home)
         kafka = kafka_from_word(sut, home)
         if kafka is not None:
             return kafka.command(properties=adapter_properties(design))
@@ -135,6 +143,24 @@ def command(sut: str, home: Path | None, design: Design) -> str:
     if home is not None:
         raise UsageError("--kafka-home goes with --sut kafka")
     return sut
+
+
+def broker_command(word: str, home: Path | None) -> str:
+    """What plays everything else to one broker: to an Apache Kafka by name, or to whatever a command starts."""
+    from isr_cluster.kafka import archive
+    from isr_kafka.node import node_files
+    from isr_kafka.system import kafka_from_word
+
+    kafka = kafka_from_word(word, home)
+    if kafka is not None:
+        files = node_files(kafka.release, kafka.home)
+        archive(files)
+        word = f"{shlex.join(files.plain_command())} {{properties}}"
+    elif home is not None:
+        raise UsageError("--kafka-home goes with --sut broker:kafka")
+    elif "{properties}" not in word:
+        raise UsageError("the command of --sut broker: names {properties}, the file with the broker's settings")
+    return shlex.join([sys.executable, "-P", "-m", "isr_twin.broker_sut", word])
 
 
 def adapter_properties(design: Design) -> dict[str, str]:
