@@ -207,7 +207,7 @@ class BrokerSteps:
     def leader_proposes_expansion(self, model: Values, f: str) -> None:
         """The broker hears that the follower has a session, and hears its last fetch once more."""
         end = _number(cast("Values", _at(model, "follower_end"))[f])
-        epochs = cast("Values", _at(model, "follower_broker_epoch")) if "broker_epoch" in model else {}
+        epochs: Values = cast("Values", _at(model, "follower_broker_epoch")) if "broker_epoch" in model else {}
         epoch, log = _number(epochs.get(f, 0)), _list(_at(model, "log"))
         last = _number(_list(model["written_in"])[_number(log[end - 1])]) if end else -1
         self.around.tell([self.around.peer_registration(_broker(f), FIRST_EPOCH + epoch, fenced=False)])
@@ -396,10 +396,25 @@ class BrokerSteps:
         }
 
     def _log_and_watermark(self) -> tuple[list[int], Offset]:
+        """What it has, and up to where; StepRefused if errors are all that it answers, as they may be between two roles."""
+        answers = [self._whole_log()]
+
+        def is_served() -> bool:
+            if answers[-1].number("error_code", 0) != _NONE:
+                answers.append(self._whole_log())
+            return answers[-1].number("error_code", 0) == _NONE
+
+        is_there, values = self.around.waits(is_served, SOON), answers[-1]
+        if not is_there:
+            raise StepRefused(
+                f"a reader of the log is answered {protocol.ERROR_NAMES.get(values.number('error_code'))}"
+            )
+        return self._names(values.data("records") or b""), values.number("high_watermark")
+
+    def _whole_log(self) -> Fields:
         replica = {"replica_id": _READER, "replica_epoch": -1}
         question = self._send_fetch("probe", replica, -1, 0, -1, max_wait=0, min_bytes=0)
-        values = self._partition_of(self.around.answer_to(question))
-        return self._names(values.data("records") or b""), values.number("high_watermark")
+        return self._partition_of(self.around.answer_to(question))
 
     def _names(self, data: bytes) -> list[int]:
         return [int(value_of(data, batch)) for batch in batches(data, check=True)]

@@ -148,13 +148,19 @@ def command(sut: str, home: Path | None, design: Design) -> str:
 def broker_command(word: str, home: Path | None) -> str:
     """What plays everything else to one broker: to an Apache Kafka by name, or to whatever a command starts."""
     from isr_cluster.kafka import archive
+    from isr_cluster.processes import Mishap
     from isr_kafka.node import node_files
     from isr_kafka.system import kafka_from_word
 
     kafka = kafka_from_word(word, home)
     if kafka is not None:
         files = node_files(kafka.release, kafka.home)
-        archive(files)
+        try:
+            archive(files)
+        except Mishap as mishap:
+            raise InputError(
+                f"{kafka.release} could not be started once, for its archive of classes: {mishap}"
+            ) from None
         word = f"{shlex.join(files.plain_command())} {{properties}}"
     elif home is not None:
         raise UsageError("--kafka-home goes with --sut broker:kafka")
