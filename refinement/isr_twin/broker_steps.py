@@ -396,7 +396,7 @@ class BrokerSteps:
         }
 
     def _log_and_watermark(self) -> tuple[list[int], Offset]:
-        """What it has, and up to where; StepRefused if errors are all that it answers, as they may be between two roles."""
+        """What it has, and up to where; StepRefused if it goes on to answer with an error."""
         answers = [self._whole_log()]
 
         def is_served() -> bool:
