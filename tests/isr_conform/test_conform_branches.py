@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import cast
 
 import pytest
 from tests.support.suts import SMALL, CoresInProcess, drive
 
+from insync_cli.conformance.conform import result_line
+from insync_cli.exits import Exit
+from insync_cli.main import main
 from isr_broker.snapshot import Json
 from isr_conform.compared_run import ComparedRun
 from isr_conform.conformance import carried_out
@@ -212,3 +216,21 @@ def test_a_lie_is_found_near_walks() -> None:
     done = drive(Branching(lie), Limits(near_walks=600, walk_length=30))
     assert {place.partition("[")[0] for d in done.differences for place, _, _ in d.places} == {"high_watermark"}
     assert done.edges + done.count.total() < done.of_drawn, "what is behind a difference is not driven"
+
+
+@pytest.mark.explores
+def test_the_last_line_says_how_many_edges_near_walks_there_were() -> None:
+    few = drive(Branching(), Limits(near_walks=100_000, walk_length=30))
+    assert f"SAMPLED({few.drawn_edges} of 100000 edges near walks, seed 0)" in result_line(few)
+    assert "SAMPLED(200 edges near walks, seed 3)" in result_line(
+        drive(Branching(), Limits(near_walks=200, walk_length=10, seed=3))
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), combinations(("--sample 1", "--edges 1", "--near-walks 1", "--trace a.json"), 2)
+)
+def test_one_run_drives_one_kind_of_sample(first: str, second: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conform", "--sut", "true", *first.split(), *second.split()]) == Exit.USAGE
+    options = f"{first.split()[0]} and {second.split()[0]}"
+    assert f"{options} exclude each other" in " ".join(capsys.readouterr().err.split())

@@ -80,6 +80,7 @@ def run(argv: Sequence[str]) -> int:
 
     design = invocation.world.design
     check_family(design, invocation.sut)
+    check_drive(invocation.drive)
     schedule, constants, remarks = story(invocation.drive.trace, design, invocation.world.constants)
     instance = registry.instance_of(design, constants)
     check_settings(instance, invocation.sut)
@@ -215,6 +216,19 @@ def check_family(design: Design, sut: str) -> None:
             f"--sut {sut} is driven along designs as {part.design}, and {design.name} is of another family "
             f"(insync designs {part.design})"
         )
+
+
+def check_drive(drive: Drive) -> None:
+    """UsageError where two options each say what is driven in place of every edge."""
+    kinds = {
+        "--sample": drive.sample,
+        "--edges": drive.edges,
+        "--near-walks": drive.near_walks,
+        "--trace": drive.trace,
+    }
+    given = [option for option, value in kinds.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other, for each says what is driven")
 
 
 def check_settings(instance: Instance, sut: str) -> None:
@@ -490,7 +504,8 @@ def result_line(result: ConformanceResult) -> str:
     if word == "HOLDS" and result.per_action is not None:
         word = f"SAMPLED({result.per_action} edges of each action, seed {result.seed})"
     if word == "HOLDS" and result.near_walks is not None:
-        word = f"SAMPLED({result.near_walks} edges near walks, seed {result.seed})"
+        few = f"{result.drawn_edges} of " if result.drawn_edges < result.near_walks else ""
+        word = f"SAMPLED({few}{result.near_walks} edges near walks, seed {result.seed})"
     if word == "HOLDS" and result.follows_schedule:
         word = "SAMPLED(1)"
     if word == "HOLDS" and result.edges == 0:
