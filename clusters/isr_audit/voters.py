@@ -10,7 +10,7 @@ from isr_audit.cluster import Cluster
 VOTERS: Final = "controller.quorum.voters"
 KRAFT_FEATURE: Final = "kraft.version"
 STATIC_DISK: Final = (
-    "a voter of a static quorum that comes back with an empty disk votes again, and nothing tells it from the one that "
+    "a voter of a static quorum that comes back with an empty disk votes again and counts as the one that "
     "it was, so a committed change of the metadata may be forgotten (KAFKA-14077; "
     "insync check kraft-controllers-static --property acked-survives shows it)"
 )
