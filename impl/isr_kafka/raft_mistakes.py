@@ -142,6 +142,13 @@ MISTAKES: Final = (
         TWO_EPOCHS,
     ),
 )
+WAITS_ON_AFTER_COMMIT: Final = _of_waiting(
+    "waits-on-after-commit",
+    "completeAll",
+    "a fetch waits on where the high watermark has moved (KIP-1166, since Kafka 4.1)",
+    {"voters": 4, "epochs": 1, "log": 1, "writes": 0},
+)
+"""Along a few steps. With two or three voters a fetch that waits at the end of the log has made a majority."""
 VOTE_NOT_SAVED: Final = _mistake(
     "vote-not-saved",
     "FileQuorumStateStore.writeElectionState",

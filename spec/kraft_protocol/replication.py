@@ -117,7 +117,7 @@ def leader_appends(old: State, new: State, r: Voter) -> Step:
 def continues(s: State, leader: Voter, f: Voter) -> Bool:
     """(4) The follower's log, as its fetch describes it, is a prefix of the leader's.
 
-    ReplicatedLog.validateOffsetAndEpoch.
+    RaftLog.validateOffsetAndEpoch.
     """
     epoch = last_epoch(s, f)
     fits = (epoch_not_above(s, leader, epoch) == epoch) & (log_end(s, f) <= end_of_epoch(s, leader, epoch))
@@ -256,7 +256,7 @@ def with_record(old: State, r: Voter, q: Voter) -> VoterState:
 def with_shorter_log(old: State, r: Voter, q: Voter) -> VoterState:
     """(5) The follower has truncated to where its log and the leader's part: to the smaller of two ends.
 
-    ReplicatedLog.truncateToEndOffset.
+    RaftLog.truncateToEndOffset.
     """
     epoch, end = old.answer_last_epoch[r][q], old.answer_end[r][q]
     own_end = end_of_epoch(old, r, epoch)

@@ -1,21 +1,24 @@
-"""What docs/kafka-classes.md says was driven of Kafka's classes: rows are the command's, and take what they switch on.
+"""What docs/kafka-classes.md and kraft-classes.md say was driven: rows are the command's, and take what they switch on.
 
 Without these a row could speak of unclean elections in which nobody was ever elected so.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from insync_cli import options, registry
 from insync_cli.conformance.conform import USAGE, Options
-from insync_cli.conformance.kafka_rows import BEGIN, END, ROWS, WALKS, Row, cells, drive, page
+from insync_cli.conformance.kafka_rows import BEGIN, END, RAFT_ROWS, ROWS, WALKS, Row, cells, drive, page
 from insync_cli.exits import InputError
 from isr_conform.switches import switched_actions
 from isr_kafka.mistakes import MISTAKES
 from isr_kafka.system import DRIVEN_RELEASES, Kafka
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "kafka-classes.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "kafka-classes.md").read_text(encoding="utf-8")
+RAFT_PAGE = (DOCS / "kraft-classes.md").read_text(encoding="utf-8")
 
 
 def table_rows(text: str) -> list[list[str]]:
@@ -23,11 +26,20 @@ def table_rows(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
 
 
-TABLES = PAGE.partition(BEGIN)[2].partition(END)[0].strip().split("\n\n")
+def tables_of_rows(text: str) -> list[str]:
+    """The two tables that the command writes."""
+    return text.partition(BEGIN)[2].partition(END)[0].strip().split("\n\n")
 
 
-def test_the_page_has_the_rows_of_the_command() -> None:
-    assert [(row[0], row[1]) for row in table_rows(TABLES[0])[2:]] == [(r.release, f"`{r.options}`") for r in ROWS]
+TABLES = tables_of_rows(PAGE)
+
+
+@pytest.mark.parametrize(("text", "rows"), [(PAGE, ROWS), (RAFT_PAGE, RAFT_ROWS)], ids=["kafka", "kafka-raft"])
+def test_the_page_has_the_rows_of_the_command(text: str, rows: Sequence[Row]) -> None:
+    driven, untaken = tables_of_rows(text)
+    assert [(row[0], row[1]) for row in table_rows(driven)[2:]] == [(r.release, f"`{r.options}`") for r in rows]
+    of_untaken = {options_text for row in table_rows(untaken)[2:] for options_text in row[0].split("<br>")}
+    assert of_untaken == {f"`{r.options}`" for r in rows}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.release} {row.options}")

@@ -26,6 +26,7 @@ from isr_kafka.raft_mistakes import (
     TWO,
     TWO_EPOCHS,
     VOTE_NOT_SAVED,
+    WAITS_ON_AFTER_COMMIT,
 )
 from isr_kafka.system import QUORUM, QUORUM_ON_FILES, Kafka
 from isr_lang import Instance
@@ -130,6 +131,43 @@ def test_files_that_are_not_truncated_are_found_where_kafka_agrees(newest_raft_o
     (difference,) = conform(instance, wrong, limits, patience=300.0).differences
     assert difference.action == "follower_takes_fetch"
     assert difference.places[0][0] == "log[v1]"
+
+
+@pytest.mark.slow
+def test_a_fetch_that_waits_on_after_a_commit_is_found_where_kafka_agrees(newest_raft: Kafka, tmp_path: Path) -> None:
+    """Of four voters one waits at the end of the log when the fetch of another commits. Of three none does."""
+    nomination = [
+        (action, r, q)
+        for request, counts in (
+            ("voter_answers_pre_vote", "prospective_counts"),
+            ("voter_answers_vote", "candidate_counts"),
+        )
+        for v in (2, 3)
+        for action, r, q in ((request, v, 1), (counts, 1, v))
+    ]
+    fetches = [
+        (action, r, q)
+        for v in (2, 3)
+        for action, r, q in (
+            ("voter_answers_begin", v, 1),
+            ("leader_answers_fetch", 1, v),
+            ("follower_takes_fetch", v, 1),
+            ("leader_answers_fetch", 1, v),
+        )
+    ]
+    steps: list[tuple[str, int, int | None]] = [("voter_stands", 1, None), *nomination, *fetches]
+    steps.append(("follower_takes_fetch", 2, 1))
+    given = tuple((action, {"r": r - 1} | ({} if q is None else {"q": q - 1})) for action, r, q in steps)
+    limits = Limits(schedule=Schedule(initial={}, steps=given))
+    instance = Instance(design_named(WAITS_ON_AFTER_COMMIT.design), dict(WAITS_ON_AFTER_COMMIT.bounds))
+    waits = WAITS_ON_AFTER_COMMIT.properties
+    control = conform(instance, newest_raft.command(properties=waits), limits, patience=300.0)
+    agrees_with_all = control.conforms and control.steps == len(steps) and not control.skipped_steps
+    assert agrees_with_all, control
+    wrong = newest_raft.command([plant(newest_raft, WAITS_ON_AFTER_COMMIT, tmp_path)], waits)
+    (difference,) = conform(instance, wrong, limits, patience=300.0).differences
+    assert difference.action == "leader_answers_fetch"
+    assert difference.places[0][0] == "answer[v2][v1]"
 
 
 @pytest.mark.slow

@@ -774,7 +774,7 @@ def _takes_fetch(voter: Voter, leader: VoterId, response: QuorumFetchResponse) -
 
 
 def truncation_end(voter: Voter, response: QuorumFetchResponse) -> Offset:
-    """(5) Where its log and the leader's part: the smaller of two ends (ReplicatedLog.truncateToEndOffset)."""
+    """(5) Where its log and the leader's part: the smaller of two ends (RaftLog.truncateToEndOffset)."""
     assert response.diverging is not None
     own = _end_of(voter, response.diverging.epoch)
     return min(own.end, response.diverging.end) if own.epoch == response.diverging.epoch else own.end

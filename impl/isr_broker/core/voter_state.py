@@ -357,7 +357,7 @@ class AppendQuorumLog:
 
 @attrs.frozen
 class TruncateQuorumLog:
-    """Cut the log at this offset (ReplicatedLog.truncateToEndOffset)."""
+    """Cut the log at this offset (RaftLog.truncateToEndOffset)."""
 
     end: Offset
 
