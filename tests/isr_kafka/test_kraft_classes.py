@@ -35,6 +35,65 @@ pytestmark = [pytest.mark.kafka]
 
 TOP = Path(__file__).resolve().parents[2]
 
+VOTE_REFUSED = ("inconsistent state", ("answer[v1][v2]", "grant", "rejection"))
+ASKS_AGAIN = (
+    "voter_stands 1",
+    "voter_answers_pre_vote 2 1",
+    "prospective_counts 1 2",
+    "voter_answers_vote 2 1",
+    "voter_loses_disk 1",
+    "voter_starts 1",
+    "voter_stands 1",
+    "voter_answers_pre_vote 3 1",
+    "prospective_counts 1 3",
+    "voter_answers_vote 2 1",
+)
+"""A nominee has lost its disk, and asks a voter again in the same epoch."""
+ASKS_AGAIN_AFTER_LATE = (
+    "voter_stands 1",
+    "voter_answers_pre_vote 2 1",
+    "prospective_counts 1 2",
+    "sender_gives_up 1 2",
+    "voter_loses_disk 1",
+    "voter_starts 1",
+    "voter_stands 1",
+    "voter_answers_pre_vote 2 1",
+    "prospective_counts 1 2",
+    "late_vote_arrives 2 1",
+    "voter_answers_vote 2 1",
+)
+"""The same of two voters, where its former request arrives late."""
+NAMES_ANOTHER_LEADER = (
+    "voter_stands 1",
+    "voter_answers_pre_vote 2 1",
+    "prospective_counts 1 2",
+    "voter_answers_vote 2 1",
+    "candidate_counts 1 2",
+    "voter_loses_disk 2",
+    "leader_resigns 1",
+    "voter_starts 2",
+    "voter_stands 2",
+    "voter_answers_pre_vote 3 2",
+    "prospective_counts 2 3",
+    "voter_answers_vote 3 2",
+    "voter_answers_end 3 1",
+    "candidate_counts 2 3",
+    "leader_answers_fetch 1 3",
+    "voter_fails_at_request 1 2",
+    "voter_starts 1",
+    "voter_fails_at_request 3 2",
+    "voter_fails_at_request 2 1",
+    "voter_starts 3",
+    "voter_starts 2",
+    "voter_answers_end 3 1",
+    "voter_fails_at_request 2 1",
+    "voter_stands 3",
+    "voter_starts 2",
+    "voter_answers_pre_vote 2 3",
+    "voter_fails_at_answer 3 2",
+)
+"""A lost disk has made two leaders of one epoch. Who knows one is told of the other."""
+
 
 def driven(kafka: Kafka, constants: Mapping[str, int], limits: Limits | None = None) -> ConformanceResult:
     design = design_named("kraft-3.9" if kafka.release.startswith("3.") else "kraft")
@@ -262,6 +321,32 @@ def test_walks_of_three_voters_agree(design: str, newest_raft: Kafka) -> None:
     done = conform(Instance(design_named(design), dict(THREE_VOTERS)), system, limits, patience=300.0)
     assert done.conforms, done.differences
     assert not done.cannot
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("design", "voters", "steps", "differs"),
+    [
+        ("kraft", 3, ASKS_AGAIN, VOTE_REFUSED),
+        ("kraft-late-requests", 2, ASKS_AGAIN_AFTER_LATE, VOTE_REFUSED),
+        ("kraft", 3, NAMES_ANOTHER_LEADER, ("missing action",)),
+    ],
+    ids=["vote", "vote after a late request", "answer"],
+)
+def test_where_the_model_is_wrong(
+    design: str, voters: int, steps: Sequence[str], differs: tuple[object, ...], newest_raft: Kafka
+) -> None:
+    """As docs/kraft-classes.md says: Kafka agrees up to the last step, which it takes otherwise or does not take."""
+    instance = Instance(design_named(design), {**TWO, "voters": voters, "lost_disks": 1})
+    given = tuple((s.split()[0], tuple(int(v) - 1 for v in s.split()[1:])) for s in steps)
+    names = {action.name: [name for name, _ in action.parameters] for action in instance.design.actions}
+    schedule = Schedule(initial={}, steps=tuple((a, dict(zip(names[a], vs, strict=True))) for a, vs in given))
+    done = conform(instance, newest_raft.command(), Limits(schedule=schedule), patience=300.0)
+    last = given[-1][0]
+    assert all(step.startswith(last) for step in done.skipped_steps)
+    found = [d for d in done.differences if d.action == last]
+    assert [(str(d.kind), *d.places) for d in found] == [differs]
+    assert all(len(d.path) >= len(steps) - 1 for d in done.differences)
 
 
 def test_the_quorum_is_not_driven_along_a_partition(capsys: pytest.CaptureFixture[str]) -> None:

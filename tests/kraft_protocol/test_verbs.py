@@ -140,3 +140,10 @@ def test_the_traces_of_a_quorum_are_not_followed_on_a_partitions_cores(
     assert main(["traces", "kraft", "--count", "2", "--replay", "--out", str(tmp_path / "traces")]) == 65
     assert "nor the quorum" in capsys.readouterr().err
     assert not (tmp_path / "traces").exists()
+
+
+def test_no_late_request_where_a_voter_may_have_another_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its request would have the directory of its sender as it is when it arrives."""
+    given = ["check", "kraft-late-requests", "--voters", "2", "--epochs", "1", "--log", "1", "--writes", "0", "--quiet"]
+    assert main([*given, "--lost-disks", "1", "--dynamic", "on"]) == Exit.USAGE
+    assert "a request that is late does not say which disk sent it" in capsys.readouterr().err

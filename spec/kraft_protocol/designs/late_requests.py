@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import attrs
 
-from isr_lang import NONE, Action, Maybe, Number, Seq, Step, action, bound, initial, var, when
+from isr_lang import NONE, Action, Maybe, Number, Seq, Step, action, assume, bound, initial, var, when
 from isr_lang.blank import blank
 from isr_lang.sequel import as_if
 from kraft_model import KRAFT
-from kraft_protocol.state import Answer, Epoch, Offset, Request, State, Voter
+from kraft_protocol.state import DYNAMIC, LOST_DISKS, Answer, Epoch, Offset, Request, State, Voter
 
 LATE_REQUESTS = bound(
     "late_requests", "requests that arrive after their sender gave them up", default=0, high=2, budget=True
@@ -119,9 +119,14 @@ def late(slot: str) -> Action:
     return attrs.evolve(arrival, name=name, doc=f"The request for {kind} arrives after its sender gave it up.")
 
 
+_ONE_DISK = assume(
+    ~DYNAMIC | (LOST_DISKS == 0),
+    otherwise="--lost-disks has no place with --dynamic on: a request that is late does not say which disk sent it",
+)
 LATE = {name: late_request_has_arrived for _, name, _ in ARRIVALS.values()}
 LATE_REQUEST = (
-    KRAFT.in_state(WithLateRequest, nothing_late)
+    attrs.evolve(KRAFT, assumptions=(*KRAFT.assumptions, _ONE_DISK))
+    .in_state(WithLateRequest, nothing_late)
     .replacing(
         "kraft-late-requests",
         "KRaft where a request may arrive after its sender gave it up",
